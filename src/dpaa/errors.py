@@ -15,4 +15,6 @@ class MissingExtraError(InputError):
     """A command needs an optional dependency that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed; install them with: pip install 'dpaa[{extra}]'")
+        super().__init__(
+            f"{what} needs packages that are not installed; install them with: pip install 'dpaa[{extra}]'"
+        )

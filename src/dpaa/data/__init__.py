@@ -1,0 +1,1 @@
+"""Log files become a dataset: positives, contiguous indices, splits."""

@@ -1,0 +1,1 @@
+"""Trained method in, numbers out."""

@@ -1,0 +1,1 @@
+"""Training pairs as a bipartite graph, and the linear propagation over it."""

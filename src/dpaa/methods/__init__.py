@@ -1,0 +1,25 @@
+"""Graph in, scores out: one small file per method, and the only list of their names."""
+
+from __future__ import annotations
+
+import difflib
+
+from dpaa.errors import InputError
+from dpaa.methods.base import Method
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.most_popular import MostPopular
+
+METHODS: dict[str, type[Method]] = {method.name: method for method in (LightGCN, MostPopular)}
+
+
+def find_method(name: str) -> type[Method]:
+    """The method of this name; underscores are as good as hyphens."""
+    wanted = name.strip().lower().replace("_", "-")
+    if wanted not in METHODS:
+        close = difflib.get_close_matches(wanted, METHODS, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise InputError(f"there is no method {name!r}; {hint}known methods: {', '.join(METHODS)}")
+    return METHODS[wanted]
+
+
+__all__ = ["METHODS", "LightGCN", "Method", "MostPopular", "find_method"]

@@ -1,0 +1,1 @@
+"""Method in, trained method out."""

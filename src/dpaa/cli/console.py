@@ -1,0 +1,46 @@
+"""Where commands print: results on stdout, everything about the way there on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """For machines: one JSON object; what has no value is null."""
+    out.print(json.dumps(_plain(content), indent=2, ensure_ascii=False), markup=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """What was dropped, and what to know before believing the numbers."""
+    for note in notes:
+        err.print("[yellow]note:[/] ", end="")
+        err.print(note, markup=False)
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table, first column left, the others right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)

@@ -1,0 +1,37 @@
+"""Ids given on the command line: one by one, or a file of them as @FILE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
+    """The ids in the type of the model's own; text that is no whole number where ids are integers is an error."""
+    import polars as pl
+
+    words: list[str] = []
+    for word in given:
+        if word.startswith("@"):
+            file = Path(word[1:])
+            try:
+                words += [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"cannot read the {what} ids in {file} ({error}); give one id a line") from None
+        else:
+            words.append(word)
+    ids = pl.Series(f"{what}_id", words, dtype=pl.String)
+    if known.dtype == pl.String:
+        return ids
+    numbers = ids.cast(known.dtype, strict=False)
+    if numbers.has_nulls():
+        wrong = ids.filter(numbers.is_null())[0]
+        raise InputError(
+            f"the model's {what} ids are integers (such as {known[0]}), but {wrong!r} is not; give integers"
+        )
+    return numbers

@@ -1,0 +1,109 @@
+"""`dpaa train`: a dataset becomes a run folder."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpaa.cli.console import err, out
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from dpaa.cli.progress import EpochDisplay
+
+
+def train(
+    dataset: Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")],
+    out_folder: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
+    method: Annotated[str, typer.Option(help="Method; `dpaa methods` lists them.")] = "lightgcn",
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; repeatable.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Where all randomness starts.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Time both sparse kernels on this graph, keep the faster.")
+    ] = False,
+) -> None:
+    """Train a method with early stopping on validation recall@20; the best epoch is kept.
+
+    \b
+    Example:
+      dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
+    """
+    from dpaa.cli.progress import EpochDisplay
+    from dpaa.data.dataset import read_dataset
+    from dpaa.runs.fit import Watch, fit_into, make_method
+    from dpaa.training.trainer import Interrupted
+
+    settings = read_settings(config, assignments or [], seed)
+    chosen = str(settings.pop("method", method))
+    data = read_dataset(dataset)
+    fitted = make_method(data, chosen, settings)
+    if calibrate:
+        from dpaa.runs.calibrate import calibrated
+
+        fitted = calibrated(fitted, say=lambda line: err.print(line, markup=False))
+    signals = StopSignals()
+    display: EpochDisplay = EpochDisplay(fitted)
+    watch = Watch(on_start=display.start, on_epoch=display.epoch, stop_requested=lambda: signals.received is not None)
+    try:
+        with signals, display:
+            model = fit_into(out_folder, data, fitted, overwrite=overwrite, resume=resume, watch=watch)
+    except Interrupted:
+        err.print(f"stopped; go on with the same call and --resume (checkpoint in {out_folder})", markup=False)
+        sys.exit(128 + (signals.received or signal.SIGINT))
+    training = model.manifest.get("training")
+    if training:
+        best = training["best_valid_recall@20"]
+        found = f", validation recall@20 {best:.4f}" if best is not None else ""
+        out.print(
+            f"{model.method.name}: best epoch {training['best_epoch']} of {training['epochs']}{found}", markup=False
+        )
+    out.print(f"run written to {out_folder}; next: dpaa evaluate {out_folder}", markup=False)
+
+
+def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:
+    """File first, then `--set`, then `--seed`: the later wins."""
+    settings: dict[str, Any] = {}
+    if config is not None:
+        try:
+            settings |= tomllib.loads(config.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read {config} ({error.strerror}); give a TOML file of settings") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{config} is not valid TOML: {error}") from None
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--set takes NAME=VALUE, got {assignment!r}")
+        settings[name.strip()] = value.strip()
+    if seed is not None:
+        settings["seed"] = seed
+    return settings
+
+
+class StopSignals:
+    """Remember SIGINT and SIGTERM instead of dying, so that training can leave a checkpoint; twice ends at once."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    def _receive(self, number: int, _frame: object) -> None:
+        if self.received is not None:
+            raise KeyboardInterrupt
+        self.received = number
+
+    def __enter__(self) -> None:
+        self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,15 @@
+"""The names of the columns, in one place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class Column:
+    """Column names in every table the package writes."""
+
+    USER: Final = "user_id"
+    ITEM: Final = "item_id"
+    RATING: Final = "rating"
+    TIMESTAMP: Final = "timestamp"
+    COUNT: Final = "count"

@@ -1,0 +1,354 @@
+"""The prepared dataset: contiguous indices, the splits, and the folder they are kept in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from dpaa.data.columns import Column
+from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
+from dpaa.data.lint import lint
+from dpaa.data.pairs import Indices, Pairs
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+    from dpaa.data.splits import SplitKind, SplitRule
+
+SplitName = Literal["train", "valid", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
+ABOUT_FILE = "dataset.json"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Positive interactions with contiguous indices, split into train, validation and test."""
+
+    name: str
+    user_ids: pl.Series
+    """Ascending, Int64, UInt64 or String; row i is the id of index i. (n_users,)"""
+    item_ids: pl.Series
+    """(n_items,)"""
+    train: Pairs
+    valid: Pairs
+    test: Pairs
+    candidates: Indices | None
+    """Ascending indices of the items that may be recommended; None = all."""
+    about: dict[str, Any]
+    """Source, rule for positives, split rule and seed, counts."""
+    notes: tuple[str, ...] = ()
+    """What was dropped and why, and what the linter found."""
+    path: Path | None = None
+    """The folder it was read from."""
+    columns: Mapping[SplitName, pl.DataFrame] = field(default_factory=dict)
+    """Rating and timestamp of each pair, in the order of the pairs; not kept of a folder, where they can be read."""
+
+    @classmethod
+    def of(
+        cls,
+        frames: Mapping[SplitName, pl.DataFrame],
+        *,
+        name: str,
+        candidates: pl.Series | None = None,
+        about: Mapping[str, object],
+        notes: Iterable[str] = (),
+    ) -> Dataset:
+        """A dataset from one frame of distinct pairs per split (`user_id`, `item_id` and what else is known).
+
+        Ids have one type per column; splits that are left out are empty.
+        """
+        dataset = _assembled(frames, name, candidates, about)
+        return replace(dataset, about={**about, "counts": dataset.counts}, notes=(*notes, *lint(dataset)))
+
+    @classmethod
+    def from_frame(
+        cls,
+        train: Any,
+        *,
+        valid: Any = None,
+        test: Any = None,
+        candidates: Any = None,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        timestamp: str | None = None,
+        positive: str | None = None,
+        keep_duplicates: bool = False,
+        split: SplitRule | SplitKind | None = None,
+        seed: int = 0,
+        name: str = "frame",
+    ) -> Dataset:
+        """A dataset from any dataframe: one per split, or one that is split by a rule ("random", "leave-last" …).
+
+        Columns are found by their usual names unless they are given; `positive` is a rule such as "rating>=3".
+        """
+        from dpaa.data.log import ColumnNames  # here, since these modules need this one
+        from dpaa.data.sources import log, splits
+        from dpaa.data.splits import SplitRule
+        from dpaa.data.tables import as_table
+
+        names = ColumnNames(user, item, rating, timestamp)
+        given = {"train": train, "valid": valid, "test": test}
+        tables = {part: as_table(given[part], f"the {part} frame") for part in SPLITS if given[part] is not None}
+        if split is None:
+            allowed = None if candidates is None else as_table(candidates, "the candidates frame")
+            return splits.from_tables(
+                tables, allowed, name=name, names=names, positive=positive, keep_duplicates=keep_duplicates
+            )
+        if len(tables) > 1 or candidates is not None:
+            raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
+        return log.from_table(
+            tables["train"],
+            name=name,
+            names=names,
+            positive=positive,
+            split=split if isinstance(split, SplitRule) else SplitRule(split),
+            keep_duplicates=keep_duplicates,
+            seed=seed,
+        )
+
+    @property
+    def n_users(self) -> int:
+        """Number of users in all splits."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in all splits and among the candidates."""
+        return len(self.item_ids)
+
+    @property
+    def n_interactions(self) -> int:
+        """Number of pairs in all splits."""
+        return len(self.train) + len(self.valid) + len(self.test)
+
+    def split(self, name: SplitName) -> Pairs:
+        """The pairs of one split."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+
+    def frame(self, name: SplitName) -> pl.DataFrame:
+        """One split with the user's own ids, and rating, timestamp and count where they are known."""
+        if self.path is not None:
+            return pl.read_parquet(self.path / f"{name}.parquet")
+        pairs = self.split(name)
+        frame = pl.DataFrame([self.user_ids.gather(pairs.user), self.item_ids.gather(pairs.item)])
+        if name in self.columns:
+            frame = frame.hstack(self.columns[name])
+        return frame if pairs.count is None else frame.with_columns(pl.Series(Column.COUNT, pairs.count))
+
+    def user_index(self, ids: Iterable[object] | pl.Series) -> Indices:
+        """The index of each user id. Returns (n,)."""
+        return look_up(ids, self.user_ids, "user")
+
+    def item_index(self, ids: Iterable[object] | pl.Series) -> Indices:
+        """The index of each item id. Returns (n,)."""
+        return look_up(ids, self.item_ids, "item")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over ids, splits and candidates; the order of rows and the file format do not change it."""
+        digest = hashlib.sha256()
+        for ids in (self.user_ids, self.item_ids):
+            _feed(digest, kind(ids).encode())
+            if is_text(ids):
+                texts = [text.encode() for text in ids.to_list()]
+                _feed(digest, np.array([len(text) for text in texts], dtype="<i8").tobytes())
+                _feed(digest, b"".join(texts))
+            else:
+                _feed(digest, ids.to_numpy().astype("<i8" if ids.dtype == pl.Int64 else "<u8").tobytes())
+        arrays = [array for name in SPLITS for array in (self.split(name).user, self.split(name).item)]
+        for array in (*arrays, self.train.count, self.candidates):
+            _feed(digest, b"none" if array is None else array.astype("<i4").tobytes())
+        return digest.hexdigest()
+
+    def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
+        """Keys (`user · n_items + item`) of the pairs that are in both splits, ascending."""
+        keys = [self.split(name).keys(self.n_items) for name in (one, other)]
+        return np.intersect1d(keys[0], keys[1], assume_unique=True)
+
+    @property
+    def counts(self) -> dict[str, object]:
+        """Users, items, candidates, interactions, and pairs, users and items of each split."""
+        return {
+            "users": self.n_users,
+            "items": self.n_items,
+            "candidates": self.n_items if self.candidates is None else len(self.candidates),
+            "interactions": self.n_interactions,
+            "splits": {name: _split_counts(self.split(name)) for name in SPLITS},
+        }
+
+    def describe(self) -> dict[str, object]:
+        """What `dpaa data describe` shows: counts, density (interactions / (users · items)), overlap, notes."""
+        return {
+            "name": self.name,
+            **{key: value for key, value in self.about.items() if key != "counts"},
+            **self.counts,
+            "density": self.n_interactions / (self.n_users * self.n_items),
+            "overlap": {f"{one} & {other}": len(self.overlap(one, other)) for one, other in combinations(SPLITS, 2)},
+            "notes": list(self.notes),
+            "fingerprint": self.fingerprint,
+        }
+
+    def __repr__(self) -> str:
+        size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"
+        return f"Dataset({self.name}: {size})"
+
+    def write(self, folder: str | Path, overwrite: bool = False) -> None:
+        """Write the dataset to a folder; it appears there whole or not at all."""
+        target = Path(folder)
+        check_target(target, overwrite)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
+                fresh = Path(beside) / "fresh"
+                fresh.mkdir()
+                self._write_files(fresh)
+                if target.exists():
+                    target.rename(Path(beside) / "old")
+                fresh.rename(target)
+        except OSError as error:
+            raise InputError(f"cannot write {target}: {error.strerror}; choose another folder with --out") from error
+
+    def _write_files(self, folder: Path) -> None:
+        for name in SPLITS:
+            self.frame(name).write_parquet(folder / f"{name}.parquet", compression="zstd")
+        if self.candidates is not None:
+            self.item_ids.gather(self.candidates).to_frame().write_parquet(folder / "candidates.parquet")
+        about = {"name": self.name, **self.about, "fingerprint": self.fingerprint, "notes": list(self.notes)}
+        text = json.dumps(about, indent=2, ensure_ascii=False)
+        (folder / ABOUT_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def check_target(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that exists, unless it may be overwritten and is a dataset (or empty)."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file; choose another folder with --out")
+    if not overwrite:
+        raise InputError(f"{folder} already exists; choose another folder with --out or pass --overwrite")
+    if any(folder.iterdir()) and not (folder / ABOUT_FILE).exists():
+        raise InputError(f"{folder} is not a dataset and will not be overwritten; choose another folder with --out")
+
+
+def read_dataset(folder: str | Path) -> Dataset:
+    """The dataset in a folder written by `dpaa data` or `Dataset.write`."""
+    path = Path(folder)
+    about = _read_about(path)
+    frames: dict[SplitName, pl.DataFrame] = {
+        name: _read_ids(path / f"{name}.parquet", [Column.USER, Column.ITEM]) for name in SPLITS
+    }
+    listed = path / "candidates.parquet"
+    candidates = _read_ids(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
+    try:
+        dataset = _assembled(frames, str(about.pop("name")), candidates, about)
+    except InputError as error:
+        raise InputError(f"{path} is damaged: {error}; {_REMEDY}") from error
+    fingerprint = about.pop("fingerprint")
+    if dataset.fingerprint != fingerprint:
+        raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {_REMEDY}")
+    return replace(dataset, notes=tuple(about.pop("notes")), about=about, path=path, columns={})
+
+
+_REMEDY = "make it again with `dpaa data`"
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    file = path / ABOUT_FILE
+    if not path.exists():
+        raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
+    if not file.exists():
+        raise InputError(f"{path} is not a prepared dataset (it has no {ABOUT_FILE}); make one with `dpaa data`")
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read ({error}); {_REMEDY}") from error
+    wanted = {"name": str, "fingerprint": str, "notes": list}
+    if not isinstance(about, dict) or any(not isinstance(about.get(key), type_) for key, type_ in wanted.items()):
+        raise InputError(f"{file} lacks name, fingerprint or notes; {_REMEDY}")
+    return about
+
+
+def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
+    """The id columns of a file of the dataset, and the counts if there are any."""
+    try:
+        present = pl.read_parquet_schema(file)
+        wanted = [*id_columns, Column.COUNT] if Column.COUNT in present else id_columns
+        frame = pl.read_parquet(file, columns=wanted)
+    except FileNotFoundError as error:
+        raise InputError(f"{file} is missing; {_REMEDY}") from error
+    except pl.exceptions.ColumnNotFoundError as error:
+        raise InputError(f"{file} lacks one of the columns {', '.join(id_columns)}; {_REMEDY}") from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{file} is not a readable Parquet file; {_REMEDY}") from error
+    for column in id_columns:
+        if frame[column].has_nulls():
+            raise InputError(f"column {column!r} of {file} has empty values; {_REMEDY}")
+    return frame.with_columns(
+        checked_type(frame[column], f"the ids in column {column!r} of {file}") for column in id_columns
+    )
+
+
+def _assembled(
+    frames: Mapping[SplitName, pl.DataFrame], name: str, candidates: pl.Series | None, about: Mapping[str, object]
+) -> Dataset:
+    """Frames ──► indices; checks that there is something to learn from, one type of ids and no repeated pair."""
+    if not frames["train"].height:
+        raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
+    full: dict[SplitName, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
+    users = one_type([full[split][Column.USER] for split in SPLITS], Column.USER)
+    items = one_type([full[split][Column.ITEM] for split in SPLITS] + _listed(candidates), Column.ITEM)
+    user_ids, item_ids = distinct_ids(users), distinct_ids(items)
+    pairs: dict[SplitName, Pairs] = {}
+    columns: dict[SplitName, pl.DataFrame] = {}
+    for split, user, item in zip(SPLITS, users, items, strict=False):
+        rest = full[split].drop(Column.USER, Column.ITEM)
+        pairs[split], columns[split] = _sorted(encode(user, user_ids), encode(item, item_ids), rest, split)
+    allowed = None if candidates is None else np.unique(encode(items[-1], item_ids))
+    return Dataset(
+        name,
+        user_ids,
+        item_ids,
+        train=pairs["train"],
+        valid=pairs["valid"],
+        test=pairs["test"],
+        candidates=allowed,
+        about=dict(about),
+        columns=columns,
+    )
+
+
+def _listed(candidates: pl.Series | None) -> list[pl.Series]:
+    return [] if candidates is None else [candidates]
+
+
+def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:
+    """The pairs in order, and the other columns in the same order."""
+    keys = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
+    order = np.argsort(keys)
+    keys = keys[order]
+    if (keys[1:] == keys[:-1]).any():
+        raise InputError(f"the {split} split has repeated pairs; each pair may be there once")
+    count = rest[Column.COUNT].cast(pl.Int32).to_numpy()[order] if Column.COUNT in rest.columns else None
+    return Pairs(user[order], item[order], count), rest.drop(Column.COUNT, strict=False)[order]
+
+
+def _split_counts(pairs: Pairs) -> dict[str, int]:
+    return {"pairs": len(pairs), "users": len(np.unique(pairs.user)), "items": len(np.unique(pairs.item))}
+
+
+def _feed(digest: hashlib._Hash, content: bytes) -> None:
+    digest.update(len(content).to_bytes(8, "little"))
+    digest.update(content)

@@ -1,0 +1,120 @@
+"""The user's own ids: their two types (integer, text) and the way from ids to indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
+"""Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""
+
+
+def is_text(ids: pl.Series) -> bool:
+    """Whether the ids are text; otherwise they are integers."""
+    return ids.dtype == pl.String
+
+
+def kind(ids: pl.Series) -> str:
+    """The type of the ids in a user's words."""
+    return "text" if is_text(ids) else "integers"
+
+
+def integers_if_unchanged(ids: pl.Series) -> pl.Series:
+    """Text that consists of whole numbers only ("12", not "007") as integers; any other text as it is."""
+    distinct = ids.unique()
+    if not distinct.str.contains(WHOLE_NUMBER).all():
+        return ids
+    for dtype in (pl.Int64, pl.UInt64):
+        if not distinct.cast(dtype, strict=False).has_nulls():
+            return ids.cast(dtype)
+    return ids
+
+
+def checked_type(ids: pl.Series, place: str) -> pl.Series:
+    """Ids of a typed column as Int64, UInt64 (only where Int64 is too small) or String; any other type is an error."""
+    if ids.dtype in (pl.Categorical, pl.Enum):
+        return ids.cast(pl.String)
+    if ids.dtype == pl.Null and not len(ids):
+        return ids.cast(pl.Int64)
+    if ids.dtype == pl.String:
+        return ids
+    if ids.dtype.is_integer():
+        for dtype in (pl.Int64, pl.UInt64):
+            fitting = ids.cast(dtype, strict=False)
+            if fitting.null_count() == ids.null_count():
+                return fitting
+    raise InputError(f"{place} cannot be {ids.dtype}; cast them to integers or to text")
+
+
+def one_type(columns: Sequence[pl.Series], name: str) -> list[pl.Series]:
+    """The id columns of several tables in their common type; text beside integers is an error. Empty columns adapt."""
+    filled = [column for column in columns if len(column)]
+    if len({kind(column) for column in filled}) > 1:
+        raise InputError(f"column {name!r} is text in one split and integers in another; cast one of them")
+    dtypes: set[pl.DataType] = {column.dtype for column in filled}
+    if dtypes == {pl.Int64, pl.UInt64}:
+        if any(column.dtype == pl.Int64 and (column < 0).any() for column in filled):
+            raise InputError(f"column {name!r} mixes negative integers with integers above 2⁶³; cast all to text")
+        dtypes = {pl.UInt64()}
+    common = dtypes.pop() if dtypes else pl.Int64()
+    return [column.cast(common).alias(name) for column in columns]
+
+
+def distinct_ids(columns: Iterable[pl.Series]) -> pl.Series:
+    """All ids of the columns, once each, ascending."""
+    return pl.concat([column.unique() for column in columns]).unique().sort()
+
+
+def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
+    """The index of each value in `ids` (ascending, distinct), -1 where it is not there. Returns (n,)."""
+    if not len(ids):
+        return np.full(len(values), -1, dtype=np.int32)
+    if is_text(ids):
+        codes = values.cast(pl.Enum(ids), strict=False).to_physical().cast(pl.Int32)
+        return codes.fill_null(-1).to_numpy().copy()
+    fitting = values.cast(ids.dtype, strict=False)
+    known = ids.to_numpy()
+    wanted = fitting.fill_null(int(known[0])).to_numpy()
+    place = np.searchsorted(known, wanted).astype(np.int32)
+    np.minimum(place, len(known) - 1, out=place)
+    place[known[place] != wanted] = -1
+    place[fitting.is_null().to_numpy()] = -1
+    return place
+
+
+def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> npt.NDArray[np.int32]:
+    """The index of each id a user gave; `what` is "user" or "item". Unknown ids and other types are errors."""
+    try:
+        values = given if isinstance(given, pl.Series) else pl.Series(values=list(given))
+        if not len(values):
+            return np.empty(0, dtype=np.int32)
+        if values.has_nulls():
+            raise InputError(f"one of the {what} ids given is empty; leave it out")
+        values = checked_type(values, f"the {what} ids")
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"the {what} ids given are neither all integers nor all text; this dataset's {what} ids are {kind(ids)}"
+        ) from error
+    if is_text(values) != is_text(ids):
+        raise InputError(
+            f"this dataset's {what} ids are {kind(ids)} (such as {ids[0]!r}), "
+            f"but {values[0]!r} is {'text' if is_text(values) else 'an integer'}; "
+            f"give {'text' if is_text(ids) else 'integers'}"
+        )
+    index = encode(values, ids)
+    if (index < 0).any():
+        unknown = values.filter(pl.Series(index < 0)).unique(maintain_order=True)
+        some = ", ".join(repr(value) for value in unknown.head(3))
+        raise InputError(
+            f"{len(unknown):,} of the {what} ids given {'is' if len(unknown) == 1 else 'are'} not in the dataset "
+            f"({some}{', …' if len(unknown) > 3 else ''}); leave {'it' if len(unknown) == 1 else 'them'} out"
+        )
+    return index

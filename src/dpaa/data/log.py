@@ -1,0 +1,270 @@
+"""A table becomes a log: which column is what, ids of one type, times that can be compared, positives only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from dpaa.data.columns import Column
+from dpaa.data.ids import checked_type, integers_if_unchanged, is_text
+from dpaa.data.tables import ListTable
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpaa.data.positive import PositiveRule
+    from dpaa.data.tables import Table
+
+KNOWN_NAMES: dict[str, tuple[str, ...]] = {
+    Column.USER: (
+        *("user_id", "user", "userid", "uid", "user_idx", "visitorid", "visitor_id", "customer_id", "customerid"),
+        *("reviewerid", "reviewer_id", "member_id", "memberid", "session_id", "sessionid", "account_id", "u"),
+    ),
+    Column.ITEM: (
+        *("item_id", "item", "itemid", "iid", "item_idx", "movieid", "movie_id", "product_id", "productid", "asin"),
+        *("parent_asin", "video_id", "videoid", "song_id", "songid", "track_id", "artist_id", "artistid", "book_id"),
+        *("isbn", "article_id", "news_id", "business_id", "i"),
+    ),
+    Column.RATING: ("rating", "ratings", "score", "stars", "overall", "rate", "watch_ratio"),
+    Column.TIMESTAMP: (
+        *("timestamp", "time", "ts", "unixreviewtime", "unix_time", "datetime", "date", "created_at", "event_time"),
+    ),
+}
+"""What columns are usually called, the likeliest first; compared without regard to case."""
+
+_FLAGS = {
+    Column.USER: "--user-column (in Python user=…)",
+    Column.ITEM: "--item-column (in Python item=…)",
+    Column.RATING: "--rating-column (in Python rating=…)",
+    Column.TIMESTAMP: "--timestamp-column (in Python timestamp=…)",
+}
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """What the columns are called; None = one of the usual names."""
+
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Positive interactions in file order: `user_id`, `item_id`, and `rating`, `timestamp` where they are known."""
+
+    frame: pl.DataFrame
+    source: str
+    typed: bool
+    """Whether the ids came with a type; those of a text file may be taken as text where other files need it."""
+    notes: tuple[str, ...] = ()
+
+
+def read_log(table: Table, names: ColumnNames | None = None, positive: PositiveRule | None = None) -> Log:
+    """The positive interactions of a table."""
+    roles = _find_columns(table, names or ColumnNames())
+    rule_column = None if positive is None else _rule_column(table, roles, positive)
+    frame = table.read(list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])])))
+    if not frame.height:
+        raise InputError(f"{table.name} has no rows; there is nothing to learn from")
+    columns = [_ids(frame[roles[role]], table).alias(role) for role in (Column.USER, Column.ITEM)]
+    if Column.RATING in roles:
+        columns.append(_numbers(frame[roles[Column.RATING]], table).alias(Column.RATING))
+    if Column.TIMESTAMP in roles:
+        columns.append(_times(frame[roles[Column.TIMESTAMP]], table).alias(Column.TIMESTAMP))
+    log = Log(pl.DataFrame(columns), table.name, table.typed)
+    if positive is None or rule_column is None:
+        return log
+    return _positives(log, positive, _complete(_numbers(frame[rule_column], table), table))
+
+
+def once_each(log: Log, keep_duplicates: bool = False) -> Log:
+    """Each pair once: its first row by time, else by position; `keep_duplicates` adds a `count` of its rows."""
+    ids = [Column.USER, Column.ITEM]
+    rows = log.frame.height
+    frame = log.frame.unique(ids, keep="first", maintain_order=True)
+    repeated = rows - frame.height
+    if repeated and Column.TIMESTAMP in frame.columns:
+        frame = log.frame.sort(Column.TIMESTAMP, maintain_order=True).unique(ids, keep="first", maintain_order=True)
+    if keep_duplicates:
+        counts = log.frame.group_by(ids).agg(pl.len().cast(pl.Int32).alias(Column.COUNT))
+        frame = frame.join(counts, on=ids, how="left", maintain_order="left")
+    if not repeated:
+        return replace(log, frame=frame)
+    pairs = f"{repeated:,} duplicate pair{'s' * (repeated != 1)}"
+    told = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
+    return replace(log, frame=frame, notes=(*log.notes, f"{log.source} has {pairs}; {told}"))
+
+
+def as_one_type(logs: Sequence[Log]) -> list[Log]:
+    """Logs whose ids agree in type: integers of a text file become text where another log has text."""
+    for column in (Column.USER, Column.ITEM):
+        columns = [log.frame[column] for log in logs if column in log.frame.columns]
+        if any(is_text(ids) for ids in columns):
+            logs = [log if log.typed or column not in log.frame.columns else _as_text(log, column) for log in logs]
+    return list(logs)
+
+
+def read_candidates(table: Table, item: str | None = None) -> Log:
+    """The items that may be recommended: the `item_id` column of a table, or every word of a file in list form."""
+    if isinstance(table, ListTable):
+        ids = pl.Series(Column.ITEM, [word for line in table.words() for word in line], dtype=pl.String)
+    else:
+        column = _find(table, Column.ITEM, item)
+        ids = table.read([column])[column]
+    if not len(ids):
+        raise InputError(f"{table.name} has no rows; leave the candidates out to allow every item")
+    return Log(_ids(ids, table).alias(Column.ITEM).to_frame(), table.name, table.typed)
+
+
+def _as_text(log: Log, column: str) -> Log:
+    return replace(log, frame=log.frame.with_columns(pl.col(column).cast(pl.String)))
+
+
+def _find_columns(table: Table, names: ColumnNames) -> dict[str, str]:
+    """Which column plays which role; rating and timestamp may be missing."""
+    given = {
+        Column.USER: names.user,
+        Column.ITEM: names.item,
+        Column.RATING: names.rating,
+        Column.TIMESTAMP: names.timestamp,
+    }
+    roles = {role: _find(table, role, given[role]) for role in (Column.USER, Column.ITEM)}
+    if roles[Column.USER] == roles[Column.ITEM]:
+        raise InputError(f"column {roles[Column.USER]!r} of {table.name} cannot hold both users and items")
+    for role in (Column.RATING, Column.TIMESTAMP):
+        if given[role] is not None or _usual(table, role) is not None:
+            roles[role] = _find(table, role, given[role])
+    return roles
+
+
+def _find(table: Table, role: str, name: str | None) -> str:
+    if name is not None and name in table.columns:
+        return name
+    found = _usual(table, role) if name is None else None
+    if found is not None:
+        return found
+    wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
+    listed = ", ".join(repr(column) for column in table.columns[:12]) + (", …" if len(table.columns) > 12 else "")
+    raise InputError(
+        f"{table.name} has no {wanted} (it has {listed}); name the column with {_FLAGS[role]}, "
+        "or add a header line if the file has none"
+    )
+
+
+def _usual(table: Table, role: str) -> str | None:
+    by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
+    return next((by_lower[name] for name in KNOWN_NAMES[role] if name in by_lower), None)
+
+
+def _rule_column(table: Table, roles: dict[str, str], rule: PositiveRule) -> str:
+    if rule.column in table.columns:
+        return rule.column
+    if rule.column in roles:
+        return roles[rule.column]
+    listed = ", ".join(repr(column) for column in table.columns[:12])
+    raise InputError(
+        f"{table.name} has no column {rule.column!r} for the rule {str(rule)!r} (it has {listed}); "
+        "name one of them in --positive"
+    )
+
+
+def _positives(log: Log, rule: PositiveRule, values: pl.Series) -> Log:
+    kept = rule.holds(values)
+    dropped = len(kept) - int(kept.sum())
+    if dropped == len(kept):
+        low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
+        raise InputError(
+            f"no row of {log.source} is positive by the rule {str(rule)!r}: the values run from {low:g} to {high:g}; "
+            "choose another --positive"
+        )
+    if not dropped:
+        return log
+    note = f"{log.source}: {dropped:,} of {len(kept):,} rows are not positive ({rule}) and were dropped"
+    return replace(log, frame=log.frame.filter(kept), notes=(*log.notes, note))
+
+
+def _ids(ids: pl.Series, table: Table) -> pl.Series:
+    """Ids as integers or text; an empty one is an error."""
+    if table.typed:
+        ids = checked_type(ids, f"the ids in column {ids.name!r} of {table.name}")
+    empty = ids.is_null() | (ids == "") if is_text(ids) else ids.is_null()
+    if empty.any():
+        row = int(empty.arg_max() or 0)
+        raise InputError(f"column {ids.name!r} is empty in {table.place(row)}; fill it in or remove the row")
+    return ids if table.typed else integers_if_unchanged(ids)
+
+
+def _numbers(values: pl.Series, table: Table) -> pl.Series:
+    """A column of numbers; text of a text file becomes Float64; empty values stay empty."""
+    if values.dtype.is_numeric():
+        numbers = values
+    elif values.dtype in (pl.String, pl.Null):
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False) if values.dtype == pl.String else values
+    else:
+        raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give a column of numbers")
+    wrong = numbers.is_null() & values.is_not_null()
+    if numbers.dtype.is_float():
+        wrong = wrong | (numbers.is_infinite() | numbers.is_nan()).fill_null(value=False)
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise InputError(
+            f"column {values.name!r} has {values[row]!r} in {table.place(row)}, which is not a number; "
+            "correct the row or name another column"
+        )
+    return numbers
+
+
+def _complete(values: pl.Series, table: Table) -> pl.Series:
+    if values.has_nulls():
+        row = int(values.is_null().arg_max() or 0)
+        raise InputError(f"column {values.name!r} is empty in {table.place(row)}; fill it in or remove the row")
+    return values
+
+
+def _times(values: pl.Series, table: Table) -> pl.Series:
+    """Times as they are if they are numbers, else as Datetime in UTC; times without a zone are taken as UTC."""
+    if values.dtype.is_temporal() and values.dtype not in (pl.Date, pl.Datetime):
+        raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give dates, datetimes or numbers")
+    if values.dtype == pl.Date:
+        values = values.cast(pl.Datetime("us"))
+    if isinstance(values.dtype, pl.Datetime):
+        zone = values.dtype.time_zone
+        times = values.dt.replace_time_zone("UTC") if zone is None else values.dt.convert_time_zone("UTC")
+        return _complete(times, table)
+    if values.dtype == pl.String:
+        values = _complete(values, table)
+        for dtype in (pl.Int64, pl.Float64):
+            numbers = values.str.strip_chars().cast(dtype, strict=False)
+            if not numbers.has_nulls():
+                return _numbers(numbers, table)
+        if numbers.null_count() < len(numbers) / 2:  # mostly numbers: the odd one out is a mistake, not a date
+            return _numbers(values, table)
+        return _iso_times(values, table)
+    return _complete(_numbers(values, table), table)
+
+
+def _iso_times(values: pl.Series, table: Table) -> pl.Series:
+    """ISO 8601 text, `2024-05-01`, `2024-05-01T10:00:00Z`, `2024-05-01 10:00:00.5+02:00`, as Datetime in UTC."""
+    full = (
+        values.str.strip_chars()
+        .str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ")
+        .str.replace(r"^(\d{4}-\d\d-\d\d)$", "$1 00:00:00")
+        .str.replace(r" (\d\d:\d\d)([Zz+-]|$)", " $1:00$2")
+        .str.replace(r"[Zz]$", "+0000")
+        .str.replace(r"([+-]\d\d):?(\d\d)$", "$1$2")
+        .str.replace(r"( \d\d:\d\d:\d\d(\.\d+)?)([+-]\d\d)$", "${1}${3}00")
+        .str.replace(r"( \d\d:\d\d:\d\d(\.\d+)?)$", "${1}+0000")
+    )
+    times = full.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%z", time_unit="us", strict=False)
+    if times.has_nulls():
+        row = int(times.is_null().arg_max() or 0)
+        raise InputError(
+            f"column {values.name!r} has {values[row]!r} in {table.place(row)}, which is neither a number nor an ISO "
+            "date or time (2024-05-31T10:00:00Z); correct the row or name another column with --timestamp-column"
+        )
+    return times

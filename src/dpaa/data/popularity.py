@@ -1,0 +1,25 @@
+"""Popularity comes from training counts only: the popular / niche split and its deciles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+POPULAR_SHARE = 0.8
+"""Popular items cover this share of the training interactions."""
+
+
+def popular_items(counts: NDArray[Any], share: float = POPULAR_SHARE) -> NDArray[np.bool_]:
+    """The smallest set of most-interacted items that covers `share` of all interactions; ties by lower index.
+
+    Returns (n_items,) bool; an item without interactions is never popular.
+    """
+    order = np.argsort(-counts, kind="stable")
+    before = np.concatenate([[0], np.cumsum(counts[order])[:-1]])
+    popular = np.zeros(len(counts), dtype=bool)
+    popular[order[before < share * counts.sum()]] = True
+    return popular & (counts > 0)

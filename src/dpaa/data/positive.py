@@ -1,0 +1,53 @@
+"""The rule that makes an interaction a positive: `COLUMN OP NUMBER`, such as `rating>=3` or `watch_ratio > 2`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_RULE = re.compile(
+    r"\s*(?P<column>.+?)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)\s*"
+)
+_COMPARISONS = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True)
+class PositiveRule:
+    """A comparison of a column with a number."""
+
+    column: str
+    sign: str
+    number: float
+
+    @classmethod
+    def parse(cls, text: str) -> PositiveRule:
+        """The rule in `COLUMN OP NUMBER`."""
+        match = _RULE.fullmatch(text)
+        if match is None:
+            raise InputError(
+                f"the rule for positives {text!r} is not COLUMN OP NUMBER with OP one of {' '.join(_COMPARISONS)}; "
+                "write for example rating>=3"
+            )
+        return cls(match["column"], match["sign"], float(match["number"]))
+
+    def holds(self, values: pl.Series) -> pl.Series:
+        """Which values are positive. Returns a Boolean series."""
+        kept: pl.Series = _COMPARISONS[self.sign](values, self.number)
+        return kept
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {self.number:g}"

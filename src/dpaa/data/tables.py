@@ -1,0 +1,303 @@
+"""Tables at the door: CSV, TSV, Parquet, RecBole `.inter`, list form and dataframes, read the same way.
+
+A table knows its columns, reads some of them, and can say where a row is: "line 7 of clicks.csv". Text files come as
+text; what the text means is decided in `log.py`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+import polars as pl
+
+from dpaa.data.columns import Column
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Format = Literal["csv", "tsv", "inter", "parquet", "list"]
+_BY_ENDING: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".inter": "inter", ".parquet": "parquet"}
+
+
+class Table(Protocol):
+    """Named columns of rows, wherever they come from."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the table."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether columns have types; in a text file every column is text."""
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Some of the columns."""
+
+    def place(self, row: int) -> str:
+        """Where a row (from 0) is, in a user's words."""
+
+
+def open_table(path: str | Path, fmt: Format | None = None) -> Table:
+    """The table in a file; the format is told by the ending (`.txt`: by the content) unless it is given."""
+    file = Path(path)
+    check_file(file)
+    fmt = fmt or _format_of(file)
+    if fmt == "parquet":
+        return ParquetTable(file)
+    if fmt == "list":
+        return ListTable(file)
+    return TextTable.open(file, fmt)
+
+
+def check_file(file: Path) -> None:
+    """Refuse what is missing, a directory, unreadable or empty."""
+    if not file.exists():
+        raise InputError(f"there is no file {file}; check the path")
+    if file.is_dir():
+        raise InputError(f"{file} is a directory; name a file in it")
+    try:
+        with file.open("rb") as stream:
+            empty = not stream.read(1)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions") from error
+    if empty:
+        raise InputError(f"{file} is empty; a table needs a header line and rows")
+
+
+def as_table(frame: Any, name: str) -> Table:
+    """A dataframe of any library (polars, pandas, pyarrow, a dict of columns) as a table."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, pl.DataFrame):
+        try:
+            frame = _from_pandas(frame) if type(frame).__module__.startswith("pandas") else pl.DataFrame(frame)
+        except (TypeError, ValueError, ImportError, pl.exceptions.PolarsError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"{name} is not a dataframe that polars can read ({reason})") from error
+    return FrameTable(name, frame)
+
+
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    """Column by column, since the direct way needs pyarrow."""
+    return pl.DataFrame({str(column): pl.Series(frame[column].tolist()) for column in frame.columns})
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTable:
+    """A dataframe in memory."""
+
+    name: str
+    frame: pl.DataFrame
+    typed: bool = True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.frame.columns)
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Some of the columns."""
+        return self.frame.select(columns)
+
+    def place(self, row: int) -> str:
+        """Rows are counted from 0, as dataframes do."""
+        return f"row {row} of {self.name}"
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file."""
+
+    path: Path
+    typed: bool = True
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, from the footer of the file."""
+        try:
+            return tuple(pl.read_parquet_schema(self.path))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise self._unreadable(error) from error
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Some of the columns."""
+        try:
+            return pl.read_parquet(self.path, columns=list(columns), glob=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise self._unreadable(error) from error
+
+    def place(self, row: int) -> str:
+        """Rows are counted from 1: a Parquet file has no lines."""
+        return f"row {row + 1:,} of {self.path}"
+
+    def _unreadable(self, error: Exception) -> InputError:
+        reason = str(error).partition("\n")[0]
+        return InputError(f"{self.path} is not a readable Parquet file ({reason}); write it again or pass --format")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A CSV, TSV or RecBole `.inter` file with a header line, plain or gzipped."""
+
+    path: Path
+    separator: str
+    header: tuple[str, ...] = ()
+    """The first line as it is."""
+    columns: tuple[str, ...] = ()
+    """The header; in `.inter` files without the types (`user_id:token`)."""
+    typed: bool = False
+
+    @classmethod
+    def open(cls, path: Path, fmt: Format) -> TextTable:
+        """Read the header line."""
+        separator = "," if fmt == "csv" else "\t"
+        header = next((row for _, row in cls(path, separator)._rows() if row), None)
+        if header is None:
+            raise InputError(f"{path} is empty; a table needs a header line and rows")
+        columns = [name.partition(":")[0] for name in header] if fmt == "inter" else header
+        table = cls(path, separator, tuple(header), tuple(columns))
+        twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{path} has two columns named {twice!r}; rename one")
+        return table
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Some of the columns, as text; blank lines are left out."""
+        raw = [self.header[self.columns.index(column)] for column in columns]
+        try:
+            frame = (
+                pl.scan_csv(
+                    self.path,
+                    separator=self.separator,
+                    quote_char='"' if self.separator == "," else None,
+                    infer_schema=False,
+                    glob=False,
+                )
+                .select(pl.col(name).alias(column) for name, column in zip(raw, columns, strict=True))
+                .collect()
+            )
+        except (OSError, pl.exceptions.PolarsError) as error:
+            self._check_lines()
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"{self.path} cannot be read ({reason}); check it or pass --format") from error
+        if any(frame[column].has_nulls() for column in columns):
+            self._check_lines()
+            frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        return frame
+
+    def place(self, row: int) -> str:
+        """Lines are counted from 1, the header included; found by a slow walk through the file."""
+        filled = (line for line, cells in self._rows() if cells)
+        for _ in range(row + 1):
+            next(filled)
+        return f"line {next(filled):,} of {self.path}"
+
+    def _check_lines(self) -> None:
+        """Name the first line that has not as many fields as the header, or is empty in all of them."""
+        for line, cells in self._rows():
+            if cells and len(cells) != len(self.header):
+                raise InputError(
+                    f"line {line:,} of {self.path} has {len(cells)} field{'s' * (len(cells) != 1)} "
+                    f"where the header has {len(self.header)}; correct the line, or the separator with --format"
+                )
+            if cells and not any(cells):
+                raise InputError(f"line {line:,} of {self.path} has nothing but separators; remove the line")
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The number of the (first) line and the fields of every row, header included; blank lines have no fields."""
+        lines = text_lines(self.path)
+        if self.separator == ",":
+            rows = csv.reader(lines, strict=True)
+        else:
+            rows = csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
+        line = 1
+        try:
+            for cells in rows:
+                yield line, cells
+                line = rows.line_num + 1
+        except csv.Error as error:
+            raise InputError(f"line {line:,} of {self.path} has wrong quotes ({error}); correct the line") from error
+
+
+@dataclass(frozen=True)
+class ListTable:
+    """List form: one line per user, `user item item …`, no header."""
+
+    path: Path
+    typed: bool = False
+    columns: tuple[str, ...] = (Column.USER, Column.ITEM)
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def read(self, columns: Sequence[str]) -> pl.DataFrame:
+        """User and item of every pair, as text; a user without items has no pair."""
+        words = self.words()
+        lines = pl.DataFrame(
+            {Column.USER: [line[0] for line in words], Column.ITEM: [line[1:] for line in words]},
+            schema={Column.USER: pl.String, Column.ITEM: pl.List(pl.String)},
+        )
+        return lines.filter(pl.col(Column.ITEM).list.len() > 0).explode(Column.ITEM).select(columns)
+
+    def words(self) -> list[list[str]]:
+        """The words of every line that is not blank."""
+        return [words for line in text_lines(self.path) if (words := line.split())]
+
+    def place(self, row: int) -> str:
+        """Pairs are counted from 1."""
+        return f"pair {row + 1:,} of {self.path}"
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain or gzipped, with their ends; another encoding is an error naming the line."""
+    with path.open("rb") as stream:
+        zipped = stream.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if zipped else path.open("rb") as stream:
+        try:
+            for number, line in enumerate(stream, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            found = line[error.start : error.start + 4]
+            raise InputError(
+                f"line {number:,} of {path} is not UTF-8 text (bytes {found!r}); save the file in UTF-8"
+            ) from error
+        except (OSError, EOFError) as error:
+            raise InputError(f"{path} cannot be read ({error}); check the file") from error
+
+
+def _format_of(file: Path) -> Format:
+    endings = [ending.lower() for ending in file.suffixes]
+    ending = endings[-2] if endings[-1:] == [".gz"] and len(endings) > 1 else (endings or [""])[-1]
+    if ending in _BY_ENDING:
+        return _BY_ENDING[ending]
+    if ending != ".txt":
+        raise InputError(
+            f"the ending of {file} does not tell its format; pass --format with one of {', '.join(get_args(Format))}"
+        )
+    first = next((line for line in text_lines(file) if line.strip()), "")
+    if "\t" in first:
+        return "tsv"
+    if "," in first and len(first.split()) == 1:
+        raise InputError(f"{file} has no tabs or spaces but commas in its first line; pass --format csv")
+    return "list"

@@ -1,0 +1,99 @@
+"""Top-k lists over the candidates with some pairs left out, block by block; nothing per user in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaa.kernels.topk import top_k
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from dpaa.data.pairs import Pairs
+    from dpaa.methods.base import Histories, Method
+
+    Ints = NDArray[Any]
+
+BLOCK_SCORES = 4_000_000
+"""Scores held at once (16 MB): large enough for a good matrix product, small enough for the cache's neighbourhood."""
+
+
+@dataclass(frozen=True)
+class RankedBlock:
+    """Lists of some users, best first; item −1 where nothing was left to recommend."""
+
+    users: Ints
+    """(b,)"""
+    items: Ints
+    """(b, k) item indices."""
+    scores: NDArray[np.float32]
+    """(b, k)"""
+
+
+def ranked_blocks(
+    method: Method,
+    users: Ints,
+    k: int,
+    *,
+    masked: Pairs | None = None,
+    candidates: Ints | None = None,
+    histories: Histories | None = None,
+    n_rows: int | None = None,
+) -> Iterator[RankedBlock]:
+    """Rank the candidates for these users, never a masked pair.
+
+    `masked` pairs are (user, item) indices; `histories` and `n_rows` (their number) are for users unseen in training,
+    then `users` and `masked` count within them.
+    """
+    n_users = method.graph.n_users if n_rows is None else n_rows
+    mask = _MaskedColumns.of(masked, n_users, method.graph.n_items, candidates) if masked is not None else None
+    device = method.graph.edge_user.device
+    columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
+    scorer = method.scorer(columns, histories)
+    width = method.graph.n_items if candidates is None else len(candidates)
+    step = max(1, BLOCK_SCORES // max(width, 1))
+    for first in range(0, len(users), step):
+        block = users[first : first + step]
+        scores = scorer(torch.from_numpy(block.astype(np.int64)).to(device))
+        if mask is not None:
+            mask.hide(scores, block)
+        values, found = top_k(scores, k)
+        items = found.cpu().numpy()
+        if candidates is not None:
+            items = np.where(items >= 0, candidates[items], -1)
+        yield RankedBlock(block, items, values.float().cpu().numpy())
+
+
+@dataclass(frozen=True)
+class _MaskedColumns:
+    """Per user, the columns of the score block that must not be recommended (CSR)."""
+
+    indptr: Ints
+    columns: Ints
+
+    @classmethod
+    def of(cls, pairs: Pairs, n_users: int, n_items: int, candidates: Ints | None) -> _MaskedColumns:
+        if candidates is None:
+            return cls(pairs.indptr(n_users), pairs.item.astype(np.int64))
+        column_of = np.full(n_items, -1, dtype=np.int64)
+        column_of[candidates] = np.arange(len(candidates))
+        columns = column_of[pairs.item]
+        kept = columns >= 0
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(pairs.user[kept], minlength=n_users))])
+        return cls(indptr, columns[kept])
+
+    def hide(self, scores: Tensor, users: Ints) -> None:
+        """Set the masked scores of these rows to −inf."""
+        first, last = self.indptr[users], self.indptr[users + 1]
+        lengths = last - first
+        rows = np.repeat(np.arange(len(users)), lengths)
+        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
+        flat = torch.from_numpy(rows * scores.shape[1] + self.columns[slots]).to(scores.device)
+        scores.view(-1).index_fill_(0, flat, -torch.inf)

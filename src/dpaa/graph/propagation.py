@@ -1,0 +1,170 @@
+"""Propagation over the graph, column tile by column tile, with its gradient written by hand.
+
+    h^0 = E,   h^(l+1) = A_l h^l + δ E,   read-out = Σ_l c_l h^l
+
+is linear in E, so the gradient is the same walk backwards with transposed matrices (Horner's rule) and no automatic
+differentiation ever holds a layer.  Every step works on each column alone; what needs all columns of a row goes through
+`TiledTable.rows` and `TiledTable.sum_over_columns`, the only two places that would change if tiles lived in several
+processes.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor
+
+from dpaa.kernels.spmm import KERNELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+
+TILE_COLUMNS = {"bag": 32, "csr": 64}
+"""Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TiledTable:
+    """An (n, d) table stored as contiguous tiles of a few columns each."""
+
+    tiles: tuple[Tensor, ...]
+
+    @classmethod
+    def from_dense(cls, dense: Tensor, width: int) -> TiledTable:
+        """Cut an (n, d) tensor into tiles of at most `width` columns (copied)."""
+        return cls(
+            tuple(tile.clone(memory_format=torch.contiguous_format) for tile in torch.split(dense, width, dim=1))
+        )
+
+    def empty_like(self) -> TiledTable:
+        """A table of the same shape with undefined content."""
+        return TiledTable(tuple(torch.empty_like(tile) for tile in self.tiles))
+
+    @property
+    def columns(self) -> list[slice]:
+        """Where each tile's columns stand in the whole row."""
+        ends = torch.tensor([tile.shape[1] for tile in self.tiles]).cumsum(0).tolist()
+        return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
+
+    def rows(self, nodes: Tensor | None = None) -> Tensor:
+        """The whole rows of these nodes (all of them without argument).  (len(nodes), d)."""
+        if nodes is None:
+            return torch.cat(self.tiles, dim=1)
+        return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
+
+    def sum_over_columns(self, part: Callable[[Tensor], Tensor]) -> Tensor:
+        """Add up `part(tile)` over the tiles: dot products, norms, whatever is a sum over columns."""
+        total = part(self.tiles[0])
+        for tile in self.tiles[1:]:
+            total = total + part(tile)
+        return total
+
+    def copy_(self, other: TiledTable) -> None:
+        """Overwrite with another table's content."""
+        for mine, theirs in zip(self.tiles, other.tiles, strict=True):
+            mine.copy_(theirs)
+
+
+class Workers:
+    """Threads that each take whole tiles.  No barrier inside a kernel, so a busy machine slows but never stalls them.
+
+    A tile's arithmetic does not depend on who does it: the number of workers changes no bit of the result.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tile") if threads > 1 else None
+
+    def map(self, work: Callable[[int], T], n_tiles: int) -> list[T]:
+        """`[work(0), …, work(n_tiles − 1)]`, in parallel where there is more than one thread."""
+        if self._pool is None or n_tiles == 1:
+            return [work(tile) for tile in range(n_tiles)]
+        return list(self._pool.map(work, range(n_tiles)))
+
+
+@dataclass
+class Propagation:
+    """The linear map from the ego table to layers and read-out, with weights that may change between epochs."""
+
+    graph: BipartiteGraph
+    n_layers: int
+    kernel: str = "bag"
+    workers: Workers = field(default_factory=lambda: Workers(1))
+    residual: float = 0.0
+    """δ: how much of layer 0 is added to every later layer."""
+    layer_shares: tuple[float, ...] = ()
+    """c_l: the share of each layer 0..L in the read-out; their mean by default."""
+
+    def __post_init__(self) -> None:
+        if not self.layer_shares:
+            self.layer_shares = (1.0 / (self.n_layers + 1),) * (self.n_layers + 1)
+        self._multiply = KERNELS[self.kernel]
+        self._values: list[Tensor] = []
+        self._transposed: list[Tensor] = []
+
+    def set_weights(self, weights: Sequence[EdgeWeights]) -> None:
+        """Put the edge weights of layers 0..L−1 in force.  Layers that share an object share the memory."""
+        if len(weights) != self.n_layers:
+            raise ValueError(f"{self.n_layers} layers need as many sets of edge weights, got {len(weights)}")
+        made: dict[int, tuple[Tensor, Tensor]] = {}
+        for layer in weights:
+            if id(layer) not in made:
+                values = self.graph.slot_values(layer)
+                made[id(layer)] = (
+                    values,
+                    values if layer.to_item is None else self.graph.transposed_slot_values(layer),
+                )
+        self._values = [made[id(layer)][0] for layer in weights]
+        self._transposed = [made[id(layer)][1] for layer in weights]
+
+    def _hop(self, values: Tensor, tile: Tensor) -> Tensor:
+        return self._multiply(self.graph.indptr, self.graph.neighbours, values, tile)
+
+    def _layers_of_tile(self, ego: Tensor) -> Iterator[Tensor]:
+        layer = ego
+        yield layer
+        for values in self._values:
+            layer = self._hop(values, layer)
+            if self.residual:
+                layer.add_(ego, alpha=self.residual)
+            yield layer
+
+    def layers(self, ego: TiledTable) -> Iterator[TiledTable]:
+        """Layers 0..L one after the other, for whoever needs more than the read-out."""
+        per_tile = [self._layers_of_tile(tile) for tile in ego.tiles]
+        for _ in range(self.n_layers + 1):
+            yield TiledTable(tuple(next(tile) for tile in per_tile))
+
+    @torch.no_grad()
+    def forward(self, ego: TiledTable, out: TiledTable) -> None:
+        """Write the read-out of `ego` into `out`."""
+
+        def work(number: int) -> None:
+            found = out.tiles[number]
+            for share, layer in zip(self.layer_shares, self._layers_of_tile(ego.tiles[number]), strict=True):
+                if layer is ego.tiles[number]:
+                    torch.mul(layer, share, out=found)
+                else:
+                    found.add_(layer, alpha=share)
+
+        self.workers.map(work, len(ego.tiles))
+
+    @torch.no_grad()
+    def backward_tile(self, by_readout: Tensor) -> Tensor:
+        """Gradient in a tile of E from the gradient in the same tile of the read-out.  (n_nodes, tile columns)."""
+        *shares, last = self.layer_shares
+        by_layer = by_readout * last
+        by_residual = torch.zeros_like(by_layer) if self.residual else None
+        for values, share in zip(reversed(self._transposed), reversed(shares), strict=True):
+            if by_residual is not None:
+                by_residual.add_(by_layer, alpha=self.residual)
+            by_layer = self._hop(values, by_layer)
+            by_layer.add_(by_readout, alpha=share)
+        return by_layer if by_residual is None else by_layer.add_(by_residual)

@@ -1,0 +1,76 @@
+"""What every method answers, trained in epochs or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from dpaa.methods.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from dpaa.data.pairs import Pairs
+    from dpaa.graph.bipartite import BipartiteGraph
+
+    Scorer = Callable[[Tensor], Tensor]
+    """Indices of users (b,) → their scores (b, items)."""
+
+
+@dataclass(frozen=True)
+class Histories:
+    """Items taken by users unseen in training; row u of the scores is user u of the pairs."""
+
+    pairs: Pairs
+    n_users: int
+
+
+class Method(ABC):
+    """A way to score items for users, made from training pairs alone."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """What it does, in one line."""
+    paper: ClassVar[str]
+    settings_type: ClassVar[type[Settings]] = Settings
+    iterative: ClassVar[bool] = False
+    """Whether the trainer runs epochs (then it is a `LightGCN`) or calls `fit` once."""
+
+    def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
+        self.graph = graph
+        self.settings = settings
+
+    def fit(self) -> None:
+        """Learn in one go; only for methods that are not iterative."""
+        raise NotImplementedError(f"{self.name} is trained in epochs")
+
+    @abstractmethod
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """A function from user indices to scores over `items` (all without argument).
+
+        With `histories`, rows are those users, unseen in training, instead of the training users.
+        """
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """What `model.safetensors` holds."""
+
+    @abstractmethod
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Take back what `tensors` gave; ready to score afterwards."""
+
+    @classmethod
+    @abstractmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """The tensors a saved run must hold, with their shapes, so that a foreign file is refused before it is read."""
+
+    def item_vectors(self) -> Tensor | None:
+        """Vectors whose cosine says how alike two items are, (n_items, d); None where the method has none."""
+        return None
+
+    def message_weights(self) -> list[tuple[str, Tensor]]:
+        """Columns of `edges.parquet` beside the ids, each (n_edges,); empty where messages carry no weight."""
+        return []

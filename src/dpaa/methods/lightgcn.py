@@ -1,0 +1,283 @@
+"""LightGCN, the backbone, cut into hooks; every other method shows only its difference (He et al., SIGIR 2020)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaa.data.sampling import TripleSampler
+from dpaa.errors import InputError
+from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.methods.base import Method
+from dpaa.methods.losses import bpr, half_squares
+from dpaa.methods.rows import Rows
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+    from dpaa.methods.base import Histories, Scorer
+
+INITIAL_DEVIATION = 0.1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Triples: user, an item the user took, an item the user did not take; each (batch,) int64."""
+
+    users: Tensor
+    liked: Tensor
+    other: Tensor
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+
+class LightGCN(Method):
+    """Weighted sums over neighbours, mean of the layers, BPR + L2 on layer 0."""
+
+    name: ClassVar[str] = "lightgcn"
+    title: ClassVar[str] = "the plain backbone: mean of propagated embeddings, BPR loss"
+    paper: ClassVar[str] = "He et al., LightGCN, SIGIR 2020"
+    settings_type: ClassVar[type[Settings]] = TrainedSettings
+    iterative: ClassVar[bool] = True
+
+    settings: TrainedSettings
+
+    # ------------------------------------------------------------------ hooks: what a method may answer differently
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """What do we train on?  Triples of one epoch, from batch `start` on; a function of seed and epoch alone."""
+        rng = np.random.default_rng([self.settings.seed, epoch])
+        triples = self.sampler.epoch(rng, self.settings.sampler)
+        size = self.batch_size
+        for first in range(start * size, len(triples[0]), size):
+            yield Batch(*(torch.from_numpy(part[first : first + size]).to(self.device) for part in triples))
+
+    def edge_weights(self, layer: int) -> EdgeWeights:
+        """How loudly does each interaction speak at this layer?  `1/√(d_u d_i)`."""
+        del layer
+        return self._symmetric
+
+    def initial_residual(self) -> float:
+        """How much of layer 0 joins every later layer?  Nothing."""
+        return 0.0
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """What is punished?  BPR on read-out rows plus L2 on layer-0 rows."""
+        user, liked, other = rows.users(batch.users), rows.items(batch.liked), rows.items(batch.other)
+        return bpr(user, liked, other) + self.l2_term(batch, rows)
+
+    def refresh(self, epoch: int) -> dict[str, float]:
+        """What is recomputed before an epoch?  Nothing.  What is returned joins the epoch's line of the history."""
+        del epoch
+        return {}
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """What do we rank by?  The inner product of read-out vectors."""
+        vectors = self.item_embedding if items is None else self.item_embedding[items]
+        users = self.user_embedding if histories is None else self.fold_in(histories)
+        return lambda index: users[index] @ vectors.T
+
+    # ------------------------------------------------------------------ the rest is the same for every method
+
+    def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
+        super().__init__(graph, settings)
+        self.device = graph.edge_user.device
+        self.user_embedding = torch.empty(0)
+        self.item_embedding = torch.empty(0)
+        self.item_message = torch.empty(0)
+
+    @property
+    def batch_size(self) -> int:
+        """Triples per step, with `auto` resolved: at most about 500 batches an epoch, never below 2,048."""
+        chosen = self.settings.batch_size
+        return max(2048, -(-self.sampler.n_interactions // 500)) if chosen == "auto" else chosen
+
+    @property
+    def n_batches(self) -> int:
+        """Batches of a full epoch."""
+        return -(-self.sampler.n_interactions // self.batch_size)
+
+    @property
+    def kernel(self) -> str:
+        """The sparse product in use, with `auto` resolved by the fixed rule."""
+        return "bag" if self.settings.kernel == "auto" else self.settings.kernel
+
+    @property
+    def threads(self) -> int:
+        """Threads that share the tiles, with `auto` resolved: one per core, at most one per tile."""
+        tiles = -(-self.settings.embedding_size // TILE_COLUMNS[self.kernel])
+        if self.device.type == "cuda":
+            return 1
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        return min(available if self.settings.threads == "auto" else self.settings.threads, tiles)
+
+    @cached_property
+    def sampler(self) -> TripleSampler:
+        """Draws liked and other items for this graph's users."""
+        users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
+        counts = self.graph.edge_count.cpu().numpy().astype(np.int64)
+        return TripleSampler(users, items, counts, self.graph.n_users, self.graph.n_items)
+
+    @cached_property
+    def _symmetric(self) -> EdgeWeights:
+        return self.graph.symmetric_weights()
+
+    def start(self) -> None:
+        """Draw the initial tables and put the first weights in force."""
+        shape = (self.graph.n_nodes, self.settings.embedding_size)
+        drawn = torch.empty(shape).normal_(0.0, INITIAL_DEVIATION, generator=self.generator(0)).to(self.device)
+        self.ego = TiledTable.from_dense(drawn, TILE_COLUMNS[self.kernel])
+        self.readout = self.ego.empty_like()
+        self.propagation = Propagation(
+            self.graph, self.settings.layers, self.kernel, Workers(self.threads), self.initial_residual()
+        )
+        self.set_weights()
+
+    def generator(self, stream: int) -> torch.Generator:
+        """A torch generator that depends on the seed and the stream's number alone (on the CPU)."""
+        state = np.random.SeedSequence([self.settings.seed, stream, 0]).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+    def set_weights(self) -> None:
+        """Put the current answers of `edge_weights` in force."""
+        self.propagation.set_weights([self.edge_weights(layer) for layer in range(self.settings.layers)])
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Trainable tensors besides the ego table."""
+        return {}
+
+    def l2_term(self, batch: Batch, rows: Rows) -> Tensor:
+        """`ρ₂ · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`."""
+        ego = rows.ego_users(batch.users), rows.ego_items(batch.liked), rows.ego_items(batch.other)
+        return self.settings.l2 * half_squares(*ego)
+
+    def forward(self) -> Rows:
+        """Propagate, and offer the rows to the loss."""
+        self.propagation.forward(self.ego, self.readout)
+        return Rows(self.readout, self.ego, self.graph.n_users)
+
+    def tile_gradient(self, rows: Rows, number: int) -> Tensor:
+        """Gradient of the loss in one tile of the ego table, after `backward` on the loss."""
+        columns = self.ego.columns[number]
+        by_readout = torch.zeros_like(self.ego.tiles[number])
+        rows.add_gradient("readout", columns, by_readout)
+        gradient = self.propagation.backward_tile(by_readout)
+        rows.add_gradient("ego", columns, gradient)
+        return gradient
+
+    @torch.no_grad()
+    def update_embeddings(self) -> None:
+        """Bring the vectors that `scorer` uses up to date with the tables."""
+        self.propagation.forward(self.ego, self.readout)
+        rows = self.readout.rows()
+        self.user_embedding, self.item_embedding = rows[: self.graph.n_users], rows[self.graph.n_users :]
+
+    def finish(self) -> None:
+        """After training: final vectors, and what an item says to users it has never met."""
+        self.update_embeddings()
+        self.item_message = self._item_messages()
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that training changes and the best epoch must bring back (copies)."""
+        parameters = {f"parameter.{name}": tensor.detach().clone() for name, tensor in self.parameters().items()}
+        return {"ego": self.ego.rows()} | parameters
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what `state` gave."""
+        self.ego.copy_(TiledTable.from_dense(state["ego"].to(self.device), TILE_COLUMNS[self.kernel]))
+        for name, tensor in self.parameters().items():
+            tensor.copy_(state[f"parameter.{name}"])
+
+    # ------------------------------------------------------------------ users unseen in training
+
+    def new_user_scale(self, history_length: Tensor) -> Tensor:
+        """The new user's own part of a message's weight, `1/√d_u`.  Same shape as `history_length`."""
+        return history_length.clamp(min=1).rsqrt()
+
+    @torch.no_grad()
+    def _item_messages(self) -> Tensor:
+        """What item i adds to the read-out of a new user, but for `new_user_scale`: `Σ_l c_{l+1} a_i^l e_i^l`.
+
+        `a_i^l` is the mean over the item's edges of the weight without the user's part: exact where a weight splits
+        into a user's and an item's factor (LightGCN's does), the item's mean where it belongs to the pair.
+        """
+        graph, n_users = self.graph, self.graph.n_users
+        total = torch.zeros(graph.n_items, self.settings.embedding_size, device=self.device)
+        slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
+        without_user = self.new_user_scale(graph.user_degree)[graph.edge_user] * graph.edge_count
+        layers = self.propagation.layers(self.ego)
+        for layer, share in zip(range(self.settings.layers), self.propagation.layer_shares[1:], strict=True):
+            whole = next(layers).rows()[n_users:]
+            part = self.edge_weights(layer).to_user / without_user
+            mean = torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
+            total += share * mean[:, None] * whole
+        return total
+
+    def fold_in(self, histories: Histories) -> Tensor:
+        """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""
+        if self.settings.layers == 0:
+            raise InputError("a model with layers=0 cannot score users unseen in training; train with layers >= 1")
+        users = torch.from_numpy(histories.pairs.user.astype(np.int64)).to(self.device)
+        items = torch.from_numpy(histories.pairs.item.astype(np.int64)).to(self.device)
+        length = torch.bincount(users, minlength=histories.n_users)
+        total = torch.zeros(len(length), self.item_message.shape[1], device=self.device)
+        total.index_add_(0, users, self.item_message[items])
+        return total * self.new_user_scale(length.float())[:, None]
+
+    # ------------------------------------------------------------------ what a run keeps
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """Ego tables, read-out tables and the messages for new users."""
+        assert isinstance(settings, TrainedSettings)
+        users, items = (graph.n_users, settings.embedding_size), (graph.n_items, settings.embedding_size)
+        return {
+            "user_ego": users,
+            "item_ego": items,
+            "user_embedding": users,
+            "item_embedding": items,
+            "item_message": items,
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Ego tables, read-out tables and the messages for new users."""
+        ego = self.ego.rows()
+        return {
+            "user_ego": ego[: self.graph.n_users],
+            "item_ego": ego[self.graph.n_users :],
+            "user_embedding": self.user_embedding,
+            "item_embedding": self.item_embedding,
+            "item_message": self.item_message,
+        }
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score: the read-out tables as they were saved."""
+        dense = torch.cat([tensors["user_ego"], tensors["item_ego"]]).to(self.device)
+        self.ego = TiledTable.from_dense(dense, TILE_COLUMNS[self.kernel])
+        self.user_embedding = tensors["user_embedding"].to(self.device)
+        self.item_embedding = tensors["item_embedding"].to(self.device)
+        self.item_message = tensors["item_message"].to(self.device)
+
+    def item_vectors(self) -> Tensor:
+        """Read-out vectors of the items."""
+        return self.item_embedding
+
+    def message_weights(self) -> list[tuple[str, Tensor]]:
+        """`weight_0 … weight_{L−1}`, and `weight_back_…` where the way back differs."""
+        columns = []
+        for layer in range(self.settings.layers):
+            weights = self.edge_weights(layer)
+            columns.append((f"weight_{layer}", weights.to_user))
+            if weights.to_item is not None:
+                columns.append((f"weight_back_{layer}", weights.to_item))
+        return columns

@@ -1,0 +1,75 @@
+"""Settings: frozen, checked at the door, each with its meaning under the field.  A default is written only here."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Settings(BaseModel):
+    """What every method has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    """Where all randomness starts; the same seed gives the same bits."""
+
+
+class TrainedSettings(Settings):
+    """What every method has that is trained in epochs."""
+
+    embedding_size: int = Field(default=64, ge=1, le=65_536)
+    """Columns of the embedding tables (D)."""
+    layers: int = Field(default=3, ge=0, le=64)
+    """Propagation layers (L); 0 is matrix factorisation."""
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Adam's step size."""
+    batch_size: Literal["auto"] | int = Field(default=2048)
+    """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
+    epochs: int = Field(default=1000, ge=1)
+    """Epochs at most."""
+    patience: int = Field(default=50, ge=1)
+    """Epochs without a better validation recall@20 before stopping."""
+    l2: float = Field(default=1e-4, ge=0)
+    """Weight of `½ ‖E‖²` on the batch's rows of layer 0."""
+    sampler: Literal["user-uniform", "interaction"] = "user-uniform"
+    """`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction once an epoch."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; `auto` takes CUDA where torch finds it.  The CUDA path is untested."""
+    threads: Literal["auto"] | int = Field(default="auto")
+    """Threads that share the column tiles; `auto` = one per core.  The number changes no bit of the result."""
+    kernel: Literal["auto", "bag", "csr"] = "auto"
+    """Sparse product: `bag` (the default rule) or `csr`; `dpaa train --calibrate` measures both."""
+
+    def model_post_init(self, context: object, /) -> None:
+        """Check what a type cannot say."""
+        del context
+        for name in ("batch_size", "threads"):
+            value = getattr(self, name)
+            if value != "auto" and value < 1:
+                raise InputError(f"setting {name}: must be 'auto' or at least 1, got {value!r}")
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def make_settings(kind: type[S], values: Mapping[str, object], method: str) -> S:
+    """Settings from names and values (text is read as the field's type); anything wrong is one clear sentence."""
+    for name in values:
+        if name not in kind.model_fields:
+            close = difflib.get_close_matches(name, kind.model_fields, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"it has: {', '.join(kind.model_fields)}"
+            raise InputError(f"method {method} has no setting {name!r}; {hint}")
+    try:
+        return kind(**values)  # type: ignore[arg-type]  # checked by pydantic, that is what it is for
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = first["msg"][:1].lower() + first["msg"][1:]
+        raise InputError(f"setting {first['loc'][0]}: {message}, got {first['input']!r}") from None

@@ -1,0 +1,53 @@
+"""Time both sparse kernels on the real matrix and keep the faster one."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.kernels.spmm import KERNELS
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.training.trainer import one_openmp_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dpaa.methods.base import Method
+
+REPEATS = 5
+
+
+def calibrated(method: Method, say: Callable[[str], None] = lambda _: None) -> Method:
+    """The method with the kernel that propagates fastest here; others are returned as they are."""
+    if not isinstance(method, LightGCN):
+        say(f"nothing to calibrate: {method.name} does not propagate")
+        return method
+    seconds = {kernel: _seconds(method, kernel) for kernel in KERNELS}
+    best = min(seconds, key=lambda kernel: seconds[kernel])
+    say(
+        "calibration: "
+        + ", ".join(f"{kernel} {1e3 * value:.2f} ms" for kernel, value in seconds.items())
+        + f"; {best} it is"
+    )
+    return type(method)(method.graph, method.settings.model_copy(update={"kernel": best}))
+
+
+def _seconds(method: LightGCN, kernel: str) -> float:
+    """The quickest of a few forward passes."""
+    settings = method.settings
+    with one_openmp_thread():
+        table = TiledTable.from_dense(
+            torch.zeros(method.graph.n_nodes, settings.embedding_size, device=method.device), TILE_COLUMNS[kernel]
+        )
+        found = table.empty_like()
+        propagation = Propagation(method.graph, settings.layers, kernel, Workers(method.threads))
+        propagation.set_weights([method.graph.symmetric_weights()] * settings.layers)
+        times = []
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            propagation.forward(table, found)
+            times.append(time.perf_counter() - began)
+    return min(times)

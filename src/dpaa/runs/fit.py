@@ -1,0 +1,199 @@
+"""Dataset and method become a model: the one place where trainer and evaluator meet."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.propagation import TILE_COLUMNS
+from dpaa.methods import find_method
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import make_settings
+from dpaa.runs.folder import RunFolder, now
+from dpaa.runs.model import Model
+from dpaa.training.trainer import EpochReport, Trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from dpaa.data.dataset import Dataset
+    from dpaa.evaluation.evaluator import Evaluation, Overlap
+    from dpaa.methods.base import Method
+
+
+@dataclass
+class Watch:
+    """Who wants to know how a fit goes, and whether to stop it; every answer is optional."""
+
+    on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
+    """The method that is about to be trained, and what its data lacks, in words."""
+    on_epoch: Callable[[EpochReport], None] = lambda _report: None
+    stop_requested: Callable[[], bool] = lambda: False
+
+
+def fit(data: Dataset, method: str = "lightgcn", **settings: Any) -> Model:
+    """Train a method on a dataset; settings by name, as `dpaa methods` lists them.
+
+    Early stopping looks at recall@20 of the validation split; the test split is not opened.
+    """
+    return fit_method(make_method(data, method, settings), data)
+
+
+def make_method(data: Dataset, name: str, settings: Mapping[str, object]) -> Method:
+    """The method on the training graph, its settings checked."""
+    method_type = find_method(name)
+    checked = make_settings(method_type.settings_type, settings, method_type.name)
+    device = _resolve_device(getattr(checked, "device", "cpu"))
+    return method_type(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device), checked)
+
+
+def fit_into(
+    folder: str | Path,
+    data: Dataset,
+    method: Method,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    watch: Watch | None = None,
+) -> Model:
+    """Train into a run folder: history line by line, checkpoints, and the finished run.
+
+    A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
+    """
+    run = RunFolder.begin(folder, overwrite=overwrite, resume=resume)
+    try:
+        run.write_config(method)
+        model = fit_method(method, data, watch or Watch(), run, resume)
+        run.write_model(model)
+    except InputError:
+        if not run.checkpoints.file.exists():
+            shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    run.checkpoints.remove()
+    return model
+
+
+def fit_method(
+    method: Method, data: Dataset, watch: Watch | None = None, run: RunFolder | None = None, resume: bool = False
+) -> Model:
+    """Train and wrap up; with a run folder, keep history and checkpoints there."""
+    watch = watch or Watch()
+    started, clock = now(), time.perf_counter()
+    manifest: dict[str, Any] = {
+        "method": method.name,
+        "seed": method.settings.seed,
+        "dataset": {
+            "name": data.name,
+            "path": str(data.path.resolve()) if data.path else None,
+            "fingerprint": data.fingerprint,
+        },
+        "started": started,
+    }
+    if isinstance(method, LightGCN):
+        manifest |= _train(method, data, watch, run, resume)
+    else:
+        watch.on_start(method, [])
+        method.fit()
+    manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
+    return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
+
+
+def evaluate(
+    model: Model,
+    data: Dataset,
+    k: int | tuple[int, ...] = 20,
+    overlap: Overlap = "drop",
+    mask_valid: bool = False,
+) -> Evaluation:
+    """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by."""
+    trained_on = model.manifest.get("dataset", {}).get("fingerprint")
+    if trained_on != data.fingerprint:
+        raise InputError(
+            f"the model was trained on another dataset than {data.name} (fingerprints differ); "
+            "evaluate it on the dataset it was trained on"
+        )
+    return Evaluator(data, k, "test", overlap, mask_valid).evaluate(model.method)
+
+
+def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, resume: bool) -> dict[str, Any]:
+    notes = _sampling_notes(method)
+    validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
+    if validation is None:
+        notes.append(
+            f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
+        )
+    compute = {
+        "device": str(method.device),
+        "kernel": method.kernel,
+        "tile_columns": TILE_COLUMNS[method.kernel],
+        "threads": method.threads,
+        "batch_size": method.batch_size,
+    }
+    identity = {
+        "dataset": data.fingerprint,
+        "method": method.name,
+        "settings": method.settings.model_dump(mode="json", exclude={"threads"}),
+        "kernel": method.kernel,
+    }
+    epochs: list[EpochReport] = []
+
+    def on_epoch(report: EpochReport) -> None:
+        epochs.append(report)
+        if run:
+            run.append_history(report)
+        watch.on_epoch(report)
+
+    trainer = Trainer(
+        method,
+        validate=validation.recall if validation else None,
+        on_epoch=on_epoch,
+        checkpoints=run.checkpoints if run else None,
+        identity=identity,
+        stop_requested=watch.stop_requested,
+    )
+    checkpoint = run.checkpoints.load() if run and resume else None
+    if run:
+        run.cut_history(checkpoint.epoch - 1 if checkpoint else 0)
+    if checkpoint:
+        notes.append(f"going on in epoch {checkpoint.epoch:,}")
+    elif resume:
+        notes.append("there is no checkpoint to resume from: training starts afresh")
+    watch.on_start(method, notes)
+    stopping = trainer.run(checkpoint)
+    return {
+        "validation": asdict(validation.protocol) if validation else None,
+        "compute": compute,
+        "training": {
+            "epochs": epochs[-1].epoch if epochs else stopping.best_epoch,
+            "best_epoch": stopping.best_epoch,
+            "best_valid_recall@20": stopping.best_value if validation else None,
+        },
+    }
+
+
+def _sampling_notes(method: LightGCN) -> list[str]:
+    sampler = method.sampler
+    if not sampler.n_usable_users:
+        raise InputError("no user has both a training item and an item not taken; there is nothing to learn from")
+    notes = []
+    if sampler.users_without_items:
+        notes.append(f"{sampler.users_without_items:,} users have no training item; they are never drawn")
+    if sampler.users_with_every_item:
+        notes.append(f"{sampler.users_with_every_item:,} users took every item; they are skipped: nothing to prefer")
+    return notes
+
+
+def _resolve_device(wanted: str) -> str:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise InputError("setting device: torch finds no CUDA device here; use device=cpu or device=auto")
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return wanted

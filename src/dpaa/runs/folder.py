@@ -1,0 +1,265 @@
+"""The run folder: config, manifest, history, tensors and tables; nothing pickled, every file replaced as a whole."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+import dpaa
+from dpaa.data.columns import Column
+from dpaa.data.ids import look_up
+from dpaa.data.pairs import Pairs
+from dpaa.data.popularity import popular_items
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import find_method
+from dpaa.methods.settings import make_settings
+from dpaa.runs.model import Model
+from dpaa.training.checkpoint import CheckpointFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dpaa.evaluation.evaluator import Evaluation
+    from dpaa.methods.base import Method
+    from dpaa.training.trainer import EpochReport
+
+CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.jsonl", "model.safetensors"
+USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"
+METRICS, PER_USER = "metrics.json", "per_user.parquet"
+GROUP, CANDIDATE = "group", "candidate"
+FORMAT = 1
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.checkpoints = CheckpointFolder(self.path / "checkpoint")
+
+    @classmethod
+    def begin(cls, path: str | Path, *, overwrite: bool = False, resume: bool = False) -> RunFolder:
+        """A folder to write a run into: new, emptied (`overwrite`), or with what an unfinished run left (`resume`)."""
+        run = cls(path)
+        if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
+            run._check_existing(overwrite, resume)
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {run.path} ({error.strerror}); choose another folder with --out") from None
+        return run
+
+    def _check_existing(self, overwrite: bool, resume: bool) -> None:
+        if not self.path.is_dir():
+            raise InputError(f"{self.path} is a file; choose another folder with --out")
+        if not (self.path / CONFIG).exists():
+            raise InputError(f"{self.path} holds something else than a run; choose another folder with --out")
+        if overwrite:
+            shutil.rmtree(self.path)
+        elif self.finished:
+            raise InputError(f"{self.path} holds a finished run; pass --overwrite or choose another folder with --out")
+        elif not resume:
+            raise InputError(f"{self.path} holds an unfinished run; go on with --resume or pass --overwrite")
+
+    @property
+    def finished(self) -> bool:
+        """The manifest is written last."""
+        return (self.path / MANIFEST).exists()
+
+    # ------------------------------------------------------------------ writing
+
+    def write_config(self, method: Method) -> None:
+        """Every setting, resolved, with the method's name."""
+        self._replace(CONFIG, _as_json({"method": method.name} | method.settings.model_dump(mode="json")))
+
+    def append_history(self, report: EpochReport) -> None:
+        """A line per epoch."""
+        with (self.path / HISTORY).open("a", encoding="utf-8") as history:
+            history.write(json.dumps(report.line()) + "\n")
+
+    def history(self) -> list[dict[str, Any]]:
+        """The epochs so far, or none."""
+        file = self.path / HISTORY
+        if not file.exists():
+            return []
+        lines = file.read_text(encoding="utf-8").splitlines()
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise InputError(f"{file} is not readable ({error}); restore it or train again") from None
+
+    def cut_history(self, epochs: int) -> None:
+        """Keep the first `epochs` lines: those a checkpoint has seen (the last line may be torn by a crash)."""
+        file = self.path / HISTORY
+        lines = file.read_text(encoding="utf-8").splitlines()[:epochs] if file.exists() else []
+        self._replace(HISTORY, "".join(line + "\n" for line in lines))
+
+    def write_model(self, model: Model) -> None:
+        """Tensors, tables and at last the manifest: from then on the run is finished."""
+        graph = model.method.graph
+        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.tensors().items()}
+        self._replace(TENSORS, lambda file: save_file(tensors, file))
+        users, items = graph.user_degree.cpu().numpy(), graph.item_degree.cpu().numpy()
+        user_table = pl.DataFrame([model.user_ids.alias(Column.USER), pl.Series(Column.COUNT, users.astype(np.int64))])
+        group = np.where(popular_items(items.astype(np.float64)), "popular", "niche")
+        columns = [
+            model.item_ids.alias(Column.ITEM),
+            pl.Series(Column.COUNT, items.astype(np.int64)),
+            pl.Series(GROUP, group),
+        ]
+        if model.candidates is not None:
+            columns.append(pl.Series(CANDIDATE, np.isin(np.arange(len(items)), model.candidates)))
+        self._replace(USERS, user_table.write_parquet)
+        self._replace(ITEMS, pl.DataFrame(columns).write_parquet)
+        self._replace(EDGES, self._edges(model).write_parquet)
+        self._replace(MANIFEST, _as_json({"format": FORMAT} | model.manifest | {"versions": versions()}))
+
+    @staticmethod
+    def _edges(model: Model) -> pl.DataFrame:
+        pairs = model.train
+        columns = [
+            model.user_ids.gather(pairs.user).alias(Column.USER),
+            model.item_ids.gather(pairs.item).alias(Column.ITEM),
+        ]
+        if pairs.count is not None:
+            columns.append(pl.Series(Column.COUNT, pairs.count))
+        weights = [pl.Series(name, weight.cpu().numpy()) for name, weight in model.method.message_weights()]
+        return pl.DataFrame([*columns, *weights])
+
+    def write_evaluation(self, evaluation: Evaluation) -> None:
+        """`metrics.json` and `per_user.parquet`."""
+        self._replace(PER_USER, evaluation.per_user.write_parquet)
+        self._replace(METRICS, _as_json(evaluation.as_json()))
+
+    def _replace(self, name: str, content: str | Callable[[Path], object]) -> None:
+        beside = self.path / f"{name}.new"
+        try:
+            if isinstance(content, str):
+                beside.write_text(content, encoding="utf-8")
+            else:
+                content(beside)
+            beside.replace(self.path / name)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise InputError(
+                f"cannot write {self.path / name} ({error.strerror}); make room or choose another folder"
+            ) from None
+
+    # ------------------------------------------------------------------ reading
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON object of the folder."""
+        file = self.path / name
+        if not self.path.is_dir():
+            raise InputError(f"there is no run folder {self.path}; make one with `dpaa train`")
+        if not file.exists():
+            unfinished = name == MANIFEST and (self.path / CONFIG).exists()
+            remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
+            state = "an unfinished run" if unfinished else "not a run folder"
+            raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} is not readable ({error}); restore it or train again") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{file} does not hold a JSON object; restore it or train again")
+        return content
+
+    def read_model(self, device: str = "cpu") -> Model:
+        """The model of a finished run, every file checked before it is believed."""
+        manifest = self.read_json(MANIFEST)
+        if manifest.get("format") != FORMAT:
+            found = manifest.get("format")
+            raise InputError(f"{self.path} has run format {found!r}, this version reads {FORMAT}; train again")
+        config = self.read_json(CONFIG)
+        method_type = find_method(str(config.pop("method", "")))
+        settings = make_settings(method_type.settings_type, config, method_type.name)
+        users = self._read_table(USERS, [Column.USER])
+        items = self._read_table(ITEMS, [Column.ITEM])
+        edges = self._read_table(EDGES, [Column.USER, Column.ITEM])
+        user_ids, item_ids = users[Column.USER], items[Column.ITEM]
+        pairs = Pairs.of(
+            look_up(edges[Column.USER], user_ids, "user"),
+            look_up(edges[Column.ITEM], item_ids, "item"),
+            edges[Column.COUNT].to_numpy() if Column.COUNT in edges.columns else None,
+        )
+        graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
+        method = method_type(graph, settings)
+        method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
+        candidates = items[CANDIDATE].arg_true().to_numpy() if CANDIDATE in items.columns else None
+        return Model(method, user_ids, item_ids, pairs, candidates, manifest, self.path)
+
+    def _read_table(self, name: str, columns: list[str]) -> pl.DataFrame:
+        file = self.path / name
+        try:
+            present = pl.read_parquet_schema(file)
+            missing = [column for column in columns if column not in present]
+            if missing:
+                raise InputError(f"{file} lacks the column {missing[0]!r}; train again")
+            wanted = [*columns, *(extra for extra in (Column.COUNT, CANDIDATE) if extra in present)]
+            return pl.read_parquet(file, columns=wanted)
+        except FileNotFoundError:
+            raise InputError(f"{file} is missing; restore it or train again") from None
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise InputError(f"{file} is not a readable Parquet file ({_first_line(error)}); train again") from None
+
+    def _read_tensors(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
+        """Names, shapes and types are compared with the header before anything is allocated."""
+        file = self.path / TENSORS
+        try:
+            with safe_open(file, framework="pt") as opened:
+                present = set(opened.keys())
+                for name, shape in shapes.items():
+                    if name not in present:
+                        raise InputError(f"{file} lacks the tensor {name!r}; it belongs to another run")
+                    part = opened.get_slice(name)
+                    if tuple(part.get_shape()) != shape or part.get_dtype() != "F32":
+                        found = f"{part.get_dtype()} {tuple(part.get_shape())}"
+                        raise InputError(
+                            f"{file}: tensor {name!r} is {found}, expected F32 {shape}; it belongs to another run"
+                        )
+                return {name: opened.get_tensor(name) for name in shapes}
+        except FileNotFoundError:
+            raise InputError(f"{file} is missing; restore it or train again") from None
+        except (SafetensorError, OSError) as error:
+            raise InputError(f"{file} is not a readable safetensors file ({_first_line(error)}); train again") from None
+
+
+def versions() -> dict[str, str]:
+    """What the run was made with."""
+    return {
+        "dpaa": dpaa.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "polars": pl.__version__,
+    }
+
+
+def now() -> str:
+    """The time as ISO text in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _as_json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def load(folder: str | Path) -> Model:
+    """The model of a finished run."""
+    return RunFolder(folder).read_model()

@@ -1,0 +1,187 @@
+"""A fitted method with the user's own ids: what `fit` and `load` return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from dpaa.data.columns import Column
+from dpaa.data.ids import encode, look_up
+from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
+from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.kernels.topk import top_k
+from dpaa.methods.base import Histories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from dpaa.evaluation.ranking import RankedBlock
+    from dpaa.methods.base import Method
+
+    Ids = Iterable[object] | pl.Series
+    Ints = NDArray[Any]
+
+SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """Scores, recommendations and similar items, in the ids the log came with."""
+
+    method: Method
+    user_ids: pl.Series
+    """Row i = index i, ascending."""
+    item_ids: pl.Series
+    train: Pairs
+    """Training pairs: what a user has already seen."""
+    candidates: Ints | None = None
+    """Items that may be recommended; None = all."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
+
+    def recommend(
+        self, users: Ids | None = None, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+    ) -> pl.DataFrame:
+        """The k best items for these users (all users of the log without argument).
+
+        `seen=True` may recommend a user's training items again; `items` restricts to an allow list, `exclude` leaves
+        items out.  Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for.
+        """
+        blocks = list(self.recommend_blocks(users, k, seen=seen, items=items, exclude=exclude))
+        return pl.concat(blocks) if blocks else pl.DataFrame(schema=self.recommendation_schema)
+
+    def recommend_blocks(
+        self, users: Ids | None = None, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+    ) -> Iterator[pl.DataFrame]:
+        """The same, a block of users at a time, so that any number of users fits in memory."""
+        index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
+        allowed = self._allowed(items, exclude)
+        masked = None if seen else self.train
+        blocks = ranked_blocks(self.method, index, _positive(k), masked=masked, candidates=allowed)
+        return (self._frame(block, self.user_ids) for block in blocks)
+
+    def recommend_for(
+        self, history: Ids, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+    ) -> pl.DataFrame:
+        """The k best items for someone the model has never met, from the items taken so far.
+
+        Returns `item_id, score, rank`.
+        """
+        taken = look_up(history, self.item_ids, "item")
+        if not len(taken):
+            raise InputError("the history is empty; give at least one item")
+        pairs = Pairs.of(np.zeros(len(taken), np.int32), taken)
+        blocks = self._for_new_users(pairs, pl.Series(Column.USER, [0]), k, seen, items, exclude)
+        return pl.concat(list(blocks)).drop(Column.USER)
+
+    def recommend_for_histories(
+        self, histories: pl.DataFrame, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+    ) -> tuple[Iterator[pl.DataFrame], list[str]]:
+        """The same for a table `user_id, item_id` of people the model has never met, a block at a time.
+
+        Items the model does not know are left out, and so is who has no other; the second value says so in words.
+        """
+        index = encode(histories[Column.ITEM], self.item_ids)
+        known = histories.filter(pl.Series(index >= 0))
+        people = known[Column.USER].unique().sort()
+        notes = []
+        if len(known) < len(histories):
+            notes.append(f"{len(histories) - len(known):,} history rows name items the model does not know; left out")
+        missing = histories[Column.USER].n_unique() - len(people)
+        if missing:
+            notes.append(f"{missing:,} people have no item the model knows; they get no recommendations")
+        if not len(people):
+            raise InputError("no item of the history file is known to the model; check the item ids")
+        pairs = Pairs.of(encode(known[Column.USER], people), index[index >= 0])
+        return self._for_new_users(pairs, people, k, seen, items, exclude), notes
+
+    def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
+        """The k items most like each of these by cosine; `item_id, similar_item_id, score, rank`."""
+        index = look_up(items, self.item_ids, "item")
+        vectors = self.method.item_vectors()
+        if vectors is None:
+            raise InputError(f"method {self.method.name} has no item vectors to compare; use a trained method")
+        unit = torch.nn.functional.normalize(vectors, dim=1)
+        frames = []
+        for first in range(0, len(index), 1024):
+            block = torch.from_numpy(index[first : first + 1024].astype(np.int64)).to(unit.device)
+            cosines = unit[block] @ unit.T
+            cosines[torch.arange(len(block)), block] = -torch.inf
+            values, found = top_k(cosines, min(_positive(k), len(self.item_ids) - 1))
+            owners = self.item_ids.gather(index[first : first + 1024]).alias(Column.ITEM)
+            frames.append(self._lists(owners, SIMILAR, found.cpu().numpy(), values.cpu().numpy()))
+        schema: dict[str, Any] = {
+            Column.ITEM: self.item_ids.dtype,
+            SIMILAR: self.item_ids.dtype,
+            SCORE: pl.Float32,
+            RANK: pl.Int32,
+        }
+        return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> None:
+        """Write a run folder; `dpaa.load` reads it back."""
+        from dpaa.runs.folder import RunFolder  # the folder knows models, so it is asked for only here
+
+        run = RunFolder.begin(folder, overwrite=overwrite)
+        run.write_config(self.method)
+        run.write_model(self)
+
+    @property
+    def recommendation_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
+        """Columns and types of a recommendation table."""
+        return {Column.USER: self.user_ids.dtype, Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
+
+    def _allowed(self, items: Ids | None, exclude: Ids) -> Ints | None:
+        denied = look_up(exclude, self.item_ids, "item")
+        allowed = self.candidates if items is None else np.unique(look_up(items, self.item_ids, "item"))
+        if len(denied):
+            allowed = np.setdiff1d(np.arange(len(self.item_ids)) if allowed is None else allowed, denied)
+        if allowed is not None and not len(allowed):
+            raise InputError("no item is left to recommend; allow more items or exclude fewer")
+        return allowed
+
+    def _for_new_users(
+        self, pairs: Pairs, people: pl.Series, k: int, seen: bool, items: Ids | None, exclude: Ids
+    ) -> Iterator[pl.DataFrame]:
+        blocks = ranked_blocks(
+            self.method,
+            np.arange(len(people)),
+            _positive(k),
+            masked=None if seen else pairs,
+            candidates=self._allowed(items, exclude),
+            histories=Histories(pairs, len(people)),
+        )
+        return (self._frame(block, people) for block in blocks)
+
+    def _frame(self, block: RankedBlock, people: pl.Series) -> pl.DataFrame:
+        return self._lists(people.gather(block.users).alias(Column.USER), Column.ITEM, block.items, block.scores)
+
+    def _lists(self, owners: pl.Series, name: str, items: Ints, scores: Ints) -> pl.DataFrame:
+        """One row per owner and rank, the items in column `name`; lists that end early are shorter."""
+        n, k = items.shape
+        there = pl.Series(items.ravel() >= 0)
+        return pl.DataFrame(
+            [
+                owners.gather(np.repeat(np.arange(n), k)).filter(there),
+                self.item_ids.gather(np.maximum(items.ravel(), 0)).alias(name).filter(there),
+                pl.Series(SCORE, scores.ravel()).filter(there),
+                pl.Series(RANK, np.tile(np.arange(1, k + 1, dtype=np.int32), n)).filter(there),
+            ]
+        )
+
+
+def _positive(k: int) -> int:
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}")
+    return k

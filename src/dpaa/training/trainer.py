@@ -1,0 +1,171 @@
+"""The loop: it asks the method and knows none by name."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dpaa.errors import InputError
+from dpaa.training.adam import TiledAdam
+from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
+from dpaa.training.early_stopping import EarlyStopping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch import Tensor
+
+    from dpaa.methods.lightgcn import Batch, LightGCN
+
+    Validate = Callable[[LightGCN], dict[str, float]]
+
+MONITOR = "recall@20"
+CHECKPOINT_SECONDS = 30.0
+
+
+class Interrupted(Exception):  # noqa: N818  # it is not an error: the user asked
+    """Training was asked to stop and has left a checkpoint."""
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """A line of `history.jsonl`."""
+
+    epoch: int
+    loss: float
+    seconds: float
+    valid: dict[str, float]
+    extras: dict[str, float]
+    best_epoch: int
+
+    def line(self) -> dict[str, Any]:
+        """As it is stored: what a method adds stands beside the rest."""
+        fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
+        return fixed | self.extras
+
+
+@dataclass
+class Progress:
+    """Where training stands; with the tensors it is a whole checkpoint."""
+
+    epoch: int = 1
+    batch: int = 0
+    loss_sum: float = 0.0
+    triples: int = 0
+    epoch_seconds: float = 0.0
+    extras: dict[str, float] = field(default_factory=dict)
+    best_value: float = -math.inf
+    best_epoch: int = 0
+
+
+@dataclass
+class Trainer:
+    """Trains a method, keeps its best epoch, and can go on where it was stopped."""
+
+    method: LightGCN
+    validate: Validate | None = None
+    """A validation number for the current epoch; None trains all epochs and keeps the last."""
+    on_epoch: Callable[[EpochReport], None] = lambda _: None
+    checkpoints: CheckpointFolder | None = None
+    identity: dict[str, Any] = field(default_factory=dict)
+    """What a checkpoint must have been made with (data fingerprint, settings) to be taken up again."""
+    stop_requested: Callable[[], bool] = lambda: False
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+
+    def run(self, checkpoint: Checkpoint | None = None) -> EarlyStopping:
+        """Train to the end, from the beginning or a checkpoint.  The method then holds its best epoch."""
+        with one_openmp_thread():
+            return self._run(checkpoint)
+
+    def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
+        method, settings = self.method, self.method.settings
+        method.start()
+        self._adam = TiledAdam(method)
+        self._best: dict[str, Tensor] = {}
+        self._saved_at = time.monotonic()
+        at = self._resume(checkpoint) if checkpoint else Progress()
+        stopping = EarlyStopping(settings.patience, at.best_value, at.best_epoch)
+        while at.epoch <= settings.epochs and not (self.validate and stopping.exhausted(at.epoch - 1)):
+            self._train_epoch(at)
+            began = time.perf_counter()
+            valid = self._validate()
+            if not self.validate or stopping.improved(at.epoch, valid[MONITOR]):
+                stopping.best_epoch, self._best = at.epoch, method.state()
+            seconds = at.epoch_seconds + time.perf_counter() - began
+            loss = at.loss_sum / max(at.triples, 1)
+            self.on_epoch(EpochReport(at.epoch, loss, seconds, valid, at.extras, stopping.best_epoch))
+            at = Progress(at.epoch + 1, best_value=stopping.best_value, best_epoch=stopping.best_epoch)
+            self._maybe_save(at)
+        method.load_state(self._best)
+        method.finish()
+        return stopping
+
+    def _train_epoch(self, at: Progress) -> None:
+        began, before = time.perf_counter(), at.epoch_seconds
+        if at.batch == 0:
+            at.extras = self.method.refresh(at.epoch)
+        for batch in self.method.batches(at.epoch, at.batch):
+            loss = self._step(batch)
+            if not math.isfinite(loss):
+                raise InputError(
+                    f"the loss became {loss} in epoch {at.epoch} with learning_rate "
+                    f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate or a larger l2"
+                )
+            at.batch += 1
+            at.loss_sum += loss * len(batch)
+            at.triples += len(batch)
+            at.epoch_seconds = before + time.perf_counter() - began
+            self._maybe_save(at)
+
+    def _step(self, batch: Batch) -> float:
+        rows = self.method.forward()
+        loss = self.method.loss(batch, rows)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        self._adam.step(rows)
+        return loss.item()
+
+    def _validate(self) -> dict[str, float]:
+        if self.validate is None:
+            return {}
+        self.method.update_embeddings()
+        return self.validate(self.method)
+
+    def _maybe_save(self, at: Progress) -> None:
+        stop = self.stop_requested()
+        if self.checkpoints and (stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+            tensors = {f"method.{name}": tensor for name, tensor in self.method.state().items()}
+            tensors |= {f"best.{name}": tensor for name, tensor in self._best.items()}
+            tensors |= {f"adam.{name}": tensor for name, tensor in self._adam.state().items()}
+            self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))
+            self._saved_at = time.monotonic()
+        if stop:
+            raise Interrupted
+
+    def _resume(self, checkpoint: Checkpoint) -> Progress:
+        for name, value in self.identity.items():
+            found = checkpoint.progress.get("identity", {}).get(name)
+            if found != value:
+                raise InputError(
+                    f"the checkpoint was made with another {name} ({found!r}, now {value!r}); "
+                    "resume with the same call or train into a new folder"
+                )
+        self.method.load_state(checkpoint.part("method"))
+        self._adam.load_state(checkpoint.part("adam"))
+        self._best = checkpoint.part("best")
+        return Progress(**checkpoint.progress["at"])
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Compute without OpenMP teams: tiles are the parallel part, and idle team members would spin on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
