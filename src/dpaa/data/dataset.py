@@ -18,6 +18,7 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
 from dpaa.data.lint import lint
 from dpaa.data.pairs import Indices, Pairs
+from dpaa.data.popularity import popular_items
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from dpaa.data.splits import SplitKind, SplitRule
+    from dpaa.data.splits import SplitRule
 
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
@@ -86,7 +87,7 @@ class Dataset:
         timestamp: str | None = None,
         positive: str | None = None,
         keep_duplicates: bool = False,
-        split: SplitRule | SplitKind | None = None,
+        split: SplitRule | str | None = None,
         seed: int = 0,
         name: str = "frame",
     ) -> Dataset:
@@ -190,16 +191,24 @@ class Dataset:
         }
 
     def describe(self) -> dict[str, object]:
-        """What `dpaa data describe` shows: counts, density (interactions / (users · items)), overlap, notes."""
+        """What `dpaa data describe` shows: counts, density = interactions / (users · items), overlap, popular items."""
         return {
             "name": self.name,
             **{key: value for key, value in self.about.items() if key != "counts"},
             **self.counts,
             "density": self.n_interactions / (self.n_users * self.n_items),
             "overlap": {f"{one} & {other}": len(self.overlap(one, other)) for one, other in combinations(SPLITS, 2)},
+            "popular": self._popular(),
             "notes": list(self.notes),
             "fingerprint": self.fingerprint,
         }
+
+    def _popular(self) -> dict[str, object]:
+        """Number of popular items (80 % of the training pairs), and their share of the pairs of each split."""
+        popular = popular_items(np.bincount(self.train.item, self.train.count, minlength=self.n_items))
+        items = {name: self.split(name).item for name in SPLITS}
+        shares = {name: float(popular[items[name]].mean()) if len(items[name]) else None for name in SPLITS}
+        return {"items": int(popular.sum()), "share_of_pairs": shares}
 
     def __repr__(self) -> str:
         size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"

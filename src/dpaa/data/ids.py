@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
 """Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""
 
+LARGEST_TABLE = 20_000_000
+"""Ids that lie closer together than this are looked up in a table, several times as fast as by bisection."""
+
 
 def is_text(ids: pl.Series) -> bool:
     """Whether the ids are text; otherwise they are integers."""
@@ -80,13 +83,24 @@ def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
     if is_text(ids):
         codes = values.cast(pl.Enum(ids), strict=False).to_physical().cast(pl.Int32)
         return codes.fill_null(-1).to_numpy().copy()
-    fitting = values.cast(ids.dtype, strict=False)
     known = ids.to_numpy()
+    fitting = values.cast(ids.dtype, strict=False)
     wanted = fitting.fill_null(int(known[0])).to_numpy()
-    place = np.searchsorted(known, wanted).astype(np.int32)
-    np.minimum(place, len(known) - 1, out=place)
+    place = _place(np.clip(wanted, known[0], known[-1]), known)
     place[known[place] != wanted] = -1
-    place[fitting.is_null().to_numpy()] = -1
+    if fitting.has_nulls():
+        place[fitting.is_null().to_numpy()] = -1
+    return place
+
+
+def _place(wanted: npt.NDArray[np.integer], known: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """Where each value is in `known`, or some place if it is not there; all are between the first and the last."""
+    span = int(known[-1]) - int(known[0]) + 1
+    if span > LARGEST_TABLE:
+        return np.searchsorted(known, wanted).astype(np.int32)
+    table = np.zeros(span, dtype=np.int32)
+    table[known - known[0]] = np.arange(len(known), dtype=np.int32)
+    place: npt.NDArray[np.int32] = table[wanted - known[0]]
     return place
 
 

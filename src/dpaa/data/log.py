@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.ids import checked_type, integers_if_unchanged, is_text
+from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, is_text
 from dpaa.data.tables import ListTable
 from dpaa.errors import InputError
 
@@ -70,7 +71,7 @@ def read_log(table: Table, names: ColumnNames | None = None, positive: PositiveR
     rule_column = None if positive is None else _rule_column(table, roles, positive)
     frame = table.read(list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])])))
     if not frame.height:
-        raise InputError(f"{table.name} has no rows; there is nothing to learn from")
+        raise InputError(f"{table.name} has no rows; add some or leave it out")
     columns = [_ids(frame[roles[role]], table).alias(role) for role in (Column.USER, Column.ITEM)]
     if Column.RATING in roles:
         columns.append(_numbers(frame[roles[Column.RATING]], table).alias(Column.RATING))
@@ -84,15 +85,25 @@ def read_log(table: Table, names: ColumnNames | None = None, positive: PositiveR
 
 def once_each(log: Log, keep_duplicates: bool = False) -> Log:
     """Each pair once: its first row by time, else by position; `keep_duplicates` adds a `count` of its rows."""
-    ids = [Column.USER, Column.ITEM]
-    rows = log.frame.height
-    frame = log.frame.unique(ids, keep="first", maintain_order=True)
-    repeated = rows - frame.height
+    frame = log.frame
+    users, items = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
+    keys = encode(frame[Column.USER], users).astype(np.int64) * len(items) + encode(frame[Column.ITEM], items)
+    order = np.argsort(keys, kind="stable")
+    in_order = keys[order]
+    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
+    counts = np.diff(starts, append=frame.height)
+    repeated = frame.height - len(starts)
     if repeated and Column.TIMESTAMP in frame.columns:
-        frame = log.frame.sort(Column.TIMESTAMP, maintain_order=True).unique(ids, keep="first", maintain_order=True)
+        several = np.repeat(counts > 1, counts)
+        rows = order[several]
+        time = frame[Column.TIMESTAMP].to_physical().to_numpy()[rows]
+        order[several] = rows[np.lexsort((time, keys[rows]))]
+    first = order[starts]
+    in_file = np.argsort(first)
+    if repeated:
+        frame = frame[first[in_file]]
     if keep_duplicates:
-        counts = log.frame.group_by(ids).agg(pl.len().cast(pl.Int32).alias(Column.COUNT))
-        frame = frame.join(counts, on=ids, how="left", maintain_order="left")
+        frame = frame.with_columns(pl.Series(Column.COUNT, counts[in_file], dtype=pl.Int32))
     if not repeated:
         return replace(log, frame=frame)
     pairs = f"{repeated:,} duplicate pair{'s' * (repeated != 1)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import SplitName
     from dpaa.data.pairs import Indices
 
-SplitKind = Literal["random", "random-global", "temporal", "leave-last"]
+SPLIT_KINDS = ("random", "random-global", "temporal", "leave-last")
 Labels = npt.NDArray[np.int8]
 
 
@@ -25,7 +25,7 @@ Labels = npt.NDArray[np.int8]
 class SplitRule:
     """How a log is cut into train, validation and test."""
 
-    kind: SplitKind = "random"
+    kind: str = "random"
     """`random` per user, `random-global` over all pairs, `temporal` by time, `leave-last` pairs of each user."""
     valid: float = 0.1
     """Share of the pairs for validation (not used by `leave-last`)."""
@@ -35,8 +35,8 @@ class SplitRule:
     """Pairs of each user for validation, and as many for the test (`leave-last`)."""
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(SplitKind):
-            raise InputError(f"there is no split {self.kind!r}; choose one of {', '.join(get_args(SplitKind))}")
+        if self.kind not in SPLIT_KINDS:
+            raise InputError(f"there is no split {self.kind!r}; choose one of {', '.join(SPLIT_KINDS)}")
         if not (0 <= self.valid < 1 and 0 <= self.test < 1 and self.valid + self.test < 1):
             raise InputError(
                 f"the shares of validation ({self.valid:g}) and test ({self.test:g}) must be at least 0 and leave "
@@ -86,7 +86,8 @@ def random_per_user(user: Indices, valid: float, test: float, rng: np.random.Gen
     n_test = np.minimum((per_user * test + rng.random(len(per_user))).astype(np.int64), np.maximum(per_user - 1, 0))
     n_valid = (per_user * valid + rng.random(len(per_user))).astype(np.int64)
     n_valid = np.minimum(n_valid, np.maximum(per_user - 1 - n_test, 0))
-    order = np.lexsort((rng.random(len(user)), user))
+    shuffled = rng.permutation(len(user))
+    order = shuffled[np.argsort(user[shuffled], kind="stable")]
     return _label_by_rank(user, order, per_user, n_valid, n_test)
 
 
@@ -145,6 +146,8 @@ def _label_by_rank(
 
 def drop_rare(frame: pl.DataFrame, min_user: int, min_item: int) -> tuple[pl.DataFrame, list[str]]:
     """The largest part in which every user has `min_user` pairs and every item `min_item`, and what was dropped."""
+    if min_user <= 1 and min_item <= 1:
+        return frame, []
     user = encode(frame[Column.USER], distinct_ids([frame[Column.USER]]))
     item = encode(frame[Column.ITEM], distinct_ids([frame[Column.ITEM]]))
     kept = np.arange(frame.height)
@@ -160,9 +163,9 @@ def drop_rare(frame: pl.DataFrame, min_user: int, min_item: int) -> tuple[pl.Dat
         )
     if len(kept) == frame.height:
         return frame, []
-    gone = [len(np.unique(index)) - len(np.unique(index[kept])) for index in (user, item)]
-    note = (
-        f"{gone[0]:,} users with fewer than {min_user} and {gone[1]:,} items with fewer than {min_item} interactions, "
-        f"{frame.height - len(kept):,} pairs in all, were dropped"
-    )
-    return frame[kept], [note]
+    gone = [
+        f"{dropped:,} {what} with fewer than {least} interactions"
+        for what, index, least in (("users", user, min_user), ("items", item, min_item))
+        if (dropped := len(np.unique(index)) - len(np.unique(index[kept])))
+    ]
+    return frame[kept], [f"{' and '.join(gone)} were dropped, {frame.height - len(kept):,} pairs in all"]

@@ -10,7 +10,7 @@ import csv
 import gzip
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
@@ -20,8 +20,8 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Format = Literal["csv", "tsv", "inter", "parquet", "list"]
-_BY_ENDING: dict[str, Format] = {".csv": "csv", ".tsv": "tsv", ".inter": "inter", ".parquet": "parquet"}
+FORMATS = ("csv", "tsv", "inter", "parquet", "list")
+_BY_ENDING = {".csv": "csv", ".tsv": "tsv", ".inter": "inter", ".parquet": "parquet"}
 
 
 class Table(Protocol):
@@ -46,9 +46,11 @@ class Table(Protocol):
         """Where a row (from 0) is, in a user's words."""
 
 
-def open_table(path: str | Path, fmt: Format | None = None) -> Table:
+def open_table(path: str | Path, fmt: str | None = None) -> Table:
     """The table in a file; the format is told by the ending (`.txt`: by the content) unless it is given."""
     file = Path(path)
+    if fmt is not None and fmt not in FORMATS:
+        raise InputError(f"there is no format {fmt!r}; choose one of {', '.join(FORMATS)}")
     check_file(file)
     fmt = fmt or _format_of(file)
     if fmt == "parquet":
@@ -162,7 +164,7 @@ class TextTable:
     typed: bool = False
 
     @classmethod
-    def open(cls, path: Path, fmt: Format) -> TextTable:
+    def open(cls, path: Path, fmt: str) -> TextTable:
         """Read the header line."""
         separator = "," if fmt == "csv" else "\t"
         header = next((row for _, row in cls(path, separator)._rows() if row), None)
@@ -286,14 +288,14 @@ def text_lines(path: Path) -> Iterator[str]:
             raise InputError(f"{path} cannot be read ({error}); check the file") from error
 
 
-def _format_of(file: Path) -> Format:
+def _format_of(file: Path) -> str:
     endings = [ending.lower() for ending in file.suffixes]
     ending = endings[-2] if endings[-1:] == [".gz"] and len(endings) > 1 else (endings or [""])[-1]
     if ending in _BY_ENDING:
         return _BY_ENDING[ending]
     if ending != ".txt":
         raise InputError(
-            f"the ending of {file} does not tell its format; pass --format with one of {', '.join(get_args(Format))}"
+            f"the ending of {file} does not tell its format; pass --format with one of {', '.join(FORMATS)}"
         )
     first = next((line for line in text_lines(file) if line.strip()), "")
     if "\t" in first:

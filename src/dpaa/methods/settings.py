@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -31,7 +31,7 @@ class TrainedSettings(Settings):
     """Propagation layers (L); 0 is matrix factorisation."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Adam's step size."""
-    batch_size: Literal["auto"] | int = Field(default=2048)
+    batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = 2048
     """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
     epochs: int = Field(default=1000, ge=1)
     """Epochs at most."""
@@ -43,18 +43,10 @@ class TrainedSettings(Settings):
     """`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction once an epoch."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; `auto` takes CUDA where torch finds it.  The CUDA path is untested."""
-    threads: Literal["auto"] | int = Field(default="auto")
+    threads: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
     """Threads that share the column tiles; `auto` = one per core.  The number changes no bit of the result."""
     kernel: Literal["auto", "bag", "csr"] = "auto"
     """Sparse product: `bag` (the default rule) or `csr`; `dpaa train --calibrate` measures both."""
-
-    def model_post_init(self, context: object, /) -> None:
-        """Check what a type cannot say."""
-        del context
-        for name in ("batch_size", "threads"):
-            value = getattr(self, name)
-            if value != "auto" and value < 1:
-                raise InputError(f"setting {name}: must be 'auto' or at least 1, got {value!r}")
 
 
 S = TypeVar("S", bound=Settings)
@@ -70,6 +62,8 @@ def make_settings(kind: type[S], values: Mapping[str, object], method: str) -> S
     try:
         return kind(**values)  # type: ignore[arg-type]  # checked by pydantic, that is what it is for
     except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"][:1].lower() + first["msg"][1:]
-        raise InputError(f"setting {first['loc'][0]}: {message}, got {first['input']!r}") from None
+        first, *rest = error.errors()
+        name = first["loc"][0]
+        messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == name)]
+        wanted = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in messages))
+        raise InputError(f"setting {name}: {wanted}, got {first['input']!r}") from None

@@ -9,7 +9,7 @@ from dpaa.data.dataset import Dataset, SplitName
 from dpaa.data.log import ColumnNames, once_each, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.splits import SplitRule, drop_rare, split_frame
-from dpaa.data.tables import Format, Table, open_table
+from dpaa.data.tables import Table, open_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def from_file(
     path: str | Path,
     *,
-    fmt: Format | None = None,
+    fmt: str | None = None,
     names: ColumnNames | None = None,
     positive: str | None = None,
     split: SplitRule | None = SplitRule(),  # noqa: B008  (frozen)

@@ -8,7 +8,7 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import SPLITS, Dataset, SplitName
 from dpaa.data.log import ColumnNames, Log, as_one_type, once_each, read_candidates, read_log
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import Format, Table, open_table
+from dpaa.data.tables import Table, open_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ def from_files(
     candidates: str | Path | None = None,
     *,
     name: str = "splits",
-    fmt: Format | None = None,
+    fmt: str | None = None,
     names: ColumnNames | None = None,
     positive: str | None = None,
     keep_duplicates: bool = False,

@@ -1,0 +1,252 @@
+"""`dpaa data`: a source becomes a prepared dataset, a folder that every other command reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpaa.cli.console import out, print_json, print_notes, print_table
+
+if TYPE_CHECKING:
+    from dpaa.data.dataset import Dataset
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
+)
+
+Out = Annotated[Path, typer.Option("--out", help="Folder of the dataset to write.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")]
+Seed = Annotated[int, typer.Option(min=0, help="Where all randomness starts.")]
+Check = Annotated[bool, typer.Option("--check/--no-check", help="Whether the counts must be the published ones.")]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", metavar="csv|tsv|inter|parquet|list", help="Format, where the ending does not tell it."),
+]
+UserColumn = Annotated[str | None, typer.Option(help="Column of the users, if its name is not a usual one.")]
+ItemColumn = Annotated[str | None, typer.Option(help="Column of the items, likewise.")]
+RatingColumn = Annotated[str | None, typer.Option(help="Column of the ratings, likewise.")]
+TimestampColumn = Annotated[str | None, typer.Option(help="Column of the times, numbers or ISO dates, likewise.")]
+Positive = Annotated[
+    str | None,
+    typer.Option(metavar='"COLUMN OP NUMBER"', help="Which rows are positives, such as rating>=3; default: all."),
+]
+KeepDuplicates = Annotated[
+    bool, typer.Option("--keep-duplicates", help="Count how often a training pair occurs; default: once.")
+]
+Folder = Annotated[Path, typer.Argument(help="Folder of the official files.")]
+
+
+@app.command()
+def log(
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, RecBole .inter or list form.")],
+    out_folder: Out,
+    file_format: FormatOption = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    timestamp_column: TimestampColumn = None,
+    positive: Positive = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            metavar="random|random-global|temporal|leave-last",
+            help="Random per user, random over all pairs, latest pairs of all, or latest pairs of each user.",
+        ),
+    ] = "random",
+    valid: Annotated[float, typer.Option(help="Share for validation.")] = 0.1,
+    test: Annotated[float, typer.Option(help="Share for the test.")] = 0.2,
+    last_k: Annotated[int, typer.Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
+    min_user_interactions: Annotated[int, typer.Option(min=1, help="Drop users with fewer pairs.")] = 1,
+    min_item_interactions: Annotated[int, typer.Option(min=1, help="Drop items with fewer pairs.")] = 1,
+    keep_duplicates: KeepDuplicates = False,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """A dataset from one log of clicks or ratings, which is split by a rule.
+
+    \b
+    Example:
+      dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.log import ColumnNames
+    from dpaa.data.sources.log import from_file
+    from dpaa.data.splits import SplitRule
+
+    check_target(out_folder, overwrite)
+    dataset = from_file(
+        file,
+        fmt=file_format,
+        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
+        positive=positive,
+        split=SplitRule(split, valid, test, last_k),
+        min_user_interactions=min_user_interactions,
+        min_item_interactions=min_item_interactions,
+        keep_duplicates=keep_duplicates,
+        seed=seed,
+    )
+    _write(dataset, out_folder, overwrite)
+
+
+@app.command()
+def splits(
+    train: Annotated[Path, typer.Option(help="Training pairs: CSV, TSV, Parquet, .inter or list form.")],
+    out_folder: Out,
+    valid: Annotated[Path | None, typer.Option(help="Validation pairs.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test pairs.")] = None,
+    candidates: Annotated[
+        Path | None, typer.Option(help="Items that may be recommended: a column item_id, or a .txt file of ids.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the dataset; default: that of the folder.")] = None,
+    file_format: FormatOption = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    timestamp_column: TimestampColumn = None,
+    positive: Positive = None,
+    keep_duplicates: KeepDuplicates = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """A dataset from ready-made train, validation and test files.
+
+    \b
+    Example:
+      dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.log import ColumnNames
+    from dpaa.data.sources.splits import from_files
+
+    check_target(out_folder, overwrite)
+    dataset = from_files(
+        train,
+        valid,
+        test,
+        candidates,
+        name=name or out_folder.resolve().name,
+        fmt=file_format,
+        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
+        positive=positive,
+        keep_duplicates=keep_duplicates,
+    )
+    _write(dataset, out_folder, overwrite)
+
+
+@app.command()
+def coat(folder: Folder, out_folder: Out, seed: Seed = 0, check: Check = True, overwrite: Overwrite = False) -> None:
+    """Coat Shopping: train.ascii (self-selected) and test.ascii (random exposure); positives are ratings from 3.
+
+    \b
+    Example:
+      dpaa data coat downloads/coat --out data/coat
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.sources.coat import coat as read_coat
+
+    check_target(out_folder, overwrite)
+    _write(read_coat(folder, seed=seed, check=check), out_folder, overwrite)
+
+
+@app.command()
+def yahoo_r3(
+    folder: Folder, out_folder: Out, seed: Seed = 0, check: Check = True, overwrite: Overwrite = False
+) -> None:
+    """Yahoo! R3: self-selected ratings for training, random exposure for the test; positives are ratings from 4.
+
+    \b
+    Example:
+      dpaa data yahoo-r3 downloads/ymusic --out data/yahoo-r3
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.sources.yahoo_r3 import yahoo_r3 as read_yahoo_r3
+
+    check_target(out_folder, overwrite)
+    _write(read_yahoo_r3(folder, seed=seed, check=check), out_folder, overwrite)
+
+
+@app.command()
+def kuairec(folder: Folder, out_folder: Out, seed: Seed = 0, check: Check = True, overwrite: Overwrite = False) -> None:
+    """KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio above 2.
+
+    \b
+    Example:
+      dpaa data kuairec downloads/KuaiRec --out data/kuairec
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.sources.kuairec import kuairec as read_kuairec
+
+    check_target(out_folder, overwrite)
+    _write(read_kuairec(folder, seed=seed, check=check), out_folder, overwrite)
+
+
+@app.command()
+def demo(
+    out_folder: Out,
+    users: Annotated[int, typer.Option(help="Number of users.")] = 2000,
+    items: Annotated[int, typer.Option(help="Number of items.")] = 1500,
+    severity: Annotated[float, typer.Option(help="How much the log favours promoted items; 0 = all alike.")] = 1.0,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """A simulated world: a biased log for training, random exposure for validation and test.
+
+    \b
+    Example:
+      dpaa data demo --severity 2 --out data/demo
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.sources.world import simulate
+
+    check_target(out_folder, overwrite)
+    _write(simulate(users, items, severity, seed), out_folder, overwrite)
+
+
+@app.command()
+def describe(
+    dataset: Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for machines.")] = False,
+) -> None:
+    """Counts, density, splits, their overlap, and the share of popular items.
+
+    \b
+    Example:
+      dpaa data describe data/coat
+    """
+    from dpaa.data.dataset import read_dataset
+
+    data = read_dataset(dataset)
+    found = data.describe()
+    if as_json:
+        print_json(found)
+        return
+    _show_counts(data)
+    popular: Any = found["popular"]
+    overlap: Any = found["overlap"]
+    out.print(f"density: {found['density']:.4%} of users × items", markup=False)
+    out.print(f"candidates: {found['candidates']:,} items may be recommended", markup=False)
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in popular["share_of_pairs"].items() if share is not None)
+    out.print(
+        f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}", markup=False
+    )
+    out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()), markup=False)
+    for key in ("source", "positive", "split", "seed"):
+        if key in found:
+            out.print(f"{key}: {found[key]}", markup=False)
+    out.print(f"fingerprint: {found['fingerprint']}", markup=False)
+    print_notes(data.notes)
+
+
+def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
+    dataset.write(folder, overwrite)
+    _show_counts(dataset)
+    print_notes(dataset.notes)
+    out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN", markup=False)
+
+
+def _show_counts(dataset: Dataset) -> None:
+    out.print(str(dataset), markup=False)
+    parts: Any = dataset.counts["splits"]
+    rows = [[name, *(f"{part[what]:,}" for what in ("pairs", "users", "items"))] for name, part in parts.items()]
+    print_table("", ["split", "pairs", "users", "items"], rows)

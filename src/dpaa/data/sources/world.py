@@ -1,0 +1,141 @@
+"""A small world with a known truth: who would like what, and what the log shows of it.
+
+Tastes. Users and items have random taste vectors of length 8, items an appeal of their own; both are standard normal.
+
+    P(user u likes item i when shown) = sigmoid(-5.2 + 3 · (t_u · t_i) / √8 + 1.4 · appeal_i)
+
+Log (training). Items are ranked by promotion = 0.53 · appeal + 0.85 · luck: what is promoted is only partly what is
+good. Each user is shown 19 % of the items, drawn without replacement with
+
+    P(show i) ∝ (rank_i / n_items + 0.05) ^ -severity
+
+so severity 0 shows everything alike, and the higher it is, the more the log repeats the promotion. Shown and liked is
+a click, a training pair.
+
+Experiment (validation, test). Every user-item pair is shown with the same probability, one in six, and liked or not
+anew; pairs of the training split are left out. One third is validation, two thirds are test. This is what a recommender
+should be measured on: it has tastes and appeal in it, but no promotion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpaa.data.columns import Column
+from dpaa.data.dataset import Dataset
+from dpaa.data.ids import encode
+from dpaa.errors import InputError
+
+TASTE_SIZE = 8
+BASE = -5.2
+TASTE_STRENGTH = 3.0
+APPEAL_STRENGTH = 1.4
+LUCK = 0.85
+FLATNESS = 0.05
+SHOWN_SHARE = 0.19
+ASKED_SHARE = 1 / 6
+MOST_CELLS = 50_000_000
+"""The truth is kept as a whole matrix; larger worlds would not fit into memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A simulated world: the truth and the dataset drawn from it."""
+
+    affinity: npt.NDArray[np.float32]
+    """P(like when shown), in the order of the dataset's indices. (n_users, n_items)"""
+    appeal: npt.NDArray[np.float64]
+    """How much an item is liked by everyone. (n_items,)"""
+    exposure: npt.NDArray[np.float64]
+    """How likely the log shows an item, next to the others; the mean is 1. (n_items,)"""
+    dataset: Dataset
+    """Users and items that nobody was seen with are not in it, nor in the truth above."""
+
+
+def simulate(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> Dataset:
+    """The dataset of a simulated world; with the default sizes about 60,000 training pairs."""
+    return simulate_world(users, items, severity, seed).dataset
+
+
+def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> World:
+    """A simulated world with its truth."""
+    _check(users, items, severity)
+    rng = np.random.default_rng(seed)
+    user_taste = rng.standard_normal((users, TASTE_SIZE))
+    item_taste = rng.standard_normal((items, TASTE_SIZE))
+    appeal = rng.standard_normal(items)
+    agreement = user_taste @ item_taste.T / np.sqrt(TASTE_SIZE)  # (users, items)
+    affinity = 1 / (1 + np.exp(-(BASE + TASTE_STRENGTH * agreement + APPEAL_STRENGTH * appeal)))
+
+    promotion = np.sqrt(1 - LUCK**2) * appeal + LUCK * rng.standard_normal(items)
+    rank = np.empty(items)
+    rank[np.argsort(-promotion)] = np.arange(1, items + 1)
+    log_exposure = -severity * np.log(rank / items + FLATNESS)
+    shown = _draw(log_exposure, users, max(1, round(SHOWN_SHARE * items)), rng)
+    clicked = shown & (rng.random(shown.shape) < affinity)
+
+    asked = (rng.random(shown.shape) < ASKED_SHARE) & ~clicked
+    liked = asked & (rng.random(shown.shape) < affinity)
+    for_valid = rng.random(shown.shape) < 1 / 3
+    if not clicked.any():
+        raise InputError(f"nobody clicked in a world of {users} users and {items} items; choose a larger one")
+
+    user_ids, item_ids = _names("u", users), _names("i", items)
+    dataset = Dataset.of(
+        {
+            "train": _frame(clicked, user_ids, item_ids),
+            "valid": _frame(liked & for_valid, user_ids, item_ids),
+            "test": _frame(liked & ~for_valid, user_ids, item_ids),
+        },
+        name="demo",
+        about={
+            "source": f"simulated world, {users} users, {items} items, severity {severity:g}",
+            "positive": "clicked when shown",
+            "split": "biased log for training; of uniformly random exposure one third validation, two thirds test",
+            "seed": seed,
+        },
+    )
+    exposure = np.exp(log_exposure - log_exposure.max())
+    rows, columns = encode(dataset.user_ids, user_ids), encode(dataset.item_ids, item_ids)
+    return World(
+        affinity[np.ix_(rows, columns)].astype(np.float32),
+        appeal[columns],
+        (exposure / exposure.mean())[columns],
+        dataset,
+    )
+
+
+def _check(users: int, items: int, severity: float) -> None:
+    if users < 2 or items < 2:
+        raise InputError(f"a world needs at least 2 users and 2 items, got {users} and {items}; choose larger numbers")
+    if users * items > MOST_CELLS:
+        raise InputError(
+            f"a world of {users:,} users × {items:,} items does not fit into memory; "
+            f"keep users × items below {MOST_CELLS:,}"
+        )
+    if not 0 <= severity <= 10:
+        raise InputError(f"severity must be between 0 (uniform exposure) and 10, got {severity:g}")
+
+
+def _draw(log_weight: npt.NDArray[np.float64], users: int, n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """For each user n items without replacement, P ∝ weight: the n largest of log weight + Gumbel noise."""
+    noisy = log_weight + rng.gumbel(size=(users, len(log_weight)))
+    first = np.argpartition(-noisy, n - 1, axis=1)[:, :n]
+    drawn = np.zeros(noisy.shape, dtype=np.bool_)
+    np.put_along_axis(drawn, first, values=True, axis=1)
+    return drawn
+
+
+def _names(letter: str, n: int) -> pl.Series:
+    """`u0001` …: as many digits as the last one needs, so that ids sort in the order of the world."""
+    digits = max(4, len(str(n)))
+    return pl.Series([f"{letter}{number:0{digits}d}" for number in range(1, n + 1)])
+
+
+def _frame(pairs: npt.NDArray[np.bool_], user_ids: pl.Series, item_ids: pl.Series) -> pl.DataFrame:
+    user, item = np.nonzero(pairs)
+    return pl.DataFrame({Column.USER: user_ids.gather(user), Column.ITEM: item_ids.gather(item)})

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
+from dpaa.data.sources.world import simulate
+from dpaa.graph.bipartite import BipartiteGraph
+
+settings.register_profile("dpaa", deadline=None, max_examples=60)
+settings.load_profile("dpaa")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Two test processes share two cores; OpenMP teams would only get in each other's way."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def small_world() -> Dataset:
+    """A world in which tastes can be learned, small enough to train on in seconds."""
+    return simulate(users=300, items=200, seed=1)
+
+
+@pytest.fixture
+def toy_graph() -> BipartiteGraph:
+    """The shared toy case: u0–{i0, i1}, u1–{i0}, i2 cold."""
+    return BipartiteGraph.from_pairs(Pairs.of([0, 0, 1], [0, 1, 0]), 2, 3)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real datasets; tests that need it are skipped without it."""
+    place = os.environ.get("DPAA_REAL_DATA")
+    if not place:
+        pytest.skip("DPAA_REAL_DATA is not set: no real data here")
+    return Path(place)
+
+
+def random_pairs(rng: np.random.Generator, n_users: int, n_items: int, density: float = 0.3) -> Pairs:
+    """Some pairs; users and items without any may occur."""
+    user, item = np.nonzero(rng.random((n_users, n_items)) < density)
+    return Pairs.of(user, item)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.popularity import popular_items
+from dpaa.errors import InputError
+from dpaa.evaluation import ranking
+from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Method
+from dpaa.methods.settings import Settings
+
+
+class Fixed(Method):
+    """Ranks by a given matrix of scores."""
+
+    name = "fixed"
+
+    def __init__(self, dataset: Dataset, scores: np.ndarray) -> None:
+        super().__init__(BipartiteGraph.from_pairs(dataset.train, dataset.n_users, dataset.n_items), Settings())
+        self.matrix = torch.from_numpy(scores)
+
+    def scorer(self, items: Any = None, histories: Any = None) -> Any:
+        matrix = self.matrix if items is None else self.matrix[:, items]
+        return lambda users: matrix[users].clone()
+
+    def tensors(self) -> Any: ...
+    def load_tensors(self, tensors: Any) -> None: ...
+    @classmethod
+    def tensor_shapes(cls, graph: Any, settings: Any) -> Any: ...
+
+
+def dataset_of(train: Any, valid: Any, test: Any, candidates: list[int] | None = None) -> Dataset:
+    def frame(pairs: Any) -> pl.DataFrame:
+        columns = {"user_id": [u for u, _ in pairs], "item_id": [i for _, i in pairs]}
+        return pl.DataFrame(columns, schema={"user_id": pl.Int64, "item_id": pl.Int64})
+
+    frames: Any = {"train": frame(train), "valid": frame(valid), "test": frame(test)}
+    listed = None if candidates is None else pl.Series("item_id", candidates)
+    return Dataset.of(frames, name="made", about={}, candidates=listed)
+
+
+def slow_metrics(
+    dataset: Dataset, scores: np.ndarray, k: int, split: str, overlap: str, mask_valid: bool
+) -> dict[str, float]:
+    """The same protocol with sets and loops."""
+    known = set(zip(dataset.train.user.tolist(), dataset.train.item.tolist(), strict=True))
+    if mask_valid and split == "test":
+        known |= set(zip(dataset.valid.user.tolist(), dataset.valid.item.tolist(), strict=True))
+    pairs = dataset.split(split)  # type: ignore[arg-type]
+    target = set(zip(pairs.user.tolist(), pairs.item.tolist(), strict=True))
+    allowed = set(range(dataset.n_items)) if dataset.candidates is None else set(dataset.candidates.tolist())
+    target = {(u, i) for u, i in target if i in allowed}
+    relevant = target - known if overlap == "drop" else target
+    popular = popular_items(np.bincount(dataset.train.item, minlength=dataset.n_items))
+    sums: dict[str, list[float]] = {}
+    for user in sorted({u for u, _ in relevant}):
+        hidden = {i for u, i in known if u == user and not (overlap == "keep" and (u, i) in target)}
+        order = sorted(allowed - hidden, key=lambda i: (-scores[user, i], i))[:k]
+        for suffix, group in (("", None), ("/popular", True), ("/niche", False)):
+            wanted = {i for u, i in relevant if u == user and (group is None or popular[i] == group)}
+            if not wanted:
+                continue
+            hits = [item in wanted for item in order]
+            best = sum(1 / math.log2(rank + 2) for rank in range(min(k, len(wanted))))
+            gain = sum(1 / math.log2(rank + 2) for rank, is_hit in enumerate(hits) if is_hit)
+            sums.setdefault(f"recall@{k}{suffix}", []).append(sum(hits) / len(wanted))
+            sums.setdefault(f"hit@{k}{suffix}", []).append(float(any(hits)))
+            sums.setdefault(f"ndcg@{k}{suffix}", []).append(gain / best)
+    return {name: float(np.mean(values)) for name, values in sums.items()}
+
+
+pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), unique=True, max_size=25)
+
+
+@settings(max_examples=150)
+@given(
+    train=pairs.filter(len),
+    valid=pairs,
+    test=pairs.filter(len),
+    candidates=st.none() | st.lists(st.integers(0, 7), min_size=1, unique=True),
+    seed=st.integers(0, 1000),
+    k=st.integers(1, 9),
+    overlap=st.sampled_from(OVERLAPS),
+    mask_valid=st.booleans(),
+    ties=st.booleans(),
+)
+def test_every_convention_equals_sets_and_loops(
+    train: Any, valid: Any, test: Any, candidates: Any, seed: int, k: int, overlap: Any, mask_valid: bool, ties: bool
+) -> None:
+    dataset = dataset_of(train, valid, test, candidates)
+    rng = np.random.default_rng(seed)
+    shape = (dataset.n_users, dataset.n_items)
+    scores = (rng.integers(0, 3, shape) if ties else rng.random(shape)).astype(np.float32)
+    for split in ("valid", "test"):
+        expected = slow_metrics(dataset, scores, k, split, overlap, mask_valid)
+        if not expected:
+            with pytest.raises(InputError, match="is left to evaluate"):
+                Evaluator(dataset, k, split, overlap, mask_valid)  # type: ignore[arg-type]
+            continue
+        evaluator = Evaluator(dataset, k, split, overlap, mask_valid)  # type: ignore[arg-type]
+        found = evaluator.evaluate(Fixed(dataset, scores))
+        for name, value in expected.items():
+            assert found.metrics[name] == pytest.approx(value), name
+        assert evaluator.recall(Fixed(dataset, scores))[f"recall@{k}"] == pytest.approx(expected[f"recall@{k}"])
+        averages = found.per_user.drop("user_id").mean().row(0, named=True)
+        for name, value in expected.items():
+            assert averages[name] == pytest.approx(value)
+
+
+def test_overlap_by_hand() -> None:
+    """User 0 trained on item 0, tested on items 0 and 1; the scores prefer 0, then 2, then 1."""
+    dataset = dataset_of([(0, 0), (1, 2)], [], [(0, 0), (0, 1)])
+    method = Fixed(dataset, np.array([[3, 1, 2], [0, 0, 0]], dtype=np.float32))
+    values = {overlap: Evaluator(dataset, 1, overlap=overlap).evaluate(method) for overlap in OVERLAPS}
+    assert values["drop"].metrics["recall@1"] == 0.0
+    assert values["drop"].protocol.relevant == 1
+    assert values["mask"].metrics["recall@1"] == 0.0
+    assert values["mask"].protocol.relevant == 2
+    assert values["keep"].metrics["recall@1"] == 0.5
+    assert all(found.protocol.overlapping == 1 for found in values.values())
+
+
+def test_several_k_at_once_are_the_same_as_one_by_one(small_world: Dataset) -> None:
+    scores = np.random.default_rng(0).random((small_world.n_users, small_world.n_items)).astype(np.float32)
+    method = Fixed(small_world, scores)
+    together = Evaluator(small_world, (5, 10, 20)).evaluate(method).metrics
+    for k in (5, 10, 20):
+        for name, value in Evaluator(small_world, k).evaluate(method).metrics.items():
+            assert together[name] == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("block", [1, 777, 10**9])
+def test_block_size_changes_nothing(small_world: Dataset, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    method = Fixed(small_world, rng.integers(0, 4, (small_world.n_users, small_world.n_items)).astype(np.float32))
+    expected = Evaluator(small_world, 20).lists(method)
+    monkeypatch.setattr(ranking, "BLOCK_SCORES", block)
+    np.testing.assert_array_equal(Evaluator(small_world, 20).lists(method), expected)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_must_be_positive(small_world: Dataset, k: int) -> None:
+    with pytest.raises(InputError, match="k must be at least 1"):
+        Evaluator(small_world, k)
+
+
+def test_unknown_convention(small_world: Dataset) -> None:
+    with pytest.raises(InputError, match="overlap must be one of drop, mask, keep, got 'ignore'"):
+        Evaluator(small_world, overlap="ignore")  # type: ignore[arg-type]
+
+
+def test_the_protocol_is_told_in_words(small_world: Dataset) -> None:
+    words = Evaluator(small_world).protocol.in_words()
+    assert "test split" in words
+    assert "overlap convention 'drop'" in words

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.kernels import reference
+from dpaa.kernels.spmm import KERNELS
+from tests.conftest import random_pairs
+
+
+def dense_matrices(graph: BipartiteGraph, weights: list[EdgeWeights]) -> list[np.ndarray]:
+    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
+    return [
+        reference.adjacency(
+            graph.n_users, graph.n_items, user, item, layer.to_user.double().numpy(), layer.back.double().numpy()
+        )
+        for layer in weights
+    ]
+
+
+def random_weights(graph: BipartiteGraph, layers: int, seed: int, symmetric: bool, dtype: Any) -> list[EdgeWeights]:
+    generator = torch.Generator().manual_seed(seed)
+    draw = lambda: torch.randn(graph.n_edges, generator=generator, dtype=dtype)  # noqa: E731
+    return [EdgeWeights(draw(), None if symmetric else draw()) for _ in range(layers)]
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    shape=st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    layers=st.integers(0, 4),
+    columns=st.integers(1, 70),
+    symmetric=st.booleans(),
+    residual=st.sampled_from([0.0, 0.3]),
+    kernel=st.sampled_from(sorted(KERNELS)),
+    threads=st.integers(1, 3),
+)
+def test_readout_and_layers_equal_the_dense_reference(
+    seed: int,
+    shape: tuple[int, int],
+    layers: int,
+    columns: int,
+    symmetric: bool,
+    residual: float,
+    kernel: str,
+    threads: int,
+) -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(seed), *shape), *shape)
+    weights = random_weights(graph, layers, seed, symmetric, torch.float64)
+    ego = torch.randn(graph.n_nodes, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    propagation = Propagation(graph, layers, kernel, Workers(threads), residual)
+    propagation.set_weights(weights)
+    table = TiledTable.from_dense(ego, TILE_COLUMNS[kernel])
+    found = table.empty_like()
+    propagation.forward(table, found)
+    matrices = dense_matrices(graph, weights)
+    np.testing.assert_allclose(found.rows().numpy(), reference.readout(matrices, ego.numpy(), residual), atol=1e-9)
+    for layer, expected in zip(
+        propagation.layers(table), reference.layers(matrices, ego.numpy(), residual), strict=True
+    ):
+        np.testing.assert_allclose(layer.rows().numpy(), expected, atol=1e-9)
+
+
+class _Readout(torch.autograd.Function):
+    """The hand-written pair of forward and backward, as autograd sees it."""
+
+    @staticmethod
+    def forward(ctx: Any, ego: Tensor, propagation: Propagation, width: int) -> Tensor:
+        ctx.propagation, ctx.width = propagation, width
+        table = TiledTable.from_dense(ego.detach(), width)
+        found = table.empty_like()
+        propagation.forward(table, found)
+        return found.rows()
+
+    @staticmethod
+    def backward(ctx: Any, by_readout: Tensor) -> tuple[Tensor, None, None]:
+        tiles = TiledTable.from_dense(by_readout, ctx.width).tiles
+        return torch.cat([ctx.propagation.backward_tile(tile) for tile in tiles], dim=1), None, None
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("residual", [0.0, 0.4])
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_gradient_passes_gradcheck_for_any_weights(symmetric: bool, residual: float, layers: int) -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(3), 5, 4), 5, 4)
+    propagation = Propagation(graph, layers, "bag", Workers(1), residual)
+    propagation.set_weights(random_weights(graph, layers, 5, symmetric, torch.float64))
+    ego = torch.randn(graph.n_nodes, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda table: _Readout.apply(table, propagation, 2), ego)
+
+
+def test_nodes_without_neighbours_hear_nothing(toy_graph: BipartiteGraph) -> None:
+    propagation = Propagation(toy_graph, 1)
+    propagation.set_weights([toy_graph.symmetric_weights()])
+    table = TiledTable.from_dense(torch.ones(5, 3), 2)
+    _, first = propagation.layers(table)
+    assert torch.equal(first.rows()[4], torch.zeros(3))
+    assert not torch.allclose(first.rows()[:2], torch.zeros(2, 3)), "users hear items"
+
+
+def test_threads_change_no_bit() -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 40, 30), 40, 30)
+    ego = TiledTable.from_dense(torch.randn(70, 200), 32)
+    outs = []
+    for threads in (1, 2, 5):
+        propagation = Propagation(graph, 3, "bag", Workers(threads))
+        propagation.set_weights([graph.symmetric_weights()] * 3)
+        outs.append(ego.empty_like())
+        propagation.forward(ego, outs[-1])
+    assert all(torch.equal(outs[0].rows(), other.rows()) for other in outs[1:])
+
+
+def test_repeated_pairs_weigh_as_often_as_they_occur() -> None:
+    graph = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1], [0, 1, 0], [3, 1, 2]), 2, 2)
+    assert graph.user_degree.tolist() == [4, 2]
+    assert graph.item_degree.tolist() == [5, 1]
+    expected = np.array([3, 1, 2]) / np.sqrt([4 * 5, 4 * 1, 2 * 5])
+    np.testing.assert_allclose(graph.symmetric_weights().to_user.numpy(), expected, rtol=1e-6)
+
+
+def test_weights_must_match_the_layers(toy_graph: BipartiteGraph) -> None:
+    with pytest.raises(ValueError, match="2 layers need as many"):
+        Propagation(toy_graph, 2).set_weights([toy_graph.symmetric_weights()])
+
+
+@given(columns=st.integers(1, 100), width=st.integers(1, 40), seed=st.integers(0, 1000))
+def test_tiles_are_the_table(columns: int, width: int, seed: int) -> None:
+    dense = torch.randn(6, columns, generator=torch.Generator().manual_seed(seed))
+    table = TiledTable.from_dense(dense, width)
+    assert torch.equal(table.rows(), dense)
+    nodes = torch.tensor([5, 0, 5])
+    assert torch.equal(table.rows(nodes), dense[nodes])
+    total = table.sum_over_columns(lambda tile: (tile[0] * tile[1]).sum())
+    torch.testing.assert_close(total, dense[0] @ dense[1], rtol=1e-4, atol=1e-4)
+    assert torch.equal(torch.cat([dense[:, part] for part in table.columns], dim=1), dense)

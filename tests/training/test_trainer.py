@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import TrainedSettings
+from dpaa.training.checkpoint import CheckpointFolder
+from dpaa.training.trainer import EpochReport, Interrupted, Trainer
+from tests.conftest import random_pairs
+
+
+def method_of(**settings: object) -> LightGCN:
+    defaults: dict[str, object] = {"embedding_size": 40, "layers": 2, "batch_size": 32, "epochs": 6, "seed": 5}
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(1), 40, 30, 0.15), 40, 30)
+    return LightGCN(graph, TrainedSettings(**(defaults | settings)))  # type: ignore[arg-type]
+
+
+def scripted(values: list[float]) -> Callable[[LightGCN], dict[str, float]]:
+    left = iter(values)
+    return lambda _: {"recall@20": next(left)}
+
+
+def test_the_best_epoch_is_restored() -> None:
+    short = method_of(epochs=2)
+    Trainer(short).run()
+    long = method_of(epochs=6)
+    found = Trainer(long, validate=scripted([0.1, 0.5, 0.4, 0.5, 0.2, 0.1])).run()
+    assert found.best_epoch == 2
+    assert torch.equal(long.ego.rows(), short.ego.rows())
+    assert torch.equal(long.user_embedding, short.user_embedding)
+
+
+def test_patience_ends_training() -> None:
+    reports: list[EpochReport] = []
+    method = method_of(epochs=100, patience=3)
+    Trainer(method, validate=scripted([0.1, 0.5, 0.4, 0.3, 0.2]), on_epoch=reports.append).run()
+    assert [report.epoch for report in reports] == [1, 2, 3, 4, 5]
+    assert reports[-1].line().keys() == {"epoch", "loss", "seconds", "valid"}
+
+
+def test_loss_falls() -> None:
+    reports: list[EpochReport] = []
+    Trainer(method_of(epochs=30, learning_rate=0.02), on_epoch=reports.append).run()
+    assert reports[-1].loss < 0.7 * reports[0].loss
+
+
+def test_same_seed_same_bits_whatever_the_threads() -> None:
+    found = []
+    for threads in (1, 2):
+        method = method_of(threads=threads)
+        Trainer(method).run()
+        found.append(method.user_embedding)
+    assert torch.equal(*found)
+    other = method_of(seed=6)
+    Trainer(other).run()
+    assert not torch.equal(found[0], other.user_embedding)
+
+
+def hash_validate(method: LightGCN) -> dict[str, float]:
+    """A number that depends on every bit of the tables, so that a wrong resume picks another best epoch."""
+    return {"recall@20": float(method.user_embedding.abs().sum() % 1e-3)}
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 5, 9, 13])
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(stop_after: int, tmp_path: Path) -> None:
+    whole: list[EpochReport] = []
+    straight = method_of()
+    expected = Trainer(straight, validate=hash_validate, on_epoch=whole.append).run()
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == stop_after
+
+    parts: list[EpochReport] = []
+    first = Trainer(
+        method_of(),
+        validate=hash_validate,
+        on_epoch=parts.append,
+        checkpoints=folder,
+        stop_requested=stop,
+        identity={"a": 1},
+    )
+    with pytest.raises(Interrupted):
+        first.run()
+    checkpoint = folder.load()
+    assert checkpoint is not None
+    resumed = method_of()
+    found = Trainer(resumed, validate=hash_validate, on_epoch=parts.append, checkpoints=folder, identity={"a": 1}).run(
+        checkpoint
+    )
+    assert found == expected
+    assert torch.equal(resumed.ego.rows(), straight.ego.rows())
+    assert [(p.epoch, p.loss, p.valid) for p in parts] == [(w.epoch, w.loss, w.valid) for w in whole]
+
+
+def test_checkpoints_are_written_as_time_passes(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
+    checkpoint = folder.load()
+    assert checkpoint is not None
+    assert checkpoint.epoch == 7
+    assert not list(tmp_path.rglob("*.new"))
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0, identity={"dataset": "a"}).run()
+    with pytest.raises(InputError, match="made with another dataset"):
+        Trainer(method_of(), checkpoints=folder, identity={"dataset": "b"}).run(folder.load())
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    folder.folder.mkdir()
+    folder.file.write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="is not a readable checkpoint"):
+        folder.load()
+
+
+def test_a_loss_that_is_no_number_stops_with_the_remedy() -> None:
+    with pytest.raises(
+        InputError, match=r"the loss became (nan|inf) in epoch \d+ with learning_rate 1e\+30; train with a"
+    ):
+        Trainer(method_of(learning_rate=1e30)).run()
+
+
+def test_torch_threads_are_left_as_they_were() -> None:
+    before = torch.get_num_threads()
+    Trainer(method_of(epochs=1)).run()
+    assert torch.get_num_threads() == before
+
+
+def test_lightgcn_learns_the_tastes_of_the_world(small_world: Dataset) -> None:
+    graph = BipartiteGraph.from_pairs(small_world.train, small_world.n_users, small_world.n_items)
+    method = LightGCN(graph, TrainedSettings(epochs=60, patience=20, learning_rate=0.01))
+    Trainer(method, validate=Evaluator(small_world, 20, "valid").recall).run()
+    counts = graph.item_degree
+    evaluator = Evaluator(small_world, 20)
+    learned = evaluator.evaluate(method).metrics["recall@20"]
+    method.user_embedding = torch.ones(graph.n_users, 1)
+    method.item_embedding = counts[:, None]
+    popular = evaluator.evaluate(method).metrics["recall@20"]
+    method.item_embedding = torch.rand(graph.n_items, 1, generator=torch.Generator().manual_seed(0))
+    chance = evaluator.evaluate(method).metrics["recall@20"]
+    assert learned > 1.1 * popular > 1.3 * chance
