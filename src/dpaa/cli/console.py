@@ -6,12 +6,15 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+WIDE = 200
+"""Columns where there is no terminal: a file or a pipe need not be cut."""
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -36,11 +39,11 @@ def print_notes(notes: Iterable[str]) -> None:
         err.print(note, markup=False)
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, first column left, the others right."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], text: bool = False) -> None:
+    """A table, first column left, the others right (left too where they hold text)."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
     for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+        table.add_column(name, justify="left" if text or place == 0 else "right", no_wrap=place == 0 or not text)
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    out.print(table, width=None if out.is_terminal else WIDE, soft_wrap=False)

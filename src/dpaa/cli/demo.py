@@ -10,8 +10,19 @@ import typer
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError
 
-METHODS = ("most-popular", "lightgcn")
-"""What the demo compares, the floor first."""
+METHODS: dict[str, dict[str, object]] = {
+    "most-popular": {},
+    "lightgcn": {"learning_rate": 5e-3, "patience": 20},
+}
+"""What the demo compares, the floor first; settings that reach the defaults' quality in a fraction of the time."""
+SHOWN = {
+    "recall": "recall@20",
+    "ndcg": "ndcg@20",
+    "hit": "hit@20",
+    "popular": "recall@20/popular",
+    "niche": "recall@20/niche",
+    "coverage": "coverage@20",
+}
 
 
 def demo(
@@ -32,6 +43,7 @@ def demo(
       dpaa demo --out dpaa-demo
     """
     from dpaa.cli.progress import EpochDisplay
+    from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
     from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
     from dpaa.runs.folder import RunFolder
@@ -44,28 +56,27 @@ def demo(
     dataset_folder = out_folder / "data"
     world = simulate(severity=severity, seed=seed)
     world.write(dataset_folder, overwrite=overwrite)
-    from dpaa.data.dataset import read_dataset
-
     data = read_dataset(dataset_folder)
     out.print(f"{data}: train {len(data.train):,}, valid {len(data.valid):,}, test {len(data.test):,}", markup=False)
     print_notes(data.notes)
     rows = []
-    for name in METHODS:
-        method = make_method(data, name, {"seed": seed})
+    for name, settings in METHODS.items():
+        method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
         folder = out_folder / "runs" / name
         with display:
             model = fit_into(folder, data, method, overwrite=overwrite, watch=Watch(display.start, display.epoch))
         found = evaluate(model, data)
         RunFolder(folder).write_evaluation(found)
-        shown = ("recall@20", "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "coverage@20")
-        rows.append([name, *(f"{found.metrics[metric]:.4f}" for metric in shown), f"{found.metrics['arp@20']:.0f}"])
-    header = ["method", "recall@20", "ndcg@20", "hit@20", "recall popular", "recall niche", "coverage", "arp"]
-    print_table("Test on random exposure", header, rows)
-    out.print(found.protocol.in_words(), markup=False)
+        values = [f"{found.metrics[metric]:.4f}" for metric in SHOWN.values()]
+        rows.append([name, *values, f"{found.metrics['arp@20']:.0f}"])
+    print_table("Lists of 20, tested on random exposure", ["method", *SHOWN, "arp"], rows)
     out.print(
-        "arp: mean training count of recommended items; niche: items outside the top 80 % of the log", markup=False
+        "popular, niche: recall of popular items (80 % of the log) and of the rest; "
+        "arp: mean training count of recommended items",
+        markup=False,
     )
+    out.print(found.protocol.in_words(), markup=False)
     user = data.user_ids[0]
     best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
     out.print(f"\n{name} recommends to {user}: {best}", markup=False)

@@ -39,5 +39,5 @@ def methods(
         out.print(f"\nSet them with: dpaa train DATASET --method {method.name} --set NAME=VALUE", markup=False)
     else:
         rows = [[method.name, method.title, method.paper] for method in chosen]
-        print_table("Methods", ["name", "what it does", "paper"], rows)
+        print_table("Methods", ["name", "what it does", "paper"], rows, text=True)
         out.print("Settings and defaults of one: dpaa methods NAME", markup=False)

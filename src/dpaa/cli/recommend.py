@@ -60,8 +60,9 @@ def recommend(
     schema = model.recommendation_schema
     if history is not None:
         from dpaa.data.log import read_log
+        from dpaa.data.tables import open_table
 
-        table = read_log(history)
+        table = read_log(open_table(history)).frame
         blocks, notes = model.recommend_for_histories(table, k, seen=seen, items=allowed, exclude=denied)
         schema = schema | {"user_id": table["user_id"].dtype}
         print_notes(notes)

@@ -106,9 +106,10 @@ def temporal(time: npt.NDArray[np.generic], valid: float, test: float) -> tuple[
     n = len(time)
     in_order = np.sort(time)
     labels = np.zeros(n, dtype=np.int8)
-    wanted = {1: round(n * (valid + test)), 2: round(n * test)}
+    n_test = round(n * test)
+    n_later = round(n * (valid + test))
     tied = 0
-    for label, size in wanted.items():
+    for label, size in ((1, n_later if n_later > n_test else 0), (2, n_test)):
         if 0 < size < n:
             later = time > in_order[n - size - 1]
             labels[later] = label

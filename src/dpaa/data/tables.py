@@ -89,8 +89,14 @@ def as_table(frame: Any, name: str) -> Table:
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:
-    """Column by column, since the direct way needs pyarrow."""
-    return pl.DataFrame({str(column): pl.Series(frame[column].tolist()) for column in frame.columns})
+    """Column by column, since the direct way needs pyarrow; what pandas calls missing is empty."""
+    columns = {}
+    for name in frame.columns:
+        values = frame[name].to_numpy()
+        if values.dtype.kind not in "iufM":
+            values = frame[name].astype(object).where(frame[name].notna(), None).tolist()
+        columns[str(name)] = pl.Series(values)
+    return pl.DataFrame(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +208,7 @@ class TextTable:
             reason = str(error).partition("\n")[0]
             raise InputError(f"{self.path} cannot be read ({reason}); check it or pass --format") from error
         if any(frame[column].has_nulls() for column in columns):
-            self._check_lines()
+            self._check_lines(columns)
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
         return frame
 
@@ -213,16 +219,18 @@ class TextTable:
             next(filled)
         return f"line {next(filled):,} of {self.path}"
 
-    def _check_lines(self) -> None:
-        """Name the first line that has not as many fields as the header, or is empty in all of them."""
+    def _check_lines(self, columns: Sequence[str] = ()) -> None:
+        """Name the first line that has not as many fields as the header, or nothing in any of the columns."""
+        wanted = [self.columns.index(column) for column in columns]
         for line, cells in self._rows():
             if cells and len(cells) != len(self.header):
                 raise InputError(
                     f"line {line:,} of {self.path} has {len(cells)} field{'s' * (len(cells) != 1)} "
                     f"where the header has {len(self.header)}; correct the line, or the separator with --format"
                 )
-            if cells and not any(cells):
-                raise InputError(f"line {line:,} of {self.path} has nothing but separators; remove the line")
+            if wanted and cells and not any(cells[place] for place in wanted):
+                named = ", ".join(map(repr, columns))
+                raise InputError(f"line {line:,} of {self.path} has nothing in {named}; fill it in or remove it")
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """The number of the (first) line and the fields of every row, header included; blank lines have no fields."""

@@ -47,4 +47,6 @@ class Rows:
         """Add what the leaves of one table received, for the columns of one tile, to `out` (n_nodes, tile columns)."""
         for nodes, leaf in self._leaves[table]:
             if leaf.grad is not None:
-                out.index_add_(0, nodes, leaf.grad[:, columns])
+                out.index_add_(
+                    0, nodes, leaf.grad[:, columns].contiguous()
+                )  # a strided source takes three times as long

@@ -63,7 +63,7 @@ def make_settings(kind: type[S], values: Mapping[str, object], method: str) -> S
         return kind(**values)  # type: ignore[arg-type]  # checked by pydantic, that is what it is for
     except ValidationError as error:
         first, *rest = error.errors()
-        name = first["loc"][0]
-        messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == name)]
+        setting = first["loc"][0]
+        messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == setting)]
         wanted = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in messages))
-        raise InputError(f"setting {name}: {wanted}, got {first['input']!r}") from None
+        raise InputError(f"setting {setting}: {wanted}, got {first['input']!r}") from None

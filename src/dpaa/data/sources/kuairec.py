@@ -89,7 +89,7 @@ def _read_matrix(file: Path) -> _Matrix:
     missing = [column for column in _SCHEMA if column not in table.columns]
     if missing:
         raise InputError(f"{file} has no column {missing[0]!r}; use the official file")
-    rows = pl.scan_csv(file, schema_overrides=_SCHEMA, glob=False).select(_SCHEMA)
+    rows = pl.scan_csv(file, schema_overrides=_SCHEMA, glob=False).select(*_SCHEMA)
     positives = rows.filter(pl.col("watch_ratio") > POSITIVE).select(
         pl.col("user_id").alias(Column.USER),
         pl.col("video_id").alias(Column.ITEM),
@@ -108,22 +108,23 @@ def _read_matrix(file: Path) -> _Matrix:
     except pl.exceptions.PolarsError as error:
         raise _explain(table, error) from error
     if count["empty"].item():
-        table.read(needed)
-        raise InputError(f"{file} has rows without {' or '.join(needed)}; use the official file")
+        raise _explain(table)
     if liked.is_empty():
         raise InputError(f"{file} has no watch_ratio above {POSITIVE:g}; use the official file")
     return _Matrix(liked, count["users"].item(), shown["video_id"].sort(), count["rows"].item())
 
 
-def _explain(table: TextTable, error: Exception) -> InputError:
-    """Which line is wrong."""
+def _explain(table: TextTable, error: Exception | None = None) -> InputError:
+    """Which line is wrong; times may be missing."""
+    frame = table.read(list(_SCHEMA))
     for column in _SCHEMA:
-        values = table.read([column])[column]
-        wrong = values.str.strip_chars().cast(pl.Float64, strict=False).is_null() & values.is_not_null()
+        values = frame[column]
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+        wrong = numbers.is_null() & values.is_not_null() if column == Column.TIMESTAMP else numbers.is_null()
         if wrong.any():
             row = int(wrong.arg_max() or 0)
+            found = "nothing" if values[row] is None else repr(values[row])
             return InputError(
-                f"column {column!r} has {values[row]!r} in {table.place(row)}, which is not a number; "
-                "use the official file"
+                f"column {column!r} has {found} in {table.place(row)} where a number should be; use the official file"
             )
     return InputError(f"{table.name} cannot be read ({str(error).partition(chr(10))[0]}); use the official file")

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.errors import InputError
+
+rows = st.lists(st.tuples(st.text(max_size=3).map("u{}".format), st.integers(-5, 5)), min_size=1, unique=True)
+
+
+def frame(pairs: list[tuple[object, object]], **columns: list[object]) -> pl.DataFrame:
+    users, items = zip(*pairs, strict=True)
+    return pl.DataFrame({"user_id": users, "item_id": items, **columns})
+
+
+@pytest.fixture
+def small() -> Dataset:
+    return Dataset.of(
+        {
+            "train": frame([("b", 3), ("a", 1), ("a", 2)], rating=[5.0, 1.0, 2.0]),
+            "valid": frame([("a", 3)], rating=[4.0]),
+            "test": frame([("b", 1), ("c", 9)], rating=[4.0, 3.0]),
+        },
+        name="small",
+        candidates=pl.Series([1, 2, 3, 7]),
+        about={"source": "here"},
+        notes=["one row was dropped"],
+    )
+
+
+def test_indices_follow_the_ids(small: Dataset) -> None:
+    assert small.user_ids.to_list() == ["a", "b", "c"]
+    assert small.item_ids.to_list() == [1, 2, 3, 7, 9]
+    assert (small.train.user.tolist(), small.train.item.tolist()) == ([0, 0, 1], [0, 1, 2])
+    assert small.candidates is not None
+    assert small.candidates.tolist() == [0, 1, 2, 3]
+    assert small.frame("train").rows() == [("a", 1, 1.0), ("a", 2, 2.0), ("b", 3, 5.0)]
+    assert small.user_index(["c", "a"]).tolist() == [2, 0]
+    assert small.item_index(pl.Series([9, 1])).tolist() == [4, 0]
+
+
+def test_introduces_itself(small: Dataset) -> None:
+    assert repr(small) == "Dataset(small: 3 users × 5 items, 6 interactions)"
+
+
+def test_describe(small: Dataset) -> None:
+    found = small.describe()
+    assert found["density"] == 6 / 15
+    assert found["candidates"] == 4
+    assert found["splits"] == {
+        "train": {"pairs": 3, "users": 2, "items": 3},
+        "valid": {"pairs": 1, "users": 1, "items": 1},
+        "test": {"pairs": 2, "users": 2, "items": 2},
+    }
+    assert found["popular"] == {"items": 3, "share_of_pairs": {"train": 1.0, "valid": 1.0, "test": 0.5}}
+    json.dumps(found)
+
+
+def test_written_and_read_again(small: Dataset, tmp_path: Path) -> None:
+    small.write(tmp_path / "deep" / "data")
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["data"]
+    assert stat.S_IMODE((tmp_path / "deep" / "data").stat().st_mode) & 0o500 == 0o500
+    again = read_dataset(tmp_path / "deep" / "data")
+    assert again.fingerprint == small.fingerprint
+    assert (again.name, again.about, again.notes) == (small.name, small.about, small.notes)
+    assert again.path == tmp_path / "deep" / "data"
+    assert again.frame("test").equals(small.frame("test"))
+    again.write(tmp_path / "copy")
+    assert read_dataset(tmp_path / "copy").frame("train").equals(small.frame("train"))
+
+
+@given(rows, st.randoms())
+def test_fingerprint_does_not_depend_on_the_order_of_rows(pairs: list[tuple[object, object]], random: object) -> None:
+    shuffled = sorted(pairs, key=lambda _: random.random())  # type: ignore[attr-defined]
+    first, second = (Dataset.of({"train": frame(order)}, name="x", about={}) for order in (pairs, shuffled))
+    assert first.fingerprint == second.fingerprint
+    fewer = Dataset.of({"train": frame([*pairs, ("new", 77)])}, name="x", about={})
+    assert fewer.fingerprint != first.fingerprint
+
+
+def test_fingerprint_sees_every_part() -> None:
+    pairs = frame([(1, 1), (2, 2)])
+    variants = [
+        Dataset.of({"train": pairs}, name="x", about={}),
+        Dataset.of({"train": pairs.cast(pl.String)}, name="x", about={}),
+        Dataset.of({"train": pairs, "valid": pairs[:1]}, name="x", about={}),
+        Dataset.of({"train": pairs, "test": pairs[:1]}, name="x", about={}),
+        Dataset.of({"train": pairs}, candidates=pl.Series([1, 2]), name="x", about={}),
+        Dataset.of({"train": pairs}, candidates=pl.Series([1]), name="x", about={}),
+        Dataset.of({"train": pairs.with_columns(count=pl.Series([1, 2]))}, name="x", about={}),
+    ]
+    assert len({variant.fingerprint for variant in variants}) == len(variants)
+
+
+def test_fingerprint_does_not_depend_on_compression(small: Dataset, tmp_path: Path) -> None:
+    small.write(tmp_path / "data")
+    file = tmp_path / "data" / "train.parquet"
+    pl.read_parquet(file).sample(fraction=1, shuffle=True, seed=1).write_parquet(file, compression="uncompressed")
+    assert read_dataset(tmp_path / "data").fingerprint == small.fingerprint
+
+
+def test_counts_survive(tmp_path: Path) -> None:
+    log = pl.DataFrame({"user": [1, 1, 2, 1], "item": [5, 5, 5, 5]})
+    dataset = Dataset.from_frame(log, keep_duplicates=True)
+    assert dataset.train.count is not None
+    assert dataset.train.count.tolist() == [3, 1]
+    dataset.write(tmp_path / "data")
+    again = read_dataset(tmp_path / "data")
+    assert again.train.count is not None
+    assert again.train.count.tolist() == [3, 1]
+    assert pl.read_parquet(tmp_path / "data" / "train.parquet").columns == ["user_id", "item_id", "count"]
+    once = Dataset.from_frame(log)
+    assert once.train.count is None
+    assert "2 duplicate pairs; each counts once; pass --keep-duplicates to count them all" in once.notes[0]
+
+
+def test_existing_folders_are_kept(small: Dataset, tmp_path: Path) -> None:
+    target = tmp_path / "data"
+    small.write(target)
+    with pytest.raises(InputError, match=r"already exists.*--overwrite"):
+        small.write(target)
+    small.write(target, overwrite=True)
+    foreign = tmp_path / "precious"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="not a dataset and will not be overwritten"):
+        small.write(foreign, overwrite=True)
+    with pytest.raises(InputError, match="is a file"):
+        small.write(foreign / "thesis.txt", overwrite=True)
+    with pytest.raises(InputError, match="cannot write"):
+        small.write(foreign / "thesis.txt" / "data")
+    assert (foreign / "thesis.txt").read_text() == "years of work"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["data", "precious"]
+
+
+def test_a_failed_write_leaves_nothing(small: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        small.write(tmp_path / "data")
+    assert list(tmp_path.iterdir()) == []
+
+
+def rewrite(folder: Path, **columns: pl.Expr) -> None:
+    pl.read_parquet(folder / "train.parquet").with_columns(**columns).write_parquet(folder / "train.parquet")
+
+
+def shrink(folder: Path) -> None:
+    pl.read_parquet(folder / "train.parquet")[:-1].write_parquet(folder / "train.parquet")
+
+
+def repeat(folder: Path) -> None:
+    train = pl.read_parquet(folder / "train.parquet")
+    pl.concat([train, train]).write_parquet(folder / "train.parquet")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda folder: (folder / "dataset.json").unlink(), "is not a prepared dataset (it has no dataset.json)"),
+        (lambda folder: (folder / "dataset.json").write_text("{"), "dataset.json cannot be read"),
+        (lambda folder: (folder / "dataset.json").write_text("[]"), "lacks name, fingerprint or notes"),
+        (lambda folder: (folder / "valid.parquet").unlink(), "valid.parquet is missing"),
+        (lambda folder: (folder / "valid.parquet").write_text("x"), "valid.parquet is not a readable Parquet file"),
+        (lambda folder: (folder / "candidates.parquet").write_text("x"), "candidates.parquet is not a readable"),
+        (lambda folder: (folder / "candidates.parquet").unlink(), "was changed after it was written"),
+        (shrink, "was changed after it was written"),
+        (repeat, "the train split has repeated pairs"),
+        (lambda folder: rewrite(folder, user_id=pl.lit(None, pl.String)), "'user_id' of"),
+        (lambda folder: rewrite(folder, user_id=pl.lit(0.5)), "cannot be Float64"),
+        (lambda folder: rewrite(folder, user_id=pl.lit(5)), "text in one split and integers in another"),
+        (lambda folder: frame([(1, 2)]).drop("item_id").write_parquet(folder / "train.parquet"), "lacks one of"),
+    ],
+)
+def test_damaged_folders(small: Dataset, tmp_path: Path, damage: object, words: str) -> None:
+    small.write(tmp_path / "data")
+    damage(tmp_path / "data")  # type: ignore[operator]
+    with pytest.raises(InputError) as error:
+        read_dataset(tmp_path / "data")
+    assert words in str(error.value)
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder"):
+        read_dataset(tmp_path / "nowhere")
+
+
+class ArrowTable:
+    """A dataframe of another library, as far as its Arrow interface goes."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: f.lazy(), lambda f: f.to_dict(as_series=False), ArrowTable])
+def test_from_any_frame(wrap: object) -> None:
+    log = frame([("a", 1), ("b", 2), ("b", 3)], rating=[3, 5, 1])
+    dataset = Dataset.from_frame(wrap(log), positive="rating>2", name="mine")  # type: ignore[operator]
+    assert dataset.frame("train").rows() == [("a", 1, 3), ("b", 2, 5)]
+    assert repr(dataset) == "Dataset(mine: 2 users × 2 items, 2 interactions)"
+
+
+def test_from_frames_of_splits() -> None:
+    dataset = Dataset.from_frame(
+        {"who": [1, 2], "what": ["x", "y"]},
+        valid={"who": [1], "what": ["y"]},
+        test={"who": [3], "what": ["x"]},
+        candidates={"what": ["x", "z"]},
+        user="who",
+        item="what",
+    )
+    assert dataset.item_ids.to_list() == ["x", "y", "z"]
+    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (2, 1, 1)
+
+
+def test_from_frame_splits_by_rule() -> None:
+    users = np.repeat(np.arange(20), 10)
+    log = pl.DataFrame({"user": users, "item": np.tile(np.arange(10), 20), "time": np.arange(200)})
+    dataset = Dataset.from_frame(log, split="leave-last")
+    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (160, 20, 20)
+    assert set(dataset.test.item.tolist()) == {9}
+    with pytest.raises(InputError, match="goes with the training frame alone"):
+        Dataset.from_frame(log, test=log, split="random")
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (3, "is not a dataframe"),
+        ({"user_id": [1.5], "item_id": [1]}, "column 'user_id' of the train frame cannot be Float64"),
+        ({"user_id": [[1]], "item_id": [1]}, "cannot be List(Int64)"),
+        ({"user_id": [1, None], "item_id": [1, 2]}, "'user_id' is empty in row 1 of the train frame"),
+        ({"user_id": [1], "thing": [1]}, "no column that is known as item_id (it has 'user_id', 'thing')"),
+        ({"user_id": [], "item_id": []}, "has no rows"),
+    ],
+)
+def test_wrong_frames(log: object, words: str) -> None:
+    with pytest.raises(InputError) as error:
+        Dataset.from_frame(log)
+    assert words in str(error.value)
+
+
+def test_frames_that_disagree() -> None:
+    with pytest.raises(InputError, match="'user_id' is text in one split and integers in another"):
+        Dataset.from_frame({"user": ["a"], "item": [1]}, test={"user": [1], "item": [1]})
+
+
+def test_from_pandas() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    times = pandas.to_datetime(["2020-01-01", "2020-01-02"])
+    log = pandas.DataFrame({"user": ["a", "b"], "item": pandas.array([1, 2], dtype="Int64"), "time": times})
+    assert Dataset.from_frame(log).frame("train")["timestamp"].dt.day().to_list() == [1, 2]
+    with pytest.raises(InputError, match="'user' is empty in row 1"):
+        Dataset.from_frame(pandas.DataFrame({"user": ["a", None], "item": [1, 2]}))

@@ -1,0 +1,135 @@
+"""Splits: every pair in one of them, nothing lost, the promised sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.data.splits import SPLIT_KINDS, SplitRule, drop_rare, leave_last, random_per_user, split_frame, temporal
+from dpaa.errors import InputError
+
+pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=60, unique_by=lambda pair: pair)
+rules = st.builds(
+    SplitRule,
+    st.sampled_from(SPLIT_KINDS),
+    st.floats(0, 0.49),
+    st.floats(0, 0.49),
+    st.integers(1, 3),
+)
+
+
+def log(rows: list[tuple[int, int]], times: list[int] | None = None) -> pl.DataFrame:
+    frame = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
+    return frame.with_columns(timestamp=pl.Series(times if times is not None else range(len(rows))))
+
+
+@given(pairs, rules, st.integers(0, 5), st.booleans())
+def test_disjoint_and_complete(rows: list[tuple[int, int]], rule: SplitRule, seed: int, tied: bool) -> None:
+    frame = log(rows, [index // 4 if tied else index for index in range(len(rows))])
+    parts, _ = split_frame(frame, rule, seed, "log")
+    together = [row for part in parts.values() for row in part.rows()]
+    assert sorted(together) == sorted(frame.rows())
+    again, _ = split_frame(frame, rule, seed, "log")
+    assert all(parts[name].equals(again[name]) for name in parts)
+    if rule.kind in ("random", "leave-last"):
+        assert set(parts["train"]["user_id"]) == set(frame["user_id"])
+
+
+@given(pairs, st.floats(0, 0.49), st.floats(0, 0.49))
+def test_temporal_never_looks_ahead(rows: list[tuple[int, int]], valid: float, test: float) -> None:
+    time = np.array([item for _, item in rows])  # many ties
+    labels, tied = temporal(time, valid, test)
+    for earlier, later in ((0, 1), (1, 2), (0, 2)):
+        before, after = time[labels == earlier], time[labels == later]
+        assert not len(before) or not len(after) or before.max() < after.min()
+    assert (labels == 2).sum() <= round(len(time) * test)
+    assert bool(tied) <= (len(set(time.tolist())) < len(time))
+
+
+def test_temporal_sizes_without_ties() -> None:
+    labels, tied = temporal(np.random.default_rng(0).permutation(100), 0.1, 0.2)
+    assert np.bincount(labels).tolist() == [70, 10, 20]
+    assert tied == 0
+
+
+def test_ties_are_told() -> None:
+    frame = log([(1, item) for item in range(10)], [0, 1, 2, 3, 4, 5, 6, 7, 7, 9])
+    parts, notes = split_frame(frame, SplitRule("temporal", valid=0, test=0.2), 0, "log")
+    assert parts["test"]["timestamp"].to_list() == [9]
+    assert notes[0].startswith("1 pair with the very time of a cut went to the earlier split")
+
+
+def test_random_shares_hold_on_average() -> None:
+    user = np.repeat(np.arange(3000, dtype=np.int32), 3)
+    labels = random_per_user(user, 0.1, 0.2, np.random.default_rng(0))
+    share = np.bincount(labels) / len(labels)
+    assert share == pytest.approx([0.7, 0.1, 0.2], abs=0.01)
+
+
+def test_seeds_differ() -> None:
+    frame = log([(user, item) for user in range(5) for item in range(20)])
+    first, second = (split_frame(frame, SplitRule(), seed, "log")[0]["test"] for seed in (0, 1))
+    assert not first.equals(second)
+
+
+def test_leave_last() -> None:
+    user = np.array([0, 1, 0, 0, 0, 1, 2], dtype=np.int32)
+    time = np.array([5, 1, 1, 9, 5, 2, 0])
+    assert leave_last(user, time, 1).tolist() == [0, 0, 0, 2, 1, 2, 0]  # position breaks the tie at time 5
+    assert leave_last(user, time, 2).tolist() == [1, 0, 0, 2, 2, 2, 0]
+
+
+def test_counts_are_for_training_only() -> None:
+    frame = log([(1, item) for item in range(10)]).with_columns(count=pl.lit(2))
+    parts, _ = split_frame(frame, SplitRule(), 0, "log")
+    assert [("count" in parts[name].columns) for name in ("train", "valid", "test")] == [True, False, False]
+
+
+@given(pairs, st.integers(1, 4), st.integers(1, 4))
+def test_drop_rare_leaves_the_core(rows: list[tuple[int, int]], min_user: int, min_item: int) -> None:
+    kept = set(rows)
+    while True:  # the definition
+        users, items = [user for user, _ in kept], [item for _, item in kept]
+        fewer = {(u, i) for u, i in kept if users.count(u) >= min_user and items.count(i) >= min_item}
+        if fewer == kept:
+            break
+        kept = fewer
+    if not kept:
+        with pytest.raises(InputError, match="no pair is left"):
+            drop_rare(log(rows), min_user, min_item)
+        return
+    frame, notes = drop_rare(log(rows), min_user, min_item)
+    assert set(frame.select("user_id", "item_id").rows()) == kept
+    assert bool(notes) == (len(kept) < len(rows))
+
+
+def test_drop_rare_says_what() -> None:
+    rows = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 9)]
+    assert drop_rare(log(rows), 2, 2)[1] == [
+        "1 users with fewer than 2 interactions and 1 items with fewer than 2 interactions were dropped, 2 pairs in all"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"kind": "by-mood"}, "there is no split 'by-mood'; choose one of random, random-global, temporal, leave-last"),
+        ({"valid": 0.5, "test": 0.5}, "make their sum less than 1"),
+        ({"valid": -0.1}, "at least 0"),
+        ({"test": float("nan")}, "at least 0"),
+        ({"last_k": 0}, "last_k must be at least 1, got 0"),
+    ],
+)
+def test_wrong_rules(setting: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError) as error:
+        SplitRule(**setting)  # type: ignore[arg-type]
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["temporal", "leave-last"])
+def test_times_are_needed(kind: str) -> None:
+    with pytest.raises(InputError, match=r"needs times, and clicks.csv has none; name the --timestamp-column"):
+        split_frame(log([(1, 1)]).drop("timestamp"), SplitRule(kind), 0, "clicks.csv")
