@@ -8,8 +8,9 @@ from pathlib import Path
 import dpaa
 
 ORDER = [
-    "errors", "kernels", "data", "graph", "methods", "training", "evaluation", "runs", "report", "experiments", "cli",
-]  # fmt: skip
+    *("errors", "words"),
+    *("kernels", "data", "graph", "methods", "training", "evaluation", "runs", "report", "experiments", "cli"),
+]
 ROOT = Path(dpaa.__file__).parent
 
 

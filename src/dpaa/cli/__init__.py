@@ -57,7 +57,8 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        err.print(f"[bold red]error:[/] {error}", markup=True, highlight=False, soft_wrap=True)
+        err.print("[bold red]error:[/] ", end="")
+        err.print(str(error), markup=False)
         sys.exit(2)
     except KeyboardInterrupt:
         err.print("interrupted", highlight=False)

@@ -53,10 +53,10 @@ class TiledTable:
         ends = torch.tensor([tile.shape[1] for tile in self.tiles]).cumsum(0).tolist()
         return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
 
-    def rows(self, nodes: Tensor | None = None) -> Tensor:
-        """The whole rows of these nodes (all of them without argument).  (len(nodes), d)."""
-        if nodes is None:
-            return torch.cat(self.tiles, dim=1)
+    def rows(self, nodes: Tensor | slice = slice(None)) -> Tensor:
+        """The whole rows of these nodes (all of them without argument), copied.  (len(nodes), d)."""
+        if isinstance(nodes, slice):
+            return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
         return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
 
     def sum_over_columns(self, part: Callable[[Tensor], Tensor]) -> Tensor:

@@ -178,8 +178,8 @@ class LightGCN(Method):
     def update_embeddings(self) -> None:
         """Bring the vectors that `scorer` uses up to date with the tables."""
         self.propagation.forward(self.ego, self.readout)
-        rows = self.readout.rows()
-        self.user_embedding, self.item_embedding = rows[: self.graph.n_users], rows[self.graph.n_users :]
+        self.user_embedding = self.readout.rows(slice(self.graph.n_users))
+        self.item_embedding = self.readout.rows(slice(self.graph.n_users, None))
 
     def finish(self) -> None:
         """After training: final vectors, and what an item says to users it has never met."""
@@ -217,7 +217,7 @@ class LightGCN(Method):
         without_user = self.new_user_scale(graph.user_degree)[graph.edge_user] * graph.edge_count
         layers = self.propagation.layers(self.ego)
         for layer, share in zip(range(self.settings.layers), self.propagation.layer_shares[1:], strict=True):
-            whole = next(layers).rows()[n_users:]
+            whole = next(layers).rows(slice(n_users, None))
             part = self.edge_weights(layer).to_user / without_user
             mean = torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
             total += share * mean[:, None] * whole
@@ -251,10 +251,9 @@ class LightGCN(Method):
 
     def tensors(self) -> dict[str, Tensor]:
         """Ego tables, read-out tables and the messages for new users."""
-        ego = self.ego.rows()
         return {
-            "user_ego": ego[: self.graph.n_users],
-            "item_ego": ego[self.graph.n_users :],
+            "user_ego": self.ego.rows(slice(self.graph.n_users)),
+            "item_ego": self.ego.rows(slice(self.graph.n_users, None)),
             "user_embedding": self.user_embedding,
             "item_embedding": self.item_embedding,
             "item_message": self.item_message,
@@ -264,9 +263,10 @@ class LightGCN(Method):
         """Ready to score: the read-out tables as they were saved."""
         dense = torch.cat([tensors["user_ego"], tensors["item_ego"]]).to(self.device)
         self.ego = TiledTable.from_dense(dense, TILE_COLUMNS[self.kernel])
-        self.user_embedding = tensors["user_embedding"].to(self.device)
-        self.item_embedding = tensors["item_embedding"].to(self.device)
-        self.item_message = tensors["item_message"].to(self.device)
+        # Copies: a file's tensors lie anywhere, and a matrix product rounds differently on memory aligned differently.
+        self.user_embedding = tensors["user_embedding"].to(self.device, copy=True)
+        self.item_embedding = tensors["item_embedding"].to(self.device, copy=True)
+        self.item_message = tensors["item_message"].to(self.device, copy=True)
 
     def item_vectors(self) -> Tensor:
         """Read-out vectors of the items."""

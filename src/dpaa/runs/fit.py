@@ -19,6 +19,7 @@ from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.model import Model
 from dpaa.training.trainer import EpochReport, Trainer
+from dpaa.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -185,9 +186,13 @@ def _sampling_notes(method: LightGCN) -> list[str]:
         raise InputError("no user has both a training item and an item not taken; there is nothing to learn from")
     notes = []
     if sampler.users_without_items:
-        notes.append(f"{sampler.users_without_items:,} users have no training item; they are never drawn")
+        users = counted(
+            sampler.users_without_items, "user has no training item and is", "users have no training item and are"
+        )
+        notes.append(f"{users} never drawn")
     if sampler.users_with_every_item:
-        notes.append(f"{sampler.users_with_every_item:,} users took every item; they are skipped: nothing to prefer")
+        users = counted(sampler.users_with_every_item, "user took every item and is", "users took every item and are")
+        notes.append(f"{users} skipped: there is nothing to prefer")
     return notes
 
 

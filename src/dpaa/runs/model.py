@@ -16,6 +16,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories
+from dpaa.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,10 +98,14 @@ class Model:
         people = known[Column.USER].unique().sort()
         notes = []
         if len(known) < len(histories):
-            notes.append(f"{len(histories) - len(known):,} history rows name items the model does not know; left out")
+            rows = counted(len(histories) - len(known), "history row names", "history rows name")
+            notes.append(f"{rows} an item the model does not know; left out")
         missing = histories[Column.USER].n_unique() - len(people)
         if missing:
-            notes.append(f"{missing:,} people have no item the model knows; they get no recommendations")
+            they = counted(
+                missing, "person has no item the model knows and gets", "people have no item the model knows and get"
+            )
+            notes.append(f"{they} no recommendations")
         if not len(people):
             raise InputError("no item of the history file is known to the model; check the item ids")
         pairs = Pairs.of(encode(known[Column.USER], people), index[index >= 0])

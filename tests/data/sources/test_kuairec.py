@@ -17,7 +17,7 @@ def test_official_counts(tmp_path: Path) -> None:
     assert dataset.counts["candidates"] == 3_327
     assert len(dataset.train) == 935_390  # 1,000 rows repeat a pair
     assert (len(dataset.valid), len(dataset.test)) == (72_392, 144_783)
-    assert any("has 1,000 duplicate pairs" in note for note in dataset.notes)
+    assert any(note.startswith("1,000 positive rows of the big matrix repeat a pair") for note in dataset.notes)
     assert dataset.about["positive"] == "watch_ratio > 2"
 
 

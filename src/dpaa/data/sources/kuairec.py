@@ -60,10 +60,13 @@ def kuairec(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset
     train = once_each(Log(big.positives, str(big_file), typed=True))
     seen = once_each(Log(small.positives, "small_matrix.csv", typed=True))
     part = random_global(seen.frame.height, 1 / 3, 0.0, np.random.default_rng(seed))
-    dropped = (
+    dropped = [
         f"{big.rows - big.positives.height:,} rows of the big and {small.rows - small.positives.height:,} of the small "
         f"matrix have a watch ratio of at most {POSITIVE:g} and were dropped"
-    )
+    ]
+    repeated = big.positives.height - train.frame.height
+    if repeated:
+        dropped.append(f"{repeated:,} positive rows of the big matrix repeat a pair; each pair counts once")
     return Dataset.of(
         {
             "train": train.frame,
@@ -78,7 +81,7 @@ def kuairec(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset
             "split": "big matrix for training; of the small one one third validation, two thirds test",
             "seed": seed,
         },
-        notes=[*deviations, dropped, *train.notes, *seen.notes],
+        notes=[*deviations, *dropped],
     )
 
 

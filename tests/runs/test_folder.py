@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
+from dpaa.runs.folder import RunFolder, load
+from dpaa.runs.model import Model
+from dpaa.training.trainer import Interrupted
+
+SETTINGS = {"embedding_size": 16, "layers": 2, "epochs": 5, "batch_size": 512, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def run(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
+    return folder
+
+
+def test_files_of_a_run(run: Path, small_world: Dataset) -> None:
+    assert sorted(file.name for file in run.iterdir()) == [
+        "config.json", "edges.parquet", "history.jsonl", "items.parquet", "manifest.json", "model.safetensors",
+        "users.parquet",
+    ]  # fmt: skip
+    config = json.loads((run / "config.json").read_text())
+    assert config["method"] == "lightgcn"
+    assert config["l2"] == 1e-4
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["dataset"]["fingerprint"] == small_world.fingerprint
+    assert manifest["versions"]["torch"] == torch.__version__
+    assert manifest["validation"]["overlap"] == "drop"
+    assert manifest["compute"]["kernel"] == "bag"
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in history] == [1, 2, 3, 4, 5]
+    assert history[0].keys() == {"epoch", "loss", "seconds", "valid"}
+    tensors = load_file(run / "model.safetensors")
+    assert tensors["user_ego"].shape == (small_world.n_users, 16)
+    users, items = pl.read_parquet(run / "users.parquet"), pl.read_parquet(run / "items.parquet")
+    assert users["user_id"].equals(small_world.user_ids)
+    assert users["count"].sum() == items["count"].sum() == len(small_world.train)
+    assert set(items["group"]) == {"popular", "niche"}
+    edges = pl.read_parquet(run / "edges.parquet")
+    assert edges.columns == ["user_id", "item_id", "weight_0", "weight_1"]
+    joined = edges.join(users, on="user_id").join(items, on="item_id")
+    expected = (joined["count"] * joined["count_right"]).cast(pl.Float64) ** -0.5
+    assert (joined["weight_0"] - expected).abs().max() < 1e-6  # type: ignore[operator]
+
+
+def test_from_the_files_alone_the_readout_can_be_recomputed(run: Path) -> None:
+    tensors, edges = load_file(run / "model.safetensors"), pl.read_parquet(run / "edges.parquet")
+    users = pl.read_parquet(run / "users.parquet").with_row_index("u")
+    items = pl.read_parquet(run / "items.parquet").with_row_index("i")
+    table = edges.join(users, on="user_id").join(items, on="item_id")
+    n_users, n_items = len(users), len(items)
+    layer = torch.cat([tensors["user_ego"], tensors["item_ego"]]).double()
+    total = layer.clone()
+    for number in range(2):
+        matrix = torch.zeros(n_users + n_items, n_users + n_items, dtype=torch.float64)
+        u, i = table["u"].to_torch().long(), table["i"].to_torch().long() + n_users
+        weight = table[f"weight_{number}"].to_torch().double()
+        matrix[u, i] = weight
+        matrix[i, u] = weight
+        layer = matrix @ layer
+        total += layer
+    found = torch.cat([tensors["user_embedding"], tensors["item_embedding"]]).double()
+    torch.testing.assert_close(found, total / 3, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["lightgcn", "most-popular"])
+def test_saved_and_loaded_gives_the_same(method: str, small_world: Dataset, tmp_path: Path) -> None:
+    settings: dict[str, Any] = SETTINGS if method == "lightgcn" else {}
+    model = fit(small_world, method, **settings)
+    model.save(tmp_path / "run")
+    again = dpaa.load(tmp_path / "run")
+    assert again.recommend(k=9).equals(model.recommend(k=9))
+    assert again.recommend_for(["i0004"], k=9).equals(model.recommend_for(["i0004"], k=9))
+    assert evaluate(again, small_world).metrics == evaluate(model, small_world).metrics
+    if method == "lightgcn":
+        assert again.similar_items(["i0004"]).equals(model.similar_items(["i0004"]))
+
+
+def test_repeated_pairs_survive(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user_id": [1, 1, 1, 2, 2], "item_id": [5, 5, 6, 5, 7]})
+    data = Dataset.from_frame(frame, keep_duplicates=True, name="made")
+    model = fit(data, "lightgcn", epochs=2, embedding_size=4)
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert again.method.graph.item_degree.tolist() == [3, 1, 1]
+    assert again.recommend(k=2).equals(model.recommend(k=2))
+
+
+def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, tmp_path: Path) -> None:
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 7
+
+    folder, said = tmp_path / "run", []
+    with pytest.raises(Interrupted):
+        fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), watch=Watch(stop_requested=stop))
+    with pytest.raises(InputError, match="holds an unfinished run; go on with --resume or pass --overwrite"):
+        fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
+    with pytest.raises(InputError, match=r"is an unfinished run \(it has no manifest.json\); finish it with"):
+        load(folder)
+    history = folder / "history.jsonl"
+    history.write_text(history.read_text() + '{"epoch": 99, "torn')  # what a crash may leave
+    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    other = make_method(small_world, "lightgcn", SETTINGS | {"l2": 0.5})
+    with pytest.raises(InputError, match="the checkpoint was made with another settings"):
+        fit_into(folder, small_world, other, resume=True)
+    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True, watch=watch)
+    assert any(note.startswith("going on in epoch") for note in said)
+    for name in ("model.safetensors", "edges.parquet", "users.parquet", "items.parquet", "config.json"):
+        assert (folder / name).read_bytes() == (run / name).read_bytes(), name
+    lines = [[json.loads(line) for line in (f / "history.jsonl").read_text().splitlines()] for f in (folder, run)]
+    assert [{**line, "seconds": 0} for line in lines[0]] == [{**line, "seconds": 0} for line in lines[1]]
+    assert not (folder / "checkpoint").exists()
+
+
+def test_resume_without_a_checkpoint_starts_afresh_and_says_so(small_world: Dataset, tmp_path: Path) -> None:
+    said: list[str] = []
+    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    method = make_method(small_world, "lightgcn", SETTINGS | {"epochs": 1})
+    fit_into(tmp_path / "run", small_world, method, resume=True, watch=watch)
+    assert "there is no checkpoint to resume from: training starts afresh" in said
+
+
+def test_a_failed_training_leaves_nothing_behind(small_world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the loss became"):
+        fit_into(
+            tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_is_not_overwritten(small_world: Dataset, run: Path, tmp_path: Path) -> None:
+    method = make_method(small_world, "most-popular", {})
+    with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
+        fit_into(run, small_world, method)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "diary.txt").write_text("dear")
+    with pytest.raises(InputError, match="holds something else than a run"):
+        fit_into(tmp_path / "notes", small_world, method, overwrite=True)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="is a file"):
+        fit_into(tmp_path / "file", small_world, method)
+    fit_into(tmp_path / "again", small_world, method)
+    fit_into(tmp_path / "again", small_world, method, overwrite=True)
+
+
+def damaged(run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(run, tmp_path / "damaged"))
+
+
+def drop_column(folder: Path) -> None:
+    pl.read_parquet(folder / "edges.parquet").drop("item_id").write_parquet(folder / "edges.parquet")
+
+
+def edit_config(folder: Path, **changes: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+
+
+def other_tensors(folder: Path) -> None:
+    save_file({"user_ego": torch.zeros(2, 2)}, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (
+            lambda f: (f / "manifest.json").write_text("{"),
+            r"manifest.json is not readable .*; restore it or train again",
+        ),
+        (lambda f: (f / "manifest.json").write_text("[]"), "manifest.json does not hold a JSON object"),
+        (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "has run format 99, this version reads 1"),
+        (lambda f: (f / "config.json").unlink(), r"is not a run folder \(it has no config.json\)"),
+        (lambda f: edit_config(f, layers="many"), "setting layers: input should be a valid integer"),
+        (lambda f: edit_config(f, colour="red"), "method lightgcn has no setting 'colour'"),
+        (lambda f: edit_config(f, method="magic"), "there is no method 'magic'"),
+        (lambda f: edit_config(f, embedding_size=8), r"tensor 'user_ego' is F32 \(.*, 16\), expected F32 \(.*, 8\)"),
+        (lambda f: (f / "users.parquet").unlink(), "users.parquet is missing"),
+        (lambda f: (f / "items.parquet").write_text("x"), "items.parquet is not a readable Parquet file"),
+        (drop_column, "edges.parquet lacks the column 'item_id'"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"x"), "model.safetensors is not a readable safetensors file"),
+        (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+        (other_tensors, "tensor 'user_ego' is F32|lacks the tensor"),
+    ],
+)
+def test_a_damaged_or_foreign_run_is_refused(damage: Any, sentence: str, run: Path, tmp_path: Path) -> None:
+    folder = damaged(run, tmp_path)
+    damage(folder)
+    with pytest.raises(InputError, match=sentence):
+        load(folder)
+
+
+def test_no_run_at_all(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no run folder"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="is not a run folder"):
+        load(tmp_path)
+
+
+def test_a_model_is_evaluated_on_its_own_dataset_only(model: Model) -> None:
+    frame = pl.DataFrame({"user_id": ["u0001", "u0002"], "item_id": ["i0001", "i0002"]})
+    other = Dataset.from_frame(frame, test=frame, name="other")
+    with pytest.raises(InputError, match="trained on another dataset than other"):
+        evaluate(model, other)
+
+
+def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
+    data = Dataset.from_frame(frame, name="made")
+    said: list[str] = []
+    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    model = fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {"epochs": 3}), watch=watch)
+    assert model.manifest["training"] == {"epochs": 3, "best_epoch": 3, "best_valid_recall@20": None}
+    assert any("validation split is empty: all 3 epochs are trained" in note for note in said)
+    assert any("1 user took every item" in note for note in said)
+
+
+def test_nothing_to_learn_from(tmp_path: Path) -> None:
+    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]}), name="made")
+    with pytest.raises(InputError, match="no user has both a training item and an item not taken"):
+        fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
+    folder = RunFolder(run)
+    found = evaluate(folder.read_model(), small_world)
+    folder.write_evaluation(found)
+    kept = json.loads((run / "metrics.json").read_text())
+    assert kept["metrics"]["recall@20"] == found.metrics["recall@20"]
+    assert kept["protocol"]["overlap"] == "drop"
+    per_user = pl.read_parquet(run / "per_user.parquet")
+    assert per_user["recall@20"].mean() == pytest.approx(found.metrics["recall@20"])
+    for name in ("metrics.json", "per_user.parquet"):
+        (run / name).unlink()
