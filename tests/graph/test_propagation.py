@@ -62,7 +62,12 @@ def test_readout_and_layers_equal_the_dense_reference(
     found = table.empty_like()
     propagation.forward(table, found)
     matrices = dense_matrices(graph, weights)
-    np.testing.assert_allclose(found.rows().numpy(), reference.readout(matrices, ego.numpy(), residual), atol=1e-9)
+    expected_readout = reference.readout(matrices, ego.numpy(), residual)
+    np.testing.assert_allclose(found.rows().numpy(), expected_readout, atol=1e-9)
+    for some in (torch.tensor([0]), torch.arange(graph.n_nodes).repeat(3)):
+        np.testing.assert_allclose(
+            propagation.readout_rows(table, some).numpy(), expected_readout[some.numpy()], atol=1e-9
+        )
     for layer, expected in zip(
         propagation.layers(table), reference.layers(matrices, ego.numpy(), residual), strict=True
     ):

@@ -74,7 +74,7 @@ def test_one_training_step_equals_the_dense_reference(graph: BipartiteGraph, lay
     matrices = [reference.adjacency(30, 20, user, item, weight, weight)] * layers
     nodes = batch.users.numpy(), batch.liked.numpy() + 30, batch.other.numpy() + 30
     adam = TiledAdam(method)
-    rows = method.forward()
+    rows = method.forward(batch)
     loss = method.loss(batch, rows)
     loss.backward()
     expected_loss = reference.bpr_with_l2(reference.readout(matrices, ego), ego, *nodes, 0.01)
@@ -93,7 +93,7 @@ def test_one_training_step_equals_the_dense_reference(graph: BipartiteGraph, lay
 def test_without_layers_only_the_rows_of_the_batch_get_a_gradient(graph: BipartiteGraph) -> None:
     method = started(graph, embedding_size=8, layers=0)
     batch = Batch(torch.tensor([3]), torch.tensor([1]), torch.tensor([2]))
-    rows = method.forward()
+    rows = method.forward(batch)
     method.loss(batch, rows).backward()
     gradient = method.tile_gradient(rows, 0)
     touched = gradient.abs().sum(dim=1).nonzero().squeeze(1).tolist()

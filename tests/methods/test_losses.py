@@ -21,6 +21,10 @@ def test_bpr_survives_huge_margins() -> None:
     assert torch.isfinite(user.grad).all()  # type: ignore[arg-type]
 
 
-def test_half_squares_divides_by_the_batch_not_by_the_rows() -> None:
-    rows = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
-    assert half_squares(rows, rows).item() == pytest.approx(0.5 * 2 * 14 / 2)
+def test_half_squares_and_its_gradient() -> None:
+    rows = torch.tensor([[1.0, 2.0], [3.0, 0.0]], requires_grad=True)
+    total = half_squares(rows)
+    total.backward()
+    assert total.item() == pytest.approx(0.5 * 14)
+    assert rows.grad is not None
+    assert torch.equal(rows.grad, rows)

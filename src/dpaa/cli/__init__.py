@@ -15,6 +15,7 @@ from dpaa.cli.evaluate import evaluate
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
 from dpaa.cli.train import train
+from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence
 from dpaa.errors import InputError
 
 app = typer.Typer(
@@ -53,16 +54,25 @@ def root(
 
 
 def main() -> None:
-    """Run, and turn what is wrong with the input into one sentence and exit code 2."""
+    """Run, and turn what is wrong with the input or the call into one sentence and exit code 2."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except InputError as error:
-        err.print("[bold red]error:[/] ", end="")
-        err.print(str(error), markup=False)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("interrupted", highlight=False)
+        _refuse(str(error))
+    except UsageError as error:
+        if asks_for_help(error):
+            sys.exit(2)
+        _refuse(in_one_sentence(error))
+    except (KeyboardInterrupt, typer.Abort):
+        err.print("interrupted")
         sys.exit(130)
-    except BrokenPipeError:  # `dpaa … | head` closed the pipe: not our user's problem
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:  # a full disk, a device that is gone
+        _refuse(
+            f"cannot go on with {error.filename or 'the output'} ({error.strerror}); check the place and call again"
+        )
+
+
+def _refuse(sentence: str) -> None:
+    err.print("[bold red]error:[/] ", end="")
+    err.print(" ".join(sentence.splitlines()), markup=False)
+    sys.exit(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -15,8 +16,21 @@ if TYPE_CHECKING:
 
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class PipedConsole(Console):
+    """A console whose reader may leave, as in `dpaa … | head -1`: we end then, quietly and as other tools do."""
+
+    def on_broken_pipe(self) -> None:
+        """End with 128 + SIGPIPE."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(128 + signal.SIGPIPE) from None
+
+
+out = PipedConsole(highlight=False, soft_wrap=True)
+err = PipedConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:

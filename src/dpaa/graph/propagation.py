@@ -1,6 +1,6 @@
 """Propagation over the graph, column tile by column tile, with its gradient written by hand.
 
-    h^0 = E,   h^(l+1) = A_l h^l + δ E,   read-out = Σ_l c_l h^l
+    h^0 = E,   h^(l+1) = A_l h^l + δ E,   read-out = mean of h^0 … h^L
 
 is linear in E, so the gradient is the same walk backwards with transposed matrices (Horner's rule) and no automatic
 differentiation ever holds a layer.  Every step works on each column alone; what needs all columns of a row goes through
@@ -99,12 +99,9 @@ class Propagation:
     workers: Workers = field(default_factory=lambda: Workers(1))
     residual: float = 0.0
     """δ: how much of layer 0 is added to every later layer."""
-    layer_shares: tuple[float, ...] = ()
-    """c_l: the share of each layer 0..L in the read-out; their mean by default."""
 
     def __post_init__(self) -> None:
-        if not self.layer_shares:
-            self.layer_shares = (1.0 / (self.n_layers + 1),) * (self.n_layers + 1)
+        self.share = 1.0 / (self.n_layers + 1)  # of each layer in the read-out
         self._multiply = KERNELS[self.kernel]
         self._values: list[Tensor] = []
         self._transposed: list[Tensor] = []
@@ -145,26 +142,41 @@ class Propagation:
     @torch.no_grad()
     def forward(self, ego: TiledTable, out: TiledTable) -> None:
         """Write the read-out of `ego` into `out`."""
+        self.workers.map(lambda tile: self._readout_tile(ego.tiles[tile], out.tiles[tile]), len(ego.tiles))
 
-        def work(number: int) -> None:
-            found = out.tiles[number]
-            for share, layer in zip(self.layer_shares, self._layers_of_tile(ego.tiles[number]), strict=True):
-                if layer is ego.tiles[number]:
-                    torch.mul(layer, share, out=found)
-                else:
-                    found.add_(layer, alpha=share)
+    @torch.no_grad()
+    def readout_rows(self, ego: TiledTable, nodes: Tensor) -> Tensor:
+        """The read-out rows of these nodes alone.  (len(nodes), d)."""
 
-        self.workers.map(work, len(ego.tiles))
+        def work(number: int) -> Tensor:
+            tile = ego.tiles[number]
+            if len(nodes) > len(tile):  # more rows asked for than there are: one sum over the layers, one gather
+                return self._readout_tile(tile, torch.empty_like(tile)).index_select(0, nodes)
+            layers = self._layers_of_tile(tile)
+            rows = next(layers).index_select(0, nodes)
+            for layer in layers:
+                rows.add_(layer.index_select(0, nodes))
+            return rows.mul_(self.share)
+
+        return torch.cat(self.workers.map(work, len(ego.tiles)), dim=1)
+
+    def _readout_tile(self, ego: Tensor, out: Tensor) -> Tensor:
+        layers = self._layers_of_tile(ego)
+        out.copy_(next(layers))
+        for layer in layers:
+            out.add_(layer)
+        return out.mul_(self.share)
 
     @torch.no_grad()
     def backward_tile(self, by_readout: Tensor) -> Tensor:
-        """Gradient in a tile of E from the gradient in the same tile of the read-out.  (n_nodes, tile columns)."""
-        *shares, last = self.layer_shares
-        by_layer = by_readout * last
+        """Gradient in a tile of E from the gradient in the same tile of the read-out.  (n_nodes, tile columns).
+
+        Scales `by_readout` in place.
+        """
+        by_layer = by_readout.mul_(self.share)
         by_residual = torch.zeros_like(by_layer) if self.residual else None
-        for values, share in zip(reversed(self._transposed), reversed(shares), strict=True):
+        for values in reversed(self._transposed):
             if by_residual is not None:
                 by_residual.add_(by_layer, alpha=self.residual)
-            by_layer = self._hop(values, by_layer)
-            by_layer.add_(by_readout, alpha=share)
+            by_layer = self._hop(values, by_layer).add_(by_readout)
         return by_layer if by_residual is None else by_layer.add_(by_residual)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +13,7 @@ from torch import Tensor
 from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.kernels.machine import cores
 from dpaa.methods.base import Method
 from dpaa.methods.losses import bpr, half_squares
 from dpaa.methods.rows import Rows
@@ -38,6 +38,14 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.users)
+
+    def nodes(self, n_users: int) -> Tensor:
+        """The nodes whose rows the loss needs, in the order that `split` takes them apart.  (3 · batch,)."""
+        return torch.cat([self.users, self.liked + n_users, self.other + n_users])
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Rows of `nodes` as those of users, liked and other items, each (batch, d)."""
+        return torch.split(rows, len(self))
 
 
 class LightGCN(Method):
@@ -72,7 +80,7 @@ class LightGCN(Method):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """What is punished?  BPR on read-out rows plus L2 on layer-0 rows."""
-        user, liked, other = rows.users(batch.users), rows.items(batch.liked), rows.items(batch.other)
+        user, liked, other = batch.split(rows.readout)
         return bpr(user, liked, other) + self.l2_term(batch, rows)
 
     def refresh(self, epoch: int) -> dict[str, float]:
@@ -117,8 +125,7 @@ class LightGCN(Method):
         tiles = -(-self.settings.embedding_size // TILE_COLUMNS[self.kernel])
         if self.device.type == "cuda":
             return 1
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-        return min(available if self.settings.threads == "auto" else self.settings.threads, tiles)
+        return min(cores() if self.settings.threads == "auto" else self.settings.threads, tiles)
 
     @cached_property
     def sampler(self) -> TripleSampler:
@@ -136,7 +143,6 @@ class LightGCN(Method):
         shape = (self.graph.n_nodes, self.settings.embedding_size)
         drawn = torch.empty(shape).normal_(0.0, INITIAL_DEVIATION, generator=self.generator(0)).to(self.device)
         self.ego = TiledTable.from_dense(drawn, TILE_COLUMNS[self.kernel])
-        self.readout = self.ego.empty_like()
         self.propagation = Propagation(
             self.graph, self.settings.layers, self.kernel, Workers(self.threads), self.initial_residual()
         )
@@ -157,29 +163,29 @@ class LightGCN(Method):
 
     def l2_term(self, batch: Batch, rows: Rows) -> Tensor:
         """`ρ₂ · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`."""
-        ego = rows.ego_users(batch.users), rows.ego_items(batch.liked), rows.ego_items(batch.other)
-        return self.settings.l2 * half_squares(*ego)
+        return (self.settings.l2 / len(batch)) * half_squares(rows.ego)
 
-    def forward(self) -> Rows:
-        """Propagate, and offer the rows to the loss."""
-        self.propagation.forward(self.ego, self.readout)
-        return Rows(self.readout, self.ego, self.graph.n_users)
+    def forward(self, batch: Batch) -> Rows:
+        """Propagate, and offer the batch's rows to the loss."""
+        nodes = batch.nodes(self.graph.n_users)
+        return Rows(nodes, self.propagation.readout_rows(self.ego, nodes), self.ego.rows(nodes))
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:
         """Gradient of the loss in one tile of the ego table, after `backward` on the loss."""
         columns = self.ego.columns[number]
         by_readout = torch.zeros_like(self.ego.tiles[number])
-        rows.add_gradient("readout", columns, by_readout)
+        rows.add_gradient(rows.readout, columns, by_readout)
         gradient = self.propagation.backward_tile(by_readout)
-        rows.add_gradient("ego", columns, gradient)
+        rows.add_gradient(rows.ego, columns, gradient)
         return gradient
 
     @torch.no_grad()
     def update_embeddings(self) -> None:
         """Bring the vectors that `scorer` uses up to date with the tables."""
-        self.propagation.forward(self.ego, self.readout)
-        self.user_embedding = self.readout.rows(slice(self.graph.n_users))
-        self.item_embedding = self.readout.rows(slice(self.graph.n_users, None))
+        readout = self.ego.empty_like()
+        self.propagation.forward(self.ego, readout)
+        self.user_embedding = readout.rows(slice(self.graph.n_users))
+        self.item_embedding = readout.rows(slice(self.graph.n_users, None))
 
     def finish(self) -> None:
         """After training: final vectors, and what an item says to users it has never met."""
@@ -206,7 +212,7 @@ class LightGCN(Method):
 
     @torch.no_grad()
     def _item_messages(self) -> Tensor:
-        """What item i adds to the read-out of a new user, but for `new_user_scale`: `Σ_l c_{l+1} a_i^l e_i^l`.
+        """What item i adds to the read-out of a new user, but for `new_user_scale`: `Σ_l a_i^l e_i^l / (L + 1)`.
 
         `a_i^l` is the mean over the item's edges of the weight without the user's part: exact where a weight splits
         into a user's and an item's factor (LightGCN's does), the item's mean where it belongs to the pair.
@@ -216,12 +222,12 @@ class LightGCN(Method):
         slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
         without_user = self.new_user_scale(graph.user_degree)[graph.edge_user] * graph.edge_count
         layers = self.propagation.layers(self.ego)
-        for layer, share in zip(range(self.settings.layers), self.propagation.layer_shares[1:], strict=True):
+        for layer in range(self.settings.layers):
             whole = next(layers).rows(slice(n_users, None))
             part = self.edge_weights(layer).to_user / without_user
             mean = torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
-            total += share * mean[:, None] * whole
-        return total
+            total += mean[:, None] * whole
+        return total * self.propagation.share
 
     def fold_in(self, histories: Histories) -> Tensor:
         """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -17,6 +19,21 @@ def bpr(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
     return softplus(-margins(user, liked, other)).mean()
 
 
-def half_squares(*rows: Tensor) -> Tensor:
-    """`½ Σ ‖row‖² / B` over the batch's rows with repeats, B the batch's actual length.  A scalar."""
-    return torch.stack([row.square().sum() for row in rows]).sum() * (0.5 / len(rows[0]))
+def half_squares(rows: Tensor) -> Tensor:
+    """`½ Σ ‖row‖²` over all rows, repeats included.  A scalar."""
+    return _HalfSquares.apply(rows)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
+
+
+class _HalfSquares(torch.autograd.Function):
+    """One pass over the rows each way, where autograd's own would take four."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        flat = rows.reshape(-1)
+        return torch.dot(flat, flat) * 0.5
+
+    @staticmethod
+    def backward(ctx: Any, by_sum: Tensor) -> Tensor:
+        rows: Tensor = ctx.saved_tensors[0]
+        return by_sum * rows

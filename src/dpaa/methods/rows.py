@@ -1,4 +1,4 @@
-"""The rows a loss asks for: leaves of a small autograd graph, whose gradients go back into the tables."""
+"""The rows a loss works on: leaves of a small autograd graph, whose gradients go back into the tables."""
 
 from __future__ import annotations
 
@@ -7,46 +7,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from dpaa.graph.propagation import TiledTable
-
 
 class Rows:
-    """Read-out and ego rows on demand.
+    """Read-out and ego rows of a batch's nodes (repeats included), as leaf tensors.
 
-    Each call gathers rows (repeats included) as a leaf tensor.  After `loss.backward()`, `add_gradient` scatters the
-    leaves' gradients into a tile, so the loss is free in form and autograd never sees a whole table.
+    After `loss.backward()`, `add_gradient` scatters what the leaves received into a tile, so the loss is free in form
+    and autograd never sees a whole table.
     """
 
-    def __init__(self, readout: TiledTable, ego: TiledTable, n_users: int) -> None:
-        self._tables = {"readout": readout, "ego": ego}
-        self._n_users = n_users
-        self._leaves: dict[str, list[tuple[Tensor, Tensor]]] = {"readout": [], "ego": []}
+    def __init__(self, nodes: Tensor, readout: Tensor, ego: Tensor) -> None:
+        self._nodes = nodes
+        self.readout = readout.requires_grad_()
+        """(nodes, d)"""
+        self.ego = ego.requires_grad_()
+        """(nodes, d): layer 0"""
 
-    def users(self, index: Tensor) -> Tensor:
-        """Read-out rows of these users, (len(index), d)."""
-        return self._leaf("readout", index)
-
-    def items(self, index: Tensor) -> Tensor:
-        """Read-out rows of these items, (len(index), d)."""
-        return self._leaf("readout", index + self._n_users)
-
-    def ego_users(self, index: Tensor) -> Tensor:
-        """Layer-0 rows of these users, (len(index), d)."""
-        return self._leaf("ego", index)
-
-    def ego_items(self, index: Tensor) -> Tensor:
-        """Layer-0 rows of these items, (len(index), d)."""
-        return self._leaf("ego", index + self._n_users)
-
-    def _leaf(self, table: str, nodes: Tensor) -> Tensor:
-        leaf = self._tables[table].rows(nodes).requires_grad_()
-        self._leaves[table].append((nodes, leaf))
-        return leaf
-
-    def add_gradient(self, table: str, columns: slice, out: Tensor) -> None:
-        """Add what the leaves of one table received, for the columns of one tile, to `out` (n_nodes, tile columns)."""
-        for nodes, leaf in self._leaves[table]:
-            if leaf.grad is not None:
-                out.index_add_(
-                    0, nodes, leaf.grad[:, columns].contiguous()
-                )  # a strided source takes three times as long
+    def add_gradient(self, leaf: Tensor, columns: slice, out: Tensor) -> None:
+        """Add what a leaf received, for the columns of one tile, to `out` (n_nodes, tile columns)."""
+        if leaf.grad is not None:
+            # A strided source would take three times as long.
+            out.index_add_(0, self._nodes, leaf.grad[:, columns].contiguous())

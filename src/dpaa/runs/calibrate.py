@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.kernels.machine import computing
 from dpaa.kernels.spmm import KERNELS
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.training.trainer import one_openmp_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def calibrated(method: Method, say: Callable[[str], None] = lambda _: None) -> M
 def _seconds(method: LightGCN, kernel: str) -> float:
     """The quickest of a few forward passes."""
     settings = method.settings
-    with one_openmp_thread():
+    with computing():
         table = TiledTable.from_dense(
             torch.zeros(method.graph.n_nodes, settings.embedding_size, device=method.device), TILE_COLUMNS[kernel]
         )

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dpaa.errors import InputError
+from dpaa.kernels.machine import computing
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from torch import Tensor
 
@@ -79,7 +77,7 @@ class Trainer:
 
     def run(self, checkpoint: Checkpoint | None = None) -> EarlyStopping:
         """Train to the end, from the beginning or a checkpoint.  The method then holds its best epoch."""
-        with one_openmp_thread():
+        with computing():
             return self._run(checkpoint)
 
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
@@ -123,7 +121,7 @@ class Trainer:
             self._maybe_save(at)
 
     def _step(self, batch: Batch) -> float:
-        rows = self.method.forward()
+        rows = self.method.forward(batch)
         loss = self.method.loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._adam.step(rows)
@@ -158,14 +156,3 @@ class Trainer:
         self._adam.load_state(checkpoint.part("adam"))
         self._best = checkpoint.part("best")
         return Progress(**checkpoint.progress["at"])
-
-
-@contextmanager
-def one_openmp_thread() -> Iterator[None]:
-    """Compute without OpenMP teams: tiles are the parallel part, and idle team members would spin on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

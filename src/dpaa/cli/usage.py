@@ -1,0 +1,27 @@
+"""A wrong call in one sentence, instead of the box that typer draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from pydantic import ValidationError
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What typer raises for a wrong call (unknown option, missing argument …); its own name for it is private."""
+
+
+def asks_for_help(error: Any) -> bool:
+    """Whether nothing but a command was given, so that its help is the answer."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def in_one_sentence(error: Any) -> str:
+    """What is wrong with the call, the value that was found, and where to look."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    message = message.replace(". Did you", "; did you").replace(": Input should", ": it should")
+    message = message[:1].lower() + message[1:]
+    if isinstance(error.__cause__, ValidationError):  # typer's message has the rule but not the value
+        message += f", got {error.__cause__.errors()[0]['input']!r}"
+    command = error.ctx.command_path if error.ctx else "dpaa"
+    return f"{message}{'' if message.endswith('?') else ';'} see {command} --help"

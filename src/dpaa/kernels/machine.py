@@ -1,0 +1,50 @@
+"""How a process should behave while it computes: no spinning thread teams, no memory handed back between two steps."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+_LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024  # the most that glibc accepts
+_NEVER_TRIM = 2**31 - 1
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Compute without OpenMP teams, keeping freed memory.
+
+    Tiles are the parallel part, and idle team members would spin on a busy machine; torch's own setting is restored
+    afterwards.  A step of training frees and takes the same few megabytes again; giving them back to the system in
+    between costs a thousand page faults a step (a fifth of the time on a graph of 15,000 nodes).
+    """
+    _keep_freed_memory()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def _keep_freed_memory() -> None:
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # absent from other C libraries than glibc
+        if mallopt is not None:
+            mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+            mallopt(_M_TRIM_THRESHOLD, _NEVER_TRIM)
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

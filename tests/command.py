@@ -1,0 +1,37 @@
+"""The command line as a user meets it: words in, exit code and two streams out."""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from dpaa.cli import main
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+def run_dpaa(*words: object) -> Said:
+    """`dpaa WORDS…` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    code: object = 0
+    with patch.object(sys, "argv", ["dpaa", *map(str, words)]), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    return Said(code if isinstance(code, int) else int(code is not None), out.getvalue(), err.getvalue())
+
+
+def dpaa_ok(*words: object) -> Said:
+    """The same, where all must go well."""
+    said = run_dpaa(*words)
+    assert said.code == 0, said.err
+    return said

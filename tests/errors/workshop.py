@@ -1,0 +1,84 @@
+"""What the mistakes are made on: a small log, a dataset, two runs; and small tools to spoil them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from safetensors.torch import load_file, save_file
+
+from dpaa.data.sources.yahoo_r3 import TEST_FILE, TRAIN_FILE
+from tests.command import dpaa_ok
+
+LOG = "user_id,item_id,rating,timestamp\n" + "".join(
+    f"u{user},i{item},{1 + (user + item) % 5},{100 * user + item}\n"
+    for user in range(6)
+    for item in range(user, user + 5)
+)
+
+
+def build(folder: Path) -> None:
+    """Everything a case may need, in one folder; the current directory must be that folder."""
+    (folder / "log.csv").write_text(LOG)
+    frame = pl.read_csv(folder / "log.csv")
+    frame.write_parquet(folder / "log.parquet")
+    dpaa_ok("data", "demo", "--users", 60, "--items", 50, "--out", "data")
+    (folder / "numbers.csv").write_text(
+        "user_id,item_id\n" + "".join(f"{u},{i}\n" for u in range(5) for i in range(u, 9))
+    )
+    dpaa_ok("data", "log", "numbers.csv", "--out", "numbers")
+    dpaa_ok("data", "log", "log.csv", "--valid", 0, "--test", 0, "--out", "untested")
+    small = ["--set", "epochs=1", "--set", "embedding_size=4", "--set", "layers=1", "--set", "threads=1"]
+    dpaa_ok("train", "data", *small, "--out", "run")
+    dpaa_ok("train", "numbers", *small, "--out", "numbers-run")
+    dpaa_ok("train", "untested", "--method", "most-popular", "--out", "untested-run")
+    for name in ("raw-coat", "raw-yahoo", "raw-kuairec", "diary", "unfinished"):
+        (folder / name).mkdir()
+    (folder / "diary" / "monday.txt").write_text("dear diary\n")
+    (folder / "unfinished" / "config.json").write_bytes((folder / "run" / "config.json").read_bytes())
+    for name in ("train.ascii", "test.ascii"):
+        (folder / "raw-coat" / name).write_text("0 3 5\n1 0 4\n")
+    for name in (TRAIN_FILE, TEST_FILE):
+        (folder / "raw-yahoo" / name).write_text("1\t1\t5\n1\t2\t4\n2\t1\t4\n")
+    for name in ("big_matrix.csv", "small_matrix.csv"):
+        rows = "".join(f"{u},{v},{100 + u + v},{1.5 + v}\n" for u in range(3) for v in range(3))
+        (folder / "raw-kuairec" / name).write_text("user_id,video_id,timestamp,watch_ratio\n" + rows)
+
+
+def edit_json(file: Path, **changes: Any) -> None:
+    """Change some keys; None removes one."""
+    content = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+
+def edit_table(file: Path, *columns: Any) -> None:
+    """Change or add columns of a Parquet file."""
+    pl.read_parquet(file).with_columns(*columns).write_parquet(file)
+
+
+def drop_column(file: Path, column: str) -> None:
+    pl.read_parquet(file).drop(column).write_parquet(file)
+
+
+def cut(file: Path, share: float = 0.5) -> None:
+    """Keep the first part of a file."""
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * share)])
+
+
+def edit_tensor(run: Path, name: str, change: Any) -> None:
+    tensors = load_file(run / "model.safetensors")
+    tensors[name] = change(tensors[name])
+    save_file(tensors, run / "model.safetensors")
+
+
+def half(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.half()
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Every file with its content and every folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
