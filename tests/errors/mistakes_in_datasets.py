@@ -24,7 +24,9 @@ def yahoo(kind: str, train: str, *says: str, options: str = "--no-check ") -> Mi
 
 
 def kuairec(kind: str, big: str, *says: str, options: str = "--no-check ") -> Mistake:
-    return Mistake(kind, f"dpaa data kuairec raw-kuairec {options}--out made", says, {"raw-kuairec/big_matrix.csv": big})
+    return Mistake(
+        kind, f"dpaa data kuairec raw-kuairec {options}--out made", says, {"raw-kuairec/big_matrix.csv": big}
+    )
 
 
 PUBLISHED = [
@@ -153,4 +155,3 @@ SECTIONS = {
     "Where a dataset is written": PLACES,
     "Prepared datasets": DATASETS,
 }
-

@@ -262,4 +262,3 @@ SECTIONS = {
     "Recommendation": RECOMMEND,
     "Calls": CALLS,
 }
-

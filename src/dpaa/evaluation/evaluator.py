@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+import torch
 
 from dpaa.data.columns import Column
 from dpaa.data.pairs import Pairs
@@ -14,15 +15,16 @@ from dpaa.data.popularity import popular_items
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.metrics import ACCURACY
-from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.evaluation.ranking import Ranker, ranked_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from dpaa.data.dataset import Dataset
-    from dpaa.methods.base import Method
+    from dpaa.methods.base import Method, ScorerFamily
 
     Ints = NDArray[Any]
 
@@ -175,6 +177,22 @@ class Evaluator:
         k = self.protocol.k[-1]
         hits, relevant = self._hits(self.lists(method)), self._relevant_per_user(None)
         return {f"{name}@{k}": float(ACCURACY[name](hits, relevant).mean()) for name in ("recall", "ndcg")}
+
+    def recall_of(self, method: Method) -> float:
+        """Recall at the largest k of a method as it scores now (see `dpaa.methods.base.Validation`)."""
+        return self.recall(method)[f"recall@{self.protocol.k[-1]}"]
+
+    def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
+        """The same for n strengths of a correction, in one pass over the users."""
+        dataset = self.dataset
+        ranker = Ranker(dataset.n_users, dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
+        scores_of = family(ranker.columns)
+        lists: list[list[Ints]] = [[] for _ in range(n)]
+        for block, index in ranker.blocks(self.users):
+            for found, scores in zip(lists, scores_of(index), strict=True):
+                found.append(ranker.rank(scores, block, self.protocol.k[-1]).items)
+        relevant = self._relevant_per_user(None)
+        return [float(ACCURACY["recall"](self._hits(np.concatenate(found)), relevant).mean()) for found in lists]
 
     def _hits(self, lists: Ints) -> NDArray[np.bool_]:
         keys = self.users[:, None].astype(np.int64) * self.dataset.n_items + lists

@@ -37,6 +37,37 @@ class RankedBlock:
     """(b, k)"""
 
 
+class Ranker:
+    """Which users, which candidates, which pairs never: turns blocks of scores into lists."""
+
+    def __init__(
+        self, n_users: int, n_items: int, device: torch.device, masked: Pairs | None, candidates: Ints | None
+    ) -> None:
+        self._mask = _MaskedColumns.of(masked, n_users, n_items, candidates) if masked is not None else None
+        self._candidates = candidates
+        self._device = device
+        self.columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
+        """The candidates as a method's `scorer` takes them; None = all items."""
+        width = n_items if candidates is None else len(candidates)
+        self._step = max(1, BLOCK_SCORES // max(width, 1))
+
+    def blocks(self, users: Ints) -> Iterator[tuple[Ints, Tensor]]:
+        """The users in blocks that fit, as an array and as a tensor for the scorer."""
+        for first in range(0, len(users), self._step):
+            block = users[first : first + self._step]
+            yield block, torch.from_numpy(block.astype(np.int64)).to(self._device)
+
+    def rank(self, scores: Tensor, users: Ints, k: int) -> RankedBlock:
+        """The lists of one block; its masked scores are overwritten."""
+        if self._mask is not None:
+            self._mask.hide(scores, users)
+        values, found = top_k(scores, k)
+        items = found.cpu().numpy()
+        if self._candidates is not None:
+            items = np.where(items >= 0, self._candidates[items], -1)
+        return RankedBlock(users, items, values.float().cpu().numpy())
+
+
 def ranked_blocks(
     method: Method,
     users: Ints,
@@ -45,30 +76,18 @@ def ranked_blocks(
     masked: Pairs | None = None,
     candidates: Ints | None = None,
     histories: Histories | None = None,
-    n_rows: int | None = None,
 ) -> Iterator[RankedBlock]:
     """Rank the candidates for these users, never a masked pair.
 
-    `masked` pairs are (user, item) indices; `histories` and `n_rows` (their number) are for users unseen in training,
-    then `users` and `masked` count within them.
+    `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
+    within those.
     """
-    n_users = method.graph.n_users if n_rows is None else n_rows
-    mask = _MaskedColumns.of(masked, n_users, method.graph.n_items, candidates) if masked is not None else None
-    device = method.graph.edge_user.device
-    columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
-    scorer = method.scorer(columns, histories)
-    width = method.graph.n_items if candidates is None else len(candidates)
-    step = max(1, BLOCK_SCORES // max(width, 1))
-    for first in range(0, len(users), step):
-        block = users[first : first + step]
-        scores = scorer(torch.from_numpy(block.astype(np.int64)).to(device))
-        if mask is not None:
-            mask.hide(scores, block)
-        values, found = top_k(scores, k)
-        items = found.cpu().numpy()
-        if candidates is not None:
-            items = np.where(items >= 0, candidates[items], -1)
-        yield RankedBlock(block, items, values.float().cpu().numpy())
+    graph = method.graph
+    n_users = graph.n_users if histories is None else histories.n_users
+    ranker = Ranker(n_users, graph.n_items, graph.edge_user.device, masked, candidates)
+    scorer = method.scorer(ranker.columns, histories)
+    for block, index in ranker.blocks(users):
+        yield ranker.rank(scorer(index), block, k)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from dpaa.methods.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from torch import Tensor
 
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 
     Scorer = Callable[[Tensor], Tensor]
     """Indices of users (b,) → their scores (b, items)."""
+    ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
+    """The same for several strengths of a correction at once: one block of scores after the other."""
+
+
+class Validation(Protocol):
+    """What a method may ask of the validation split, parameters frozen: recall@20 with training pairs hidden."""
+
+    def recall_of(self, method: Method) -> float:
+        """The method as it scores now."""
+
+    def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
+        """Each of n strengths, in one pass; `family` takes the candidates (None = all items) like `scorer`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,11 @@ class Method(ABC):
     @abstractmethod
     def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
         """The tensors a saved run must hold, with their shapes, so that a foreign file is refused before it is read."""
+
+    def tune(self, validation: Validation) -> dict[str, float]:
+        """Choose inference-time strengths on validation, parameters frozen; what was chosen goes to the manifest."""
+        del validation
+        return {}
 
     def item_vectors(self) -> Tensor | None:
         """Vectors whose cosine says how alike two items are, (n_items, d); None where the method has none."""

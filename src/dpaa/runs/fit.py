@@ -169,6 +169,7 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         notes.append("there is no checkpoint to resume from: training starts afresh")
     watch.on_start(method, notes)
     stopping = trainer.run(checkpoint)
+    tuned = method.tune(validation) if validation else {}
     return {
         "validation": asdict(validation.protocol) if validation else None,
         "compute": compute,
@@ -177,6 +178,7 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
             "best_epoch": stopping.best_epoch,
             "best_valid_recall@20": stopping.best_value if validation else None,
         },
+        "tuned": tuned,
     }
 
 
