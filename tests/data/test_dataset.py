@@ -254,7 +254,7 @@ def test_wrong_frames(log: object, words: str) -> None:
 
 
 def test_frames_that_disagree() -> None:
-    with pytest.raises(InputError, match="'user_id' is text in one split and integers in another"):
+    with pytest.raises(InputError, match="'user_id' is text in the train frame and integers in the test frame"):
         Dataset.from_frame({"user": ["a"], "item": [1]}, test={"user": [1], "item": [1]})
 
 
@@ -265,3 +265,20 @@ def test_from_pandas() -> None:
     assert Dataset.from_frame(log).frame("train")["timestamp"].dt.day().to_list() == [1, 2]
     with pytest.raises(InputError, match="'user' is empty in row 1"):
         Dataset.from_frame(pandas.DataFrame({"user": ["a", None], "item": [1, 2]}))
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [[10, 30], (30, 10), {10, 30}, np.array([10, 30]), pl.Series([10, 30]), pl.DataFrame({"item_id": [10, 30]}).lazy()],
+)
+def test_candidates_may_be_plain_ids(candidates: object) -> None:
+    frame = pl.DataFrame({"user_id": [1, 2, 2], "item_id": [10, 20, 30]})
+    allowed = Dataset.from_frame(frame, candidates=candidates).candidates
+    assert allowed is not None
+    assert allowed.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("candidates", [5, "ten", [1.5], ["a"], [None], [10, "a"], []])
+def test_candidates_that_are_none(candidates: object) -> None:
+    with pytest.raises(InputError, match=r"candidates|item_id"):
+        Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [10, 20]}), candidates=candidates)

@@ -18,3 +18,5 @@ class Mistake:
     """Files that are made or replaced first."""
     spoil: Callable[[], object] | None = None
     """What is done first otherwise; the current directory is the folder."""
+    progress: bool = False
+    """Whether the mistake shows only on the way, after lines of progress."""

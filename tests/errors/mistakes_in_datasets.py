@@ -33,8 +33,12 @@ PUBLISHED = [
     Mistake("Coat: no such folder", "dpaa data coat nowhere --out made", "there is no folder nowhere"),
     Mistake("Coat: a folder without its files", "dpaa data coat diary --out made", "diary has no file train.ascii"),
     Mistake("Coat: a file instead of a folder", "dpaa data coat log.csv --out made", "there is no folder log.csv"),
-    coat("Coat: other counts than the published ones", "2 users where the published files have 290", "--no-check",
-         options=""),
+    coat(
+        "Coat: other counts than the published ones",
+        "2 users where the published files have 290",
+        "--no-check",
+        options="",
+    ),
     coat("Coat: matrices of two shapes", "2 × 3", "1 × 3", test="0 3 5\n"),
     coat("Coat: a ragged matrix", "line 2 of raw-coat/train.ascii has 2 numbers", train="0 3 5\n1 0\n"),
     coat("Coat: a rating above 5", "line 2 of raw-coat/train.ascii has '7'", train="0 3 5\n1 0 7\n"),
@@ -43,10 +47,18 @@ PUBLISHED = [
     coat("Coat: a matrix of blank lines", "raw-coat/train.ascii", train="\n\n"),
     coat("Coat: no positive rating", "raw-coat", train="0 1 1\n1 0 2\n"),
     Mistake("Yahoo! R3: a folder without its files", "dpaa data yahoo-r3 diary --out made", f"no file {TRAIN_FILE}"),
-    Mistake("Yahoo! R3: only the training file", "dpaa data yahoo-r3 raw-yahoo --out made", f"has no file {TEST_FILE}",
-            spoil=lambda: Path("raw-yahoo", TEST_FILE).unlink()),
-    yahoo("Yahoo! R3: other counts than the published ones", "1\t1\t5\n", "training users where the published files",
-          options=""),
+    Mistake(
+        "Yahoo! R3: only the training file",
+        "dpaa data yahoo-r3 raw-yahoo --out made",
+        f"has no file {TEST_FILE}",
+        spoil=lambda: Path("raw-yahoo", TEST_FILE).unlink(),
+    ),
+    yahoo(
+        "Yahoo! R3: other counts than the published ones",
+        "1\t1\t5\n",
+        "training users where the published files",
+        options="",
+    ),
     yahoo("Yahoo! R3: a rating above 5", "1\t1\t5\n1\t2\t9\n", "line 2 of raw-yahoo", "'1\\t2\\t9'"),
     yahoo("Yahoo! R3: a row of two fields", "1\t1\t5\n1\t2\n", "line 2 of raw-yahoo", "'1\\t2'"),
     yahoo("Yahoo! R3: a row of four fields", "1\t1\t5\n1\t2\t3\t4\n", "line 2 of raw-yahoo"),
@@ -54,42 +66,67 @@ PUBLISHED = [
     yahoo("Yahoo! R3: a rating given twice", "1\t1\t5\n1\t1\t4\n", "a pair of user and song twice"),
     yahoo("Yahoo! R3: no positive rating", "1\t1\t1\n1\t2\t2\n", "raw-yahoo"),
     Mistake("KuaiRec: a folder without its files", "dpaa data kuairec diary --out made", "has no file big_matrix.csv"),
-    kuairec("KuaiRec: other counts than the published ones", KUAIREC + "1,1,1,3\n", "users where the published files",
-            options=""),
+    kuairec(
+        "KuaiRec: other counts than the published ones",
+        KUAIREC + "1,1,1,3\n",
+        "users where the published files",
+        options="",
+    ),
     kuairec("KuaiRec: a column missing", "user_id,video_id,timestamp\n1,1,1\n", "has no column 'watch_ratio'"),
-    kuairec("KuaiRec: text instead of a number", KUAIREC + "1,1,1,3\n1,2,2,long\n", "'watch_ratio' has 'long' in line 3"),
+    kuairec(
+        "KuaiRec: text instead of a number", KUAIREC + "1,1,1,3\n1,2,2,long\n", "'watch_ratio' has 'long' in line 3"
+    ),
     kuairec("KuaiRec: an empty id", KUAIREC + "1,1,1,3\n,2,2,4\n", "column 'user_id' has nothing in line 3"),
-    kuairec("KuaiRec: a decimal id", KUAIREC + "1,1,1,3\n1.5,2,2,4\n", "raw-kuairec/big_matrix.csv", "1.5"),
+    kuairec(
+        "KuaiRec: a decimal id",
+        KUAIREC + "1,1,1,3\n1.5,2,2,4\n",
+        "column 'user_id' has '1.5' in line 3",
+        "a whole number",
+    ),
     kuairec("KuaiRec: a ragged row", KUAIREC + "1,1,1,3\n1,2,2,4,5\n", "line 3", "5 fields where the header has 4"),
     kuairec("KuaiRec: nothing watched twice over", KUAIREC + "1,1,1,1\n", "no watch_ratio above 2"),
     kuairec("KuaiRec: a header without rows", KUAIREC, "raw-kuairec/big_matrix.csv"),
-]  # fmt: skip
+]
 
 WORLDS = [
     Mistake("a world with one user", "dpaa data demo --users 1 --out made", "at least 2 users and 2 items, got 1"),
     Mistake("a world with no items", "dpaa data demo --items 0 --out made", "at least 2 users and 2 items"),
-    Mistake("a world that does not fit into memory", "dpaa data demo --users 1000000 --out made",
-            ("1,000,000 users × 1,500 items", "50,000,000")),
-    Mistake("a world in which nobody clicks", "dpaa data demo --users 2 --items 2 --seed 1 --out made", "nobody clicked"),
+    Mistake(
+        "a world that does not fit into memory",
+        "dpaa data demo --users 1000000 --out made",
+        ("1,000,000 users × 1,500 items", "50,000,000"),
+    ),
+    Mistake(
+        "a world in which nobody clicks", "dpaa data demo --users 2 --items 2 --seed 1 --out made", "nobody clicked"
+    ),
     Mistake("a negative severity", "dpaa data demo --severity -1 --out made", "severity must be between 0"),
     Mistake("a severity that is no number", "dpaa data demo --severity nan --out made", "got nan"),
-    Mistake("a negative seed", "dpaa data demo --seed -1 --out made", ("'--seed'", "greater than or equal to 0", "'-1'")),
+    Mistake(
+        "a negative seed", "dpaa data demo --seed -1 --out made", ("'--seed'", "greater than or equal to 0", "'-1'")
+    ),
     Mistake("a number that is none", "dpaa data demo --users many --out made", ("'--users'", "'many'")),
     Mistake("the demo in a folder that is there", "dpaa demo --out data", "data already exists"),
-]  # fmt: skip
+]
 
 PLACES = [
     Mistake("the output is there already", "dpaa data log log.csv --out data", ("data already exists", "--overwrite")),
     Mistake("the output is a file", "dpaa data log log.csv --out numbers.csv", "numbers.csv is a file"),
-    Mistake("the output is a file, to be overwritten", "dpaa data log log.csv --out numbers.csv --overwrite",
-            "numbers.csv is a file"),
-    Mistake("the output is another folder, to be overwritten", "dpaa data log log.csv --out diary --overwrite",
-            "diary is not a dataset and will not be overwritten"),
+    Mistake(
+        "the output is a file, to be overwritten",
+        "dpaa data log log.csv --out numbers.csv --overwrite",
+        "numbers.csv is a file",
+    ),
+    Mistake(
+        "the output is another folder, to be overwritten",
+        "dpaa data log log.csv --out diary --overwrite",
+        "diary is not a dataset and will not be overwritten",
+    ),
     Mistake("the output lies under a file", "dpaa data log log.csv --out log.csv/made", "cannot write log.csv/made"),
-    Mistake("the output lies where nobody may write", "dpaa data log log.csv --out /proc/made",
-            "cannot write /proc/made"),
+    Mistake(
+        "the output lies where nobody may write", "dpaa data log log.csv --out /proc/made", "cannot write /proc/made"
+    ),
     Mistake("no output", "dpaa data log log.csv", "missing option '--out'"),
-]  # fmt: skip
+]
 
 
 def dataset(kind: str, spoil: object, *says: str) -> Mistake:
@@ -122,32 +159,60 @@ DATASETS = [
     Mistake("a folder that is no dataset", "dpaa train diary --out made", "diary is not a prepared dataset"),
     Mistake("a log instead of a dataset", "dpaa train log.csv --out made", ("log.csv", "dpaa data log")),
     Mistake("a run instead of a dataset", "dpaa train run --out made", "run is not a prepared dataset"),
-    dataset("a dataset without one of its files", lambda: Path("data/test.parquet").unlink(),
-            "data/test.parquet is missing; make it again"),
-    dataset("a dataset edited by hand", lambda: pl.read_parquet(TRAIN)[1:].write_parquet(TRAIN),
-            "data was changed after it was written"),
+    dataset(
+        "a dataset without one of its files",
+        lambda: Path("data/test.parquet").unlink(),
+        "data/test.parquet is missing; make it again",
+    ),
+    dataset(
+        "a dataset edited by hand",
+        lambda: pl.read_parquet(TRAIN)[1:].write_parquet(TRAIN),
+        "data was changed after it was written",
+    ),
     dataset("a dataset whose splits were swapped", swap_splits, "data was changed after it was written"),
     dataset("a dataset with a column missing", lambda: drop_column(TRAIN, "item_id"), "data/train.parquet", "item_id"),
-    dataset("a dataset with an empty id", lambda: edit_table(TRAIN, pl.lit(None, pl.String).alias("user_id")),
-            "'user_id' of data/train.parquet has empty values"),
+    dataset(
+        "a dataset with an empty id",
+        lambda: edit_table(TRAIN, pl.lit(None, pl.String).alias("user_id")),
+        "'user_id' of data/train.parquet has empty values",
+    ),
     dataset("a dataset with decimal ids", lambda: edit_table(TRAIN, pl.lit(1.5).alias("user_id")), "Float64"),
     dataset("a dataset with a repeated pair", repeat_pair, "the train split has repeated pairs"),
-    dataset("a dataset without training pairs", lambda: pl.read_parquet(TRAIN).clear().write_parquet(TRAIN),
-            "data is damaged", "training split"),
-    dataset("a dataset with ids of two types", lambda: edit_table(TRAIN, pl.lit(7).alias("user_id")), "data is damaged"),
-    dataset("a dataset with counts that are text", lambda: edit_table(TRAIN, pl.lit("x").alias("count")),
-            "data/train.parquet", "'count'"),
+    dataset(
+        "a dataset without training pairs",
+        lambda: pl.read_parquet(TRAIN).clear().write_parquet(TRAIN),
+        "data is damaged",
+        "training split",
+    ),
+    dataset(
+        "a dataset with ids of two types", lambda: edit_table(TRAIN, pl.lit(7).alias("user_id")), "data is damaged"
+    ),
+    dataset(
+        "a dataset with counts that are text",
+        lambda: edit_table(TRAIN, pl.lit("x").alias("count")),
+        "data/train.parquet",
+        "'count'",
+    ),
     dataset("a dataset with counts below 1", lambda: edit_table(TRAIN, pl.lit(0).alias("count")), "'count'"),
     dataset("a dataset file that breaks off", lambda: cut(TRAIN), "data/train.parquet is not a readable Parquet file"),
-    dataset("a dataset.json that breaks off", lambda: cut(Path("data/dataset.json")), "data/dataset.json cannot be read"),
+    dataset(
+        "a dataset.json that breaks off", lambda: cut(Path("data/dataset.json")), "data/dataset.json cannot be read"
+    ),
     dataset("a dataset.json that is no object", text_file("data/dataset.json", "[1]"), "data/dataset.json lacks"),
-    dataset("a dataset.json that is not UTF-8", lambda: Path("data/dataset.json").write_bytes(b'{"\xff"}'),
-            "data/dataset.json cannot be read"),
-    dataset("a dataset.json without a fingerprint", lambda: forge(fingerprint=None), "lacks name, fingerprint or notes"),
-    dataset("a dataset.json with another fingerprint", lambda: forge(fingerprint="0" * 64), "fingerprint does not match"),
+    dataset(
+        "a dataset.json that is not UTF-8",
+        lambda: Path("data/dataset.json").write_bytes(b'{"\xff"}'),
+        "data/dataset.json cannot be read",
+    ),
+    dataset(
+        "a dataset.json without a fingerprint", lambda: forge(fingerprint=None), "lacks name, fingerprint or notes"
+    ),
+    dataset(
+        "a dataset.json with another fingerprint", lambda: forge(fingerprint="0" * 64), "fingerprint does not match"
+    ),
     dataset("a dataset.json with notes that are no text", lambda: forge(notes=[1, {}]), "data/dataset.json"),
     dataset("a dataset.json nested without end", text_file("data/dataset.json", "[" * 100_000), "data/dataset.json"),
-]  # fmt: skip
+]
 
 SECTIONS = {
     "Published datasets": PUBLISHED,

@@ -57,9 +57,13 @@ COLUMNS = [
         options="--user-column item_id ",
     ),
     log("two columns of the same name", "user_id,user_id,item_id\na,b,c\n", "two columns named 'user_id'; rename one"),
-    log("two .inter columns that differ in type only", "user_id:token\tuser_id:float\titem_id:token\na\t1\tc\n",
-        "two columns named 'user_id'", name="bad.inter"),
-]  # fmt: skip
+    log(
+        "two .inter columns that differ in type only",
+        "user_id:token\tuser_id:float\titem_id:token\na\t1\tc\n",
+        "two columns named 'user_id'",
+        name="bad.inter",
+    ),
+]
 
 ROWS = [
     log("an empty user id", HEADER + GOOD + ",i9,5,400\n", "column 'user_id' is empty in line 5 of bad.csv", "remove"),
@@ -72,14 +76,23 @@ ROWS = [
     log("text in the ratings", HEADER + GOOD + "u3,i3,good,400\n", "column 'rating' has 'good' in line 5 of bad.csv"),
     log("an infinite rating", HEADER + GOOD + "u3,i3,inf,400\n", "column 'rating' has 'inf' in line 5"),
     log("a rating that is nan", HEADER + GOOD + "u3,i3,NaN,400\n", "column 'rating' has 'NaN' in line 5"),
-    log("an empty rating where the rule needs one", HEADER + GOOD + "u3,i3,,400\n", "column 'rating' is empty in line 5",
-        options="--positive 'rating>=3' "),
+    log(
+        "an empty rating where the rule needs one",
+        HEADER + GOOD + "u3,i3,,400\n",
+        "column 'rating' is empty in line 5",
+        options="--positive 'rating>=3' ",
+    ),
     log("a time that cannot be read", HEADER + GOOD + "u3,i3,5,soon\n", "column 'timestamp' has 'soon' in line 5"),
-    log("dates that are not ISO", "user_id,item_id,date\na,b,31.12.2024\na,c,30.12.2024\n", "'31.12.2024'", "ISO",
-        "--timestamp-column"),
+    log(
+        "dates that are not ISO",
+        "user_id,item_id,date\na,b,31.12.2024\na,c,30.12.2024\n",
+        "'31.12.2024'",
+        "ISO",
+        "--timestamp-column",
+    ),
     log("an empty time", HEADER + GOOD + "u3,i3,5,\n", "column 'timestamp' is empty in line 5"),
     log("a date that does not exist", "user_id,item_id,date\na,b,2024-02-30\n", "'2024-02-30' in line 2 of bad.csv"),
-]  # fmt: skip
+]
 
 FILES = [
     log("a file that is not UTF-8", HEADER.encode() + b"u1,caf\xe9,5,100\n", "line 2 of bad.csv is not UTF-8", "save"),
@@ -89,79 +102,145 @@ FILES = [
     log("a header without rows", HEADER, "bad.csv has no rows"),
     log("a list-form file whose users have no items", "u1\nu2\n", "bad.txt has no rows", name="bad.txt"),
     log("a text file with commas and no tabs", "user,item\na,b\n", "pass --format csv", name="bad.txt"),
-    log("an ending that tells no format", LOG, "the ending of bad.dat does not tell its format", "--format",
-        name="bad.dat"),
+    log(
+        "an ending that tells no format",
+        LOG,
+        "the ending of bad.dat does not tell its format",
+        "--format",
+        name="bad.dat",
+    ),
     log("a file without ending", LOG, "the ending of bad does not tell its format", name="bad"),
     log("a format that does not exist", LOG, "there is no format 'xml'", "csv, tsv", options="--format xml "),
     log("the wrong separator", LOG, "bad.csv has no column", options="--format tsv "),
-    log("a gzip file that breaks off", gzip.compress(LOG.encode())[:60], "bad.csv.gz cannot be read",
-        name="bad.csv.gz"),
+    log(
+        "a gzip file that breaks off", gzip.compress(LOG.encode())[:60], "bad.csv.gz cannot be read", name="bad.csv.gz"
+    ),
     log("a gzip file that is damaged", b"\x1f\x8b" + b"x" * 50, "bad.csv.gz cannot be read", name="bad.csv.gz"),
     log("Parquet that is text", LOG, "bad.parquet is not a readable Parquet file", name="bad.parquet"),
     log("text that is Parquet", b"PAR1\x15\x04\x15\xff\xfe\x00", "line 1 of bad.csv is not UTF-8"),
-    Mistake("a Parquet file that breaks off", "dpaa data log bad.parquet --out made", "not a readable Parquet file",
-            spoil=truncated),
+    Mistake(
+        "a Parquet file that breaks off",
+        "dpaa data log bad.parquet --out made",
+        "not a readable Parquet file",
+        spoil=truncated,
+    ),
     Mistake("a file that is not there", "dpaa data log clicks.csv --out made", "there is no file clicks.csv"),
     Mistake("a folder instead of a file", "dpaa data log diary --out made", "diary is a directory; name a file in it"),
     Mistake("a file under a file", "dpaa data log log.csv/x.csv --out made", "there is no file log.csv/x.csv"),
-    Mistake("a file that may not be read", "dpaa data log /proc/self/mem --format csv --out made",
-            "/proc/self/mem cannot be read"),
+    Mistake(
+        "a file that may not be read",
+        "dpaa data log /proc/self/mem --format csv --out made",
+        "/proc/self/mem cannot be read",
+    ),
     Mistake("a path with a null character", "dpaa data log 'a\0b.csv' --out made", "a\\x00b.csv"),
-]  # fmt: skip
+]
 
 PARQUET = [
-    parquet("decimal ids in Parquet", {"user_id": [1.5, 2.0], "item_id": [1, 2]}, "'user_id' of bad.parquet", "Float64"),
+    parquet(
+        "decimal ids in Parquet", {"user_id": [1.5, 2.0], "item_id": [1, 2]}, "'user_id' of bad.parquet", "Float64"
+    ),
     parquet("list-typed ids in Parquet", {"user_id": [[1], [2]], "item_id": [1, 2]}, "List(Int64)", "cast them"),
     parquet("dates as ids in Parquet", {"user_id": [1], "item_id": pl.Series(["2024-01-01"]).str.to_date()}, "Date"),
     parquet("an empty id in Parquet", {"user_id": [1, None], "item_id": [1, 2]}, "row 2 of bad.parquet"),
     parquet("truth values as ratings in Parquet", {"user_id": [1], "item_id": [1], "rating": [True]}, "Boolean"),
-    parquet("times of the day in Parquet", {"user_id": [1], "item_id": [1], "time": pl.Series(["10:00:00"]).str.to_time()},
-            "'time' of bad.parquet is Time"),
+    parquet(
+        "times of the day in Parquet",
+        {"user_id": [1], "item_id": [1], "time": pl.Series(["10:00:00"]).str.to_time()},
+        "'time' of bad.parquet is Time",
+    ),
     parquet("no rows in Parquet", {"user_id": [], "item_id": []}, "bad.parquet has no rows"),
-    Mistake("text ids in one Parquet split, integers in another",
-            "dpaa data splits --train a.parquet --test b.parquet --out made",
-            ("column 'user_id' is text in", "b.parquet", "integers in", "a.parquet"), spoil=split_types),
-    Mistake("negative ids beside ids above 2⁶³", "dpaa data splits --train a.parquet --test b.parquet --out made",
-            ("column 'user_id' mixes negative integers", "cast all to text"), spoil=large_and_negative),
-]  # fmt: skip
+    Mistake(
+        "text ids in one Parquet split, integers in another",
+        "dpaa data splits --train a.parquet --test b.parquet --out made",
+        ("column 'user_id' is text in", "b.parquet", "integers in", "a.parquet"),
+        spoil=split_types,
+    ),
+    Mistake(
+        "negative ids beside ids above 2⁶³",
+        "dpaa data splits --train a.parquet --test b.parquet --out made",
+        ("column 'user_id' mixes negative integers", "cast all to text"),
+        spoil=large_and_negative,
+    ),
+]
 
 RULES = [
     log("a rule that is none", LOG, "'good' is not COLUMN OP NUMBER", "rating>=3", options="--positive good "),
     log("a rule with text instead of a number", LOG, "'rating>=high' is not", options="--positive 'rating>=high' "),
     log("an empty rule", LOG, "the rule for positives ''", options="--positive '' "),
-    log("a rule on a column that is not there", LOG, "no column 'stars' for the rule 'stars >= 3'",
-        options="--positive 'stars>=3' "),
+    log(
+        "a rule on a column that is not there",
+        LOG,
+        "no column 'stars' for the rule 'stars >= 3'",
+        options="--positive 'stars>=3' ",
+    ),
     log("a rule on a column of text", LOG, "column 'item_id' has 'i0' in line 2", options="--positive 'item_id>3' "),
-    log("a rule that leaves nothing", LOG, "no row of bad.csv is positive", "from 1 to 5",
-        options="--positive 'rating>5' "),
-    Mistake("a rule that leaves nothing in one split",
-            "dpaa data splits --train log.csv --test bad.csv --positive 'rating>=3' --out made",
-            "no row of bad.csv is positive", {"bad.csv": HEADER + "u1,i1,1,100\n"}),
-]  # fmt: skip
+    log(
+        "a rule that leaves nothing",
+        LOG,
+        "no row of bad.csv is positive",
+        "from 1 to 5",
+        options="--positive 'rating>5' ",
+    ),
+    Mistake(
+        "a rule that leaves nothing in one split",
+        "dpaa data splits --train log.csv --test bad.csv --positive 'rating>=3' --out made",
+        "no row of bad.csv is positive",
+        {"bad.csv": HEADER + "u1,i1,1,100\n"},
+    ),
+]
 
 SPLITS = [
     log("a split rule that does not exist", LOG, "there is no split 'fair'", "temporal", options="--split fair "),
     log("shares that leave nothing", LOG, "validation (0.5) and test (0.5)", options="--valid .5 --test .5 "),
     log("a negative share", LOG, "validation (-0.1)", options="--valid -0.1 "),
     log("a share that is no number", LOG, "validation (nan)", options="--valid nan "),
-    log("a split by time without times", "user_id,item_id\na,b\nb,c\n", "the split 'temporal' needs times",
-        "--timestamp-column", options="--split temporal "),
-    log("leave-last without times", "user_id,item_id\na,b\nb,c\n", "the split 'leave-last' needs times",
-        options="--split leave-last "),
+    log(
+        "a split by time without times",
+        "user_id,item_id\na,b\nb,c\n",
+        "the split 'temporal' needs times",
+        "--timestamp-column",
+        options="--split temporal ",
+    ),
+    log(
+        "leave-last without times",
+        "user_id,item_id\na,b\nb,c\n",
+        "the split 'leave-last' needs times",
+        options="--split leave-last ",
+    ),
     log("leave-last with nothing to leave", LOG, "at least 1, got 0", options="--split leave-last --last-k 0 "),
-    log("a demand that no user meets", LOG, "no pair is left", "--min-user-interactions",
-        options="--min-user-interactions 99 "),
+    log(
+        "a demand that no user meets",
+        LOG,
+        "no pair is left",
+        "--min-user-interactions",
+        options="--min-user-interactions 99 ",
+    ),
     log("a demand below 1", LOG, "'--min-item-interactions'", "got '0'", options="--min-item-interactions 0 "),
-    log("a split that leaves nothing to train on", "user_id,item_id\na,b\n", "the training split of bad is empty",
-        options="--split random-global --valid 0 --test .9 "),
-    Mistake("a split file that is not there", "dpaa data splits --train log.csv --test no.csv --out made",
-            "there is no file no.csv"),
+    log(
+        "a split that leaves nothing to train on",
+        "user_id,item_id\na,b\n",
+        "the training split of bad is empty",
+        options="--split random-global --valid 0 --test .9 ",
+    ),
+    Mistake(
+        "a split file that is not there",
+        "dpaa data splits --train log.csv --test no.csv --out made",
+        "there is no file no.csv",
+    ),
     Mistake("no training file", "dpaa data splits --test log.csv --out made", "missing option '--train'"),
-    Mistake("an empty candidates file", "dpaa data splits --train log.csv --candidates bad.csv --out made",
-            ("bad.csv has no rows", "leave the candidates out"), {"bad.csv": "item_id\n"}),
-    Mistake("candidates without an item column", "dpaa data splits --train log.csv --candidates bad.csv --out made",
-            "bad.csv has no column", {"bad.csv": "thing\ni1\n"}),
-]  # fmt: skip
+    Mistake(
+        "an empty candidates file",
+        "dpaa data splits --train log.csv --candidates bad.csv --out made",
+        ("bad.csv has no rows", "leave the candidates out"),
+        {"bad.csv": "item_id\n"},
+    ),
+    Mistake(
+        "candidates without an item column",
+        "dpaa data splits --train log.csv --candidates bad.csv --out made",
+        "bad.csv has no column",
+        {"bad.csv": "thing\ni1\n"},
+    ),
+]
 
 SECTIONS = {
     "Columns of a log": COLUMNS,

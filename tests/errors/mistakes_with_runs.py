@@ -57,7 +57,9 @@ METHODS = [
     train("a method that does not exist", "--method lihgtgcn", "no method 'lihgtgcn'", "did you mean lightgcn?"),
     train("an empty method name", "--method ''", "there is no method ''"),
     train("a setting that does not exist", "--set layer=2", "no setting 'layer'", "did you mean layers?"),
-    train("a setting of another method", "--method most-popular --set layers=2", "most-popular has no setting 'layers'"),
+    train(
+        "a setting of another method", "--method most-popular --set layers=2", "most-popular has no setting 'layers'"
+    ),
     train("--set without a value", "--set layers", "--set takes NAME=VALUE, got 'layers'"),
     train("--set without a name", "--set =3", "--set takes NAME=VALUE, got '=3'"),
     train("text where a setting is a whole number", "--set layers=many", "setting layers", "integer", "'many'"),
@@ -67,14 +69,26 @@ METHODS = [
     train("a setting that is none of its words", "--set sampler=fair", "'user-uniform' or 'interaction'", "'fair'"),
     train("a seed below 0", "--seed -5", "seed", "greater than or equal to 0", "-5"),
     train("a seed that is too large", "--seed 9223372036854775808", "seed", "less than"),
-    train("a learning rate that makes the loss explode",
-          "--set learning_rate=1e30 --set epochs=3 --set embedding_size=4", "the loss became", "smaller learning_rate"),
+    Mistake(
+        "a learning rate that makes the loss explode",
+        "dpaa train data --set learning_rate=1e30 --set epochs=3 --set embedding_size=4 --out made",
+        ("the loss became", "smaller learning_rate"),
+        progress=True,
+    ),
     train("a device that is not here", "--set device=cuda", "no CUDA device here; use device=cpu"),
-    Mistake("a dataset with one user who took everything", "dpaa train made --out run2",
-            "there is nothing to learn from", spoil=lambda: one_user()),
-    Mistake("a dataset with one item", "dpaa train made --out run2", "there is nothing to learn from",
-            spoil=lambda: one_item()),
-]  # fmt: skip
+    Mistake(
+        "a dataset with one user who took everything",
+        "dpaa train made --out run2",
+        "there is nothing to learn from",
+        spoil=lambda: one_user(),
+    ),
+    Mistake(
+        "a dataset with one item",
+        "dpaa train made --out run2",
+        "there is nothing to learn from",
+        spoil=lambda: one_item(),
+    ),
+]
 
 
 def one_user() -> None:
@@ -95,41 +109,82 @@ def _prepared(log: str) -> None:
 CONFIGS = [
     train("a configuration file that is not there", "--config no.toml", "cannot read no.toml"),
     train("a folder as configuration file", "--config diary", "cannot read diary"),
-    train("a configuration file that is not TOML", "--config settings.toml", "settings.toml is not valid TOML", "line 1",
-          config="layers: 2\n"),
-    train("the same setting twice in a file", "--config settings.toml", "settings.toml is not valid TOML",
-          config="layers = 2\nlayers = 3\n"),
-    train("a configuration file with a table", "--config settings.toml", "settings.toml", "[train]",
-          config="[train]\nlayers = 2\n"),
-    train("a list as a setting in a file", "--config settings.toml", "setting layers", "[1, 2]",
-          config="layers = [1, 2]\n"),
+    train(
+        "a configuration file that is not TOML",
+        "--config settings.toml",
+        "settings.toml is not valid TOML",
+        "line 1",
+        config="layers: 2\n",
+    ),
+    train(
+        "the same setting twice in a file",
+        "--config settings.toml",
+        "settings.toml is not valid TOML",
+        config="layers = 2\nlayers = 3\n",
+    ),
+    train(
+        "a configuration file with a table",
+        "--config settings.toml",
+        "settings.toml",
+        "[train]",
+        config="[train]\nlayers = 2\n",
+    ),
+    train(
+        "a list as a setting in a file",
+        "--config settings.toml",
+        "setting layers",
+        "[1, 2]",
+        config="layers = [1, 2]\n",
+    ),
     train("a date as a setting in a file", "--config settings.toml", "setting layers", config="layers = 2024-01-01\n"),
-    train("a wrong word as a setting in a file", "--config settings.toml", "setting sampler", "'fair'",
-          config='sampler = "fair"\n'),
-    train("a method in a file that does not exist", "--config settings.toml", "there is no method 'magic'",
-          config='method = "magic"\n'),
-    train("a method in a file that is no text", "--config settings.toml", "settings.toml", "method",
-          config="method = 3\n"),
-    Mistake("a configuration file that is not UTF-8", "dpaa train data --config settings.toml --out made",
-            "settings.toml is not", {"settings.toml": b'sampler = "\xff"\n'}),
-]  # fmt: skip
+    train(
+        "a wrong word as a setting in a file",
+        "--config settings.toml",
+        "setting sampler",
+        "'fair'",
+        config='sampler = "fair"\n',
+    ),
+    train(
+        "a method in a file that does not exist",
+        "--config settings.toml",
+        "there is no method 'magic'",
+        config='method = "magic"\n',
+    ),
+    train(
+        "a method in a file that is no text", "--config settings.toml", "settings.toml", "method", config="method = 3\n"
+    ),
+    Mistake(
+        "a configuration file that is not UTF-8",
+        "dpaa train data --config settings.toml --out made",
+        "settings.toml is not",
+        {"settings.toml": b'sampler = "\xff"\n'},
+    ),
+]
 
 PLACES = [
     Mistake("a finished run is there", "dpaa train data --out run", "run holds a finished run; pass --overwrite"),
     Mistake("an unfinished run is there", "dpaa train data --out unfinished", ("unfinished run", "--resume")),
     Mistake("a finished run cannot be resumed", "dpaa train data --out run --resume", "run holds a finished run"),
     Mistake("something else is there", "dpaa train data --out diary", "diary holds something else than a run"),
-    Mistake("something else is there, to be overwritten", "dpaa train data --out diary --overwrite",
-            "diary holds something else than a run"),
+    Mistake(
+        "something else is there, to be overwritten",
+        "dpaa train data --out diary --overwrite",
+        "diary holds something else than a run",
+    ),
     Mistake("a file is there", "dpaa train data --out log.csv", "log.csv is a file"),
     Mistake("the run would lie under a file", "dpaa train data --out log.csv/run", "cannot write log.csv/run"),
-    Mistake("a wrong setting does not cost the run that is there",
-            "dpaa train data --set layers=-1 --out run --overwrite", "setting layers"),
-    Mistake("a wrong training does not cost the run that is there",
-            "dpaa train data --set learning_rate=1e30 --set epochs=3 --out run --overwrite", "the loss became"),
-    Mistake("a checkpoint that cannot be read", "dpaa train data --out unfinished --resume",
-            "state.safetensors is not a readable checkpoint", spoil=spoil_unfinished_checkpoint),
-]  # fmt: skip
+    Mistake(
+        "a wrong setting does not cost the run that is there",
+        "dpaa train data --set layers=-1 --out run --overwrite",
+        "setting layers",
+    ),
+    Mistake(
+        "a checkpoint that cannot be read",
+        "dpaa train data --out unfinished --resume",
+        "state.safetensors is not a readable checkpoint",
+        spoil=spoil_unfinished_checkpoint,
+    ),
+]
 
 RUNS = [
     Mistake("a run that is not there", "dpaa recommend nowhere", "there is no run folder nowhere"),
@@ -138,67 +193,133 @@ RUNS = [
     Mistake("a dataset instead of a run", "dpaa evaluate data", "data is not a run folder"),
     Mistake("an unfinished run", "dpaa evaluate unfinished", ("unfinished is an unfinished run", "--resume")),
     run("a run without its settings", lambda: Path("run/config.json").unlink(), "no config.json"),
-    run("a run without its tensors", lambda: Path("run/model.safetensors").unlink(), "run/model.safetensors is missing"),
+    run(
+        "a run without its tensors", lambda: Path("run/model.safetensors").unlink(), "run/model.safetensors is missing"
+    ),
     run("a run without its users", lambda: Path("run/users.parquet").unlink(), "run/users.parquet is missing"),
     run("tensors that break off", lambda: cut(Path("run/model.safetensors")), "not a readable safetensors file"),
     run("tensors that are text", replace("model.safetensors", "hello"), "not a readable safetensors file"),
     run("a table that breaks off", lambda: cut(Path("run/edges.parquet")), "edges.parquet is not a readable Parquet"),
     run("a table that is text", replace("items.parquet", "a,b\n"), "run/items.parquet is not a readable Parquet file"),
-    run("a table with a column missing", lambda: drop_column(Path("run/edges.parquet"), "user_id"),
-        "run/edges.parquet lacks the column 'user_id'"),
-    run("a table with decimal ids", table("users.parquet", pl.col("count").cast(pl.Float64).alias("user_id")),
-        "run/users.parquet", "Float64"),
-    run("a table with empty ids", table("items.parquet", pl.lit(None, pl.String).alias("item_id")),
-        "run/items.parquet", "empty"),
-    run("a table with repeated ids", table("users.parquet", pl.lit("u1").alias("user_id")), "run/users.parquet",
-        "ascending"),
+    run(
+        "a table with a column missing",
+        lambda: drop_column(Path("run/edges.parquet"), "user_id"),
+        "run/edges.parquet lacks the column 'user_id'",
+    ),
+    run(
+        "a table with decimal ids",
+        table("users.parquet", pl.col("count").cast(pl.Float64).alias("user_id")),
+        "run/users.parquet",
+        "Float64",
+    ),
+    run(
+        "a table with empty ids",
+        table("items.parquet", pl.lit(None, pl.String).alias("item_id")),
+        "run/items.parquet",
+        "empty",
+    ),
+    run(
+        "a table with repeated ids",
+        table("users.parquet", pl.lit("u1").alias("user_id")),
+        "run/users.parquet",
+        "ascending",
+    ),
     run("a table out of order", reverse_users, "run/users.parquet", "ascending"),
-    run("edges of users that are not in the run", table("edges.parquet", pl.lit("bob").alias("user_id")),
-        "run/edges.parquet", "'bob'"),
+    run(
+        "edges of users that are not in the run",
+        table("edges.parquet", pl.lit("bob").alias("user_id")),
+        "run/edges.parquet",
+        "'bob'",
+    ),
     run("edges with ids of another type", table("edges.parquet", pl.lit(3).alias("item_id")), "run/edges.parquet"),
-    run("edges with counts that are text", table("edges.parquet", pl.lit("x").alias("count")), "run/edges.parquet",
-        "'count'"),
-    run("edges with negative counts", table("edges.parquet", pl.lit(-1).alias("count")), "run/edges.parquet", "'count'"),
-    run("candidates that are no truth values", table("items.parquet", pl.lit(3).alias("candidate")),
-        "run/items.parquet", "'candidate'"),
+    run(
+        "edges with counts that are text",
+        table("edges.parquet", pl.lit("x").alias("count")),
+        "run/edges.parquet",
+        "'count'",
+    ),
+    run(
+        "edges with negative counts", table("edges.parquet", pl.lit(-1).alias("count")), "run/edges.parquet", "'count'"
+    ),
+    run(
+        "candidates that are no truth values",
+        table("items.parquet", pl.lit(3).alias("candidate")),
+        "run/items.parquet",
+        "'candidate'",
+    ),
     run("a run of fewer users", fewer_users, "run/"),
-    run("tensors of another shape", tensor("user_embedding", lambda t: t[:, :2].contiguous()), "'user_embedding' is F32",
-        "expected F32"),
+    run(
+        "tensors of another shape",
+        tensor("user_embedding", lambda t: t[:, :2].contiguous()),
+        "'user_embedding' is F32",
+        "expected F32",
+    ),
     run("tensors of another type", tensor("item_embedding", half), "'item_embedding' is F16"),
-    run("tensors with values that are no numbers", tensor("item_embedding", lambda t: t * torch.nan),
-        "run/model.safetensors", "'item_embedding'"),
+    run(
+        "tensors with values that are no numbers",
+        tensor("item_embedding", lambda t: t * torch.nan),
+        "run/model.safetensors",
+        "'item_embedding'",
+    ),
     run("settings of another shape", change("config.json", embedding_size=9), "tensor 'user_ego' is", "expected"),
     run("settings edited into nonsense", change("config.json", layers="many"), "setting layers", "run/config.json"),
     run("settings that do not exist", change("config.json", colour="red"), "no setting 'colour'", "run/config.json"),
     run("a method edited into nonsense", change("config.json", method="magic"), "no method 'magic'", "run/config.json"),
     run("settings that break off", lambda: cut(Path("run/config.json")), "run/config.json is not readable"),
     run("settings that are no object", replace("config.json", "[]"), "run/config.json does not hold a JSON object"),
-    run("a manifest of another format", change("manifest.json", format=99), "run has run format 99, this version reads 1"),
+    run(
+        "a manifest of another format",
+        change("manifest.json", format=99),
+        "run has run format 99, this version reads 1",
+    ),
     run("a manifest that breaks off", lambda: cut(Path("run/manifest.json")), "run/manifest.json is not readable"),
     run("a manifest that is not UTF-8", replace("manifest.json", b'{"\xff": 1}'), "run/manifest.json is not readable"),
     run("a manifest nested without end", replace("manifest.json", "[" * 100_000), "run/manifest.json is not readable"),
     run("a manifest whose dataset is no object", change("manifest.json", dataset=[]), "run/manifest.json", "dataset"),
-]  # fmt: skip
+]
 
 EVALUATE = [
     Mistake("lists of length 0", "dpaa evaluate run --k 0", ("'--k'", "greater than or equal to 1", "'0'")),
     Mistake("lists of no length", "dpaa evaluate run --k ten", ("'--k'", "'ten'")),
-    Mistake("an overlap convention that does not exist", "dpaa evaluate run --overlap ignore",
-            ("one of drop, mask, keep", "'ignore'")),
-    Mistake("no test pairs", "dpaa evaluate untested-run", ("untested", "no test pair is left", "0 in the split")),
-    Mistake("a dataset that has moved", "dpaa evaluate run", ("no longer at", "--dataset"),
-            spoil=lambda: Path("data").rename("elsewhere")),
-    Mistake("another dataset than that of the run", "dpaa evaluate run --dataset numbers",
-            ("trained on another dataset", "fingerprints differ")),
-    Mistake("a dataset changed since the training", "dpaa evaluate run --dataset data", "data was changed",
-            spoil=lambda: Path("data/test.parquet").write_bytes(Path("data/valid.parquet").read_bytes())),
-    Mistake("a dataset to evaluate on that is none", "dpaa evaluate run --dataset diary",
-            "diary is not a prepared dataset"),
-    Mistake("a run that does not say where its dataset is", "dpaa evaluate run", "name it with --dataset",
-            spoil=change("manifest.json", dataset={"name": "x", "fingerprint": "y", "path": None})),
-    Mistake("a run whose dataset is in no text", "dpaa evaluate run", "run/manifest.json",
-            spoil=change("manifest.json", dataset={"path": 7})),
-]  # fmt: skip
+    Mistake(
+        "an overlap convention that does not exist",
+        "dpaa evaluate run --overlap ignore",
+        ("one of drop, mask, keep", "'ignore'"),
+    ),
+    Mistake("no test pairs", "dpaa evaluate untested-run", ("dataset log: no test pair is left", "0 in the split")),
+    Mistake(
+        "a dataset that has moved",
+        "dpaa evaluate run",
+        ("no longer at", "--dataset"),
+        spoil=change("manifest.json", dataset={"name": "demo", "fingerprint": "y", "path": "/gone/data"}),
+    ),
+    Mistake(
+        "another dataset than that of the run",
+        "dpaa evaluate run --dataset numbers",
+        ("trained on another dataset", "fingerprints differ"),
+    ),
+    Mistake(
+        "a dataset changed since the training",
+        "dpaa evaluate run --dataset data",
+        "data was changed",
+        spoil=lambda: Path("data/test.parquet").write_bytes(Path("data/valid.parquet").read_bytes()),
+    ),
+    Mistake(
+        "a dataset to evaluate on that is none", "dpaa evaluate run --dataset diary", "diary is not a prepared dataset"
+    ),
+    Mistake(
+        "a run that does not say where its dataset is",
+        "dpaa evaluate run",
+        "name it with --dataset",
+        spoil=change("manifest.json", dataset={"name": "x", "fingerprint": "y", "path": None}),
+    ),
+    Mistake(
+        "a run whose dataset is in no text",
+        "dpaa evaluate run",
+        "run/manifest.json",
+        spoil=change("manifest.json", dataset={"path": 7}),
+    ),
+]
 
 HISTORY = "user_id,item_id\nnew,i0001\n"
 
@@ -212,46 +333,74 @@ RECOMMEND = [
     recommend("items the model does not know", "--items i0001 --items x --items y", "2 of the item ids", "'x', 'y'"),
     recommend("an unknown item to leave out", "--exclude hats", "'hats'"),
     recommend("an empty user id", "--users ''", "''"),
-    Mistake("text where the model's ids are integers", "dpaa recommend numbers-run --users bob",
-            ("user ids are integers", "'bob'")),
+    Mistake(
+        "text where the model's ids are integers",
+        "dpaa recommend numbers-run --users bob",
+        ("user ids are integers", "'bob'"),
+    ),
     Mistake("a decimal where the model's ids are integers", "dpaa recommend numbers-run --items 1.5", "'1.5'"),
-    Mistake("an integer too large for the model's ids", "dpaa recommend numbers-run --users 99999999999999999999",
-            "99999999999999999999"),
+    Mistake(
+        "an integer too large for the model's ids",
+        "dpaa recommend numbers-run --users 99999999999999999999",
+        "99999999999999999999",
+    ),
     recommend("nothing left to recommend", "--items i0001 --exclude i0001", "no item is left to recommend"),
     recommend("lists of length 0 to recommend", "--k 0", "'--k'", "'0'"),
     recommend("a file of ids that is not there", "--users @who.txt", "cannot read the user ids in who.txt"),
     recommend("a folder as file of ids", "--users @diary", "cannot read the user ids in diary"),
     recommend("an empty file of ids", "--users @who.csv", "who.csv", "no user ids", who="\n"),
-    Mistake("a file of ids that is not UTF-8", "dpaa recommend run --users @who.txt", ("who.txt", "UTF-8"),
-            {"who.txt": b"\xff\xfe\n"}),
-    recommend("users and a history", "--users u0001 --history new.csv", "--users", "--history", "give one", new=HISTORY),
+    Mistake(
+        "a file of ids that is not UTF-8",
+        "dpaa recommend run --users @who.txt",
+        ("who.txt", "UTF-8"),
+        {"who.txt": b"\xff\xfe\n"},
+    ),
+    recommend(
+        "users and a history", "--users u0001 --history new.csv", "--users", "--history", "give one", new=HISTORY
+    ),
     recommend("a history that is not there", "--history new.csv", "there is no file new.csv"),
     recommend("a history without items", "--history new.csv", "new.csv has no column", new="user_id\nnew\n"),
     recommend("a history with an empty user", "--history new.csv", "line 3 of new.csv", new=HISTORY + ",i0002\n"),
-    recommend("a history with no known item", "--history new.csv", "new.csv", "known to the model",
-              new="user_id,item_id\nnew,x\n"),
-    recommend("a history with ids of another type", "--history new.csv", "new.csv", "text",
-              new="user_id,item_id\nnew,7\n"),
+    recommend(
+        "a history with no known item",
+        "--history new.csv",
+        "new.csv",
+        "known to the model",
+        new="user_id,item_id\nnew,x\n",
+    ),
+    Mistake(
+        "a history with ids of another type",
+        "dpaa recommend run --history new.parquet",
+        ("the items in new.parquet are integers (such as 7)", "text (such as 'i0001')"),
+        spoil=lambda: pl.DataFrame({"user_id": ["new"], "item_id": [7]}).write_parquet("new.parquet"),
+    ),
     recommend("an ending that tells no format to write", "--out recs.xlsx", "'.xlsx'", ".parquet or .csv"),
     recommend("no ending", "--out recs", "recs has no ending", ".parquet or .csv"),
     recommend("a file of recommendations that is there", "--out log.csv", "log.csv already exists; pass --overwrite"),
     recommend("a folder for the file that is not there", "--out no/recs.csv", "there is no folder no"),
-    Mistake("a folder in place of the file", "dpaa recommend run --out lists.csv", "lists.csv is a folder",
-            spoil=lambda: Path("lists.csv").mkdir()),
+    Mistake(
+        "a folder in place of the file",
+        "dpaa recommend run --out lists.csv",
+        "lists.csv is a folder",
+        spoil=lambda: Path("lists.csv").mkdir(),
+    ),
     recommend("a place where nobody may write", "--out /proc/recs.csv", "cannot write /proc/recs.csv"),
-]  # fmt: skip
+]
 
 CALLS = [
     Mistake("a command that does not exist", "dpaa trian", ("no such command 'trian'", "did you mean 'train'?")),
     Mistake("a source that does not exist", "dpaa data movielens", ("'movielens'", "see dpaa data --help")),
-    Mistake("an option that does not exist", "dpaa train data --epochs 3 --out made",
-            ("no such option: --epochs", "see dpaa train --help")),
+    Mistake(
+        "an option that does not exist",
+        "dpaa train data --epochs 3 --out made",
+        ("no such option: --epochs", "--set NAME=VALUE", "see dpaa train --help"),
+    ),
     Mistake("an option without its value", "dpaa train data --out", "'--out' requires an argument"),
     Mistake("an argument too many", "dpaa evaluate run again", ("again", "see dpaa evaluate --help")),
     Mistake("an argument missing", "dpaa evaluate", ("missing argument", "see dpaa evaluate --help")),
     Mistake("an option that takes no value", "dpaa evaluate run --json=yes", "--json"),
     Mistake("a method to show that does not exist", "dpaa methods lightgnc", ("'lightgnc'", "did you mean lightgcn?")),
-]  # fmt: skip
+]
 
 SECTIONS = {
     "Methods and settings": METHODS,

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,10 @@ def make(mistake: Mistake, built: Path) -> str:
     said = run_dpaa(*shlex.split(mistake.command)[1:])
     assert said.code == 2, said
     assert said.out == ""
-    assert said.err.startswith("error: "), said.err
-    assert said.err.count("\n") == 1, said.err
-    assert said.err.endswith("\n")
-    sentence = said.err.removeprefix("error: ").rstrip("\n")
+    *before_it, last = said.err.splitlines()
+    assert last.startswith("error: "), said.err
+    assert bool(before_it) == mistake.progress, said.err
+    sentence = last.removeprefix("error: ")
     for part in [mistake.says] if isinstance(mistake.says, str) else mistake.says:
         assert part in sentence, sentence
     assert tree(here) == before, "something was left behind"
@@ -61,6 +62,8 @@ def test_names_are_given_once() -> None:
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.kind)
 def test_mistake(mistake: Mistake, workshop: Path, built: Path) -> None:
+    if "/proc/" in mistake.command and sys.platform != "linux":
+        pytest.skip("the place that refuses is one of Linux")
     line = row(mistake, make(mistake, built))
     if not os.environ.get("DPAA_WRITE_DOCS"):
         assert line in PAGE.read_text(encoding="utf-8").splitlines(), f"docs/errors.md differs: {REMEDY}"

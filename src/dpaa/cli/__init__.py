@@ -14,6 +14,7 @@ from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
+from dpaa.cli.reproduce import app as reproduce_app
 from dpaa.cli.train import train
 from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence
 from dpaa.errors import InputError
@@ -32,6 +33,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
 app.command()(methods)
+app.add_typer(reproduce_app, name="reproduce", help="Tables of the DPAA paper, ours beside the paper's.")
 
 
 def _version(wanted: bool) -> None:

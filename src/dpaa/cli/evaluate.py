@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     dataset: Annotated[Path | None, typer.Option(help="The dataset, if it has moved since training.")] = None,
-    k: Annotated[list[int] | None, typer.Option("--k", help="Length of the lists; repeatable.  [default: 20]")] = None,
+    k: Annotated[
+        list[int] | None, typer.Option("--k", min=1, help="Length of the lists; repeatable.  [default: 20]")
+    ] = None,
     overlap: Annotated[
         str,
         typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep."),

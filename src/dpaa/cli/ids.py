@@ -18,11 +18,7 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
     words: list[str] = []
     for word in given:
         if word.startswith("@"):
-            file = Path(word[1:])
-            try:
-                words += [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"cannot read the {what} ids in {file} ({error}); give one id a line") from None
+            words += _read_words(Path(word[1:]), what)
         else:
             words.append(word)
     ids = pl.Series(f"{what}_id", words, dtype=pl.String)
@@ -35,3 +31,16 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
             f"the model's {what} ids are integers (such as {known[0]}), but {wrong!r} is not; give integers"
         )
     return numbers
+
+
+def _read_words(file: Path, what: str) -> list[str]:
+    """The lines of a file that are not blank."""
+    try:
+        words = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not UTF-8 text; save it in UTF-8, one {what} id a line") from None
+    except OSError as error:
+        raise InputError(f"cannot read the {what} ids in {file} ({error.strerror}); give one id a line") from None
+    if not words:
+        raise InputError(f"{file} has no {what} ids; give one id a line")
+    return words

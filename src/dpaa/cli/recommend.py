@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaa.cli.console import err, out, print_notes, print_table
+from dpaa.cli.data import ItemColumn, UserColumn
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ def recommend(
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", help="Table user_id, item_id of people unseen in training: recommend to them."),
+        typer.Option("--history", help="Table of users and items, of people unseen in training: recommend to them."),
     ] = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
     items: Annotated[
         list[str] | None, typer.Option("--items", help="Only these items (allow list); repeatable, or @FILE.")
     ] = None,
@@ -59,25 +62,51 @@ def recommend(
     denied = read_ids(exclude, model.item_ids, "item") if exclude else ()
     schema = model.recommendation_schema
     if history is not None:
-        from dpaa.data.log import read_log
-        from dpaa.data.tables import open_table
-
-        table = read_log(open_table(history)).frame
+        table = read_history(history, model.item_ids, user_column, item_column)
         blocks, notes = model.recommend_for_histories(table, k, seen=seen, items=allowed, exclude=denied)
         schema = schema | {"user_id": table["user_id"].dtype}
         print_notes(notes)
     else:
         chosen = read_ids(users, model.user_ids, "user") if users else None
-        if out_file is None and chosen is None:
+        a_look = out_file is None and chosen is None
+        if a_look:
             chosen = model.user_ids.head(3)
-            err.print("a look at the first users; write all lists with --out FILE", markup=False)
         blocks = model.recommend_blocks(chosen, k, seen=seen, items=allowed, exclude=denied)
+        if a_look:
+            err.print("a look at the first users; write all lists with --out FILE", markup=False)
     if out_file is None:
         for block in blocks:
             show(block)
         return
     rows = write_stream(blocks, schema, out_file)
     out.print(f"{rows:,} recommendations written to {out_file}", markup=False)
+
+
+def read_history(file: Path, item_ids: pl.Series, user_column: str | None, item_column: str | None) -> pl.DataFrame:
+    """The pairs of a history file, its items checked against the model's."""
+    import polars as pl
+
+    from dpaa.data.columns import Column
+    from dpaa.data.ids import encode, is_text, kind
+    from dpaa.data.log import ColumnNames, read_log
+    from dpaa.data.tables import open_table
+
+    log = read_log(open_table(file), ColumnNames(user_column, item_column))
+    table = log.frame
+    if is_text(item_ids) and not log.typed:  # whole numbers of a text file may be text as well
+        table = table.with_columns(pl.col(Column.ITEM).cast(pl.String))
+    items = table[Column.ITEM]
+    if is_text(items) != is_text(item_ids):
+        raise InputError(
+            f"the items in {file} are {kind(items)} (such as {items[0]!r}), those of the model are {kind(item_ids)} "
+            f"(such as {item_ids[0]!r}); cast them"
+        )
+    if (encode(items, item_ids) < 0).all():
+        raise InputError(
+            f"no item in {file} is known to the model (it has {items[0]!r}, the model {item_ids[0]!r}); "
+            "use the item ids of the training log"
+        )
+    return table
 
 
 def show(lists: pl.DataFrame) -> None:

@@ -26,6 +26,14 @@ def train(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; repeatable.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Where all randomness starts.")] = None,
+    pretrained: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN|USERS,ITEMS|FILE",
+            help="For methods that use a model trained before: a run, embeddings as two tables (id, v0, v1 …) or a "
+            "safetensors file; without it LightGCN is trained first and kept beside the run.",
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
     calibrate: Annotated[
@@ -56,7 +64,9 @@ def train(
     watch = Watch(on_start=display.start, on_epoch=display.epoch, stop_requested=lambda: signals.received is not None)
     try:
         with signals, display:
-            model = fit_into(out_folder, data, fitted, overwrite=overwrite, resume=resume, watch=watch)
+            model = fit_into(
+                out_folder, data, fitted, overwrite=overwrite, resume=resume, watch=watch, pretrained=pretrained
+            )
     except Interrupted:
         err.print(f"stopped; go on with the same call and --resume (checkpoint in {out_folder})", markup=False)
         sys.exit(128 + (signals.received or signal.SIGINT))
@@ -78,16 +88,27 @@ def read_settings(config: Path | None, assignments: list[str], seed: int | None)
             settings |= tomllib.loads(config.read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"cannot read {config} ({error.strerror}); give a TOML file of settings") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{config} is not valid TOML: {error}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{config} is not UTF-8 text; save it in UTF-8") from None
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InputError(f"{config} is not valid TOML ({error}); write lines such as layers = 2") from None
+        _check_flat(settings, config)
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals or not name.strip():
-            raise InputError(f"--set takes NAME=VALUE, got {assignment!r}")
+            raise InputError(f"--set takes NAME=VALUE, got {assignment!r}; write for example --set layers=2")
         settings[name.strip()] = value.strip()
     if seed is not None:
         settings["seed"] = seed
     return settings
+
+
+def _check_flat(settings: dict[str, Any], config: Path) -> None:
+    table = next((name for name, value in settings.items() if isinstance(value, dict)), None)
+    if table is not None:
+        raise InputError(f"{config} has a table [{table}]; write the settings at the top of the file, without tables")
+    if not isinstance(settings.get("method", ""), str):
+        raise InputError(f"{config} has method = {settings['method']!r}; write the name of a method in quotes")
 
 
 class StopSignals:

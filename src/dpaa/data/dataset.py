@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -19,14 +20,16 @@ from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, loo
 from dpaa.data.lint import lint
 from dpaa.data.pairs import Indices, Pairs
 from dpaa.data.popularity import popular_items
+from dpaa.data.tables import as_table, parquet_schema, read_parquet
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
     from dpaa.data.splits import SplitRule
+    from dpaa.data.tables import Table
 
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
@@ -94,17 +97,17 @@ class Dataset:
         """A dataset from any dataframe: one per split, or one that is split by a rule ("random", "leave-last" …).
 
         Columns are found by their usual names unless they are given; `positive` is a rule such as "rating>=3".
+        `candidates`, the items that may be recommended, is a dataframe with an item column, a list or a series of ids.
         """
         from dpaa.data.log import ColumnNames  # here, since these modules need this one
         from dpaa.data.sources import log, splits
         from dpaa.data.splits import SplitRule
-        from dpaa.data.tables import as_table
 
         names = ColumnNames(user, item, rating, timestamp)
         given = {"train": train, "valid": valid, "test": test}
         tables = {part: as_table(given[part], f"the {part} frame") for part in SPLITS if given[part] is not None}
         if split is None:
-            allowed = None if candidates is None else as_table(candidates, "the candidates frame")
+            allowed = None if candidates is None else _candidates_table(candidates, item)
             return splits.from_tables(
                 tables, allowed, name=name, names=names, positive=positive, keep_duplicates=keep_duplicates
             )
@@ -264,7 +267,8 @@ def read_dataset(folder: str | Path) -> Dataset:
     try:
         dataset = _assembled(frames, str(about.pop("name")), candidates, about)
     except InputError as error:
-        raise InputError(f"{path} is damaged: {error}; {_REMEDY}") from error
+        reason = str(error).partition(";")[0]
+        raise InputError(f"{path} is damaged: {reason}; {_REMEDY}") from error
     fingerprint = about.pop("fingerprint")
     if dataset.fingerprint != fingerprint:
         raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {_REMEDY}")
@@ -278,24 +282,28 @@ def _read_about(path: Path) -> dict[str, Any]:
     file = path / ABOUT_FILE
     if not path.exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
+    if path.is_file():
+        raise InputError(f"{path} is a file and no prepared dataset; make one with `dpaa data log {path} --out DIR`")
     if not file.exists():
         raise InputError(f"{path} is not a prepared dataset (it has no {ABOUT_FILE}); make one with `dpaa data`")
     try:
         about = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read ({error}); {_REMEDY}") from error
     wanted = {"name": str, "fingerprint": str, "notes": list}
     if not isinstance(about, dict) or any(not isinstance(about.get(key), type_) for key, type_ in wanted.items()):
         raise InputError(f"{file} lacks name, fingerprint or notes; {_REMEDY}")
+    if not all(isinstance(note, str) for note in about["notes"]):
+        raise InputError(f"{file} has notes that are not text; {_REMEDY}")
     return about
 
 
 def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
     """The id columns of a file of the dataset, and the counts if there are any."""
     try:
-        present = pl.read_parquet_schema(file)
+        present = parquet_schema(file)
         wanted = [*id_columns, Column.COUNT] if Column.COUNT in present else id_columns
-        frame = pl.read_parquet(file, columns=wanted)
+        frame = read_parquet(file, wanted)
     except FileNotFoundError as error:
         raise InputError(f"{file} is missing; {_REMEDY}") from error
     except pl.exceptions.ColumnNotFoundError as error:
@@ -305,9 +313,17 @@ def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
     for column in id_columns:
         if frame[column].has_nulls():
             raise InputError(f"column {column!r} of {file} has empty values; {_REMEDY}")
+    if Column.COUNT in frame.columns:
+        check_counts(frame[Column.COUNT], file, _REMEDY)
     return frame.with_columns(
         checked_type(frame[column], f"the ids in column {column!r} of {file}") for column in id_columns
     )
+
+
+def check_counts(counts: pl.Series, file: Path, remedy: str) -> None:
+    """Refuse counts of pairs that are not whole numbers from 1 (to what 32 bits hold)."""
+    if not counts.dtype.is_integer() or not counts.is_between(1, 2**31 - 1).fill_null(value=False).all():
+        raise InputError(f"column {counts.name!r} of {file} must hold whole numbers from 1; {remedy}")
 
 
 def _assembled(
@@ -337,6 +353,15 @@ def _assembled(
         about=dict(about),
         columns=columns,
     )
+
+
+def _candidates_table(candidates: Any, item: str | None) -> Table:
+    """A dataframe, or the ids alone, as a table with an item column."""
+    framed = isinstance(candidates, dict) or hasattr(type(candidates), "columns")
+    if framed or isinstance(candidates, str) or not isinstance(candidates, Iterable):
+        return as_table(candidates, "the candidates frame")
+    ids = candidates if isinstance(candidates, pl.Series) else list(candidates)
+    return as_table({item or Column.ITEM: ids}, "the candidates")
 
 
 def _listed(candidates: pl.Series | None) -> list[pl.Series]:

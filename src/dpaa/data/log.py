@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, is_text
+from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.tables import ListTable
 from dpaa.errors import InputError
 
@@ -117,7 +117,16 @@ def as_one_type(logs: Sequence[Log]) -> list[Log]:
         columns = [log.frame[column] for log in logs if column in log.frame.columns]
         if any(is_text(ids) for ids in columns):
             logs = [log if log.typed or column not in log.frame.columns else _as_text(log, column) for log in logs]
+        _check_one_kind([log for log in logs if column in log.frame.columns], column)
     return list(logs)
+
+
+def _check_one_kind(logs: Sequence[Log], column: str) -> None:
+    by_kind = {kind(log.frame[column]): log.source for log in logs}
+    if len(by_kind) > 1:
+        raise InputError(
+            f"column {column!r} is text in {by_kind['text']} and integers in {by_kind['integers']}; cast one of them"
+        )
 
 
 def read_candidates(table: Table, item: str | None = None) -> Log:
@@ -146,7 +155,10 @@ def _find_columns(table: Table, names: ColumnNames) -> dict[str, str]:
     }
     roles = {role: _find(table, role, given[role]) for role in (Column.USER, Column.ITEM)}
     if roles[Column.USER] == roles[Column.ITEM]:
-        raise InputError(f"column {roles[Column.USER]!r} of {table.name} cannot hold both users and items")
+        raise InputError(
+            f"column {roles[Column.USER]!r} of {table.name} cannot hold both users and items; "
+            "name the columns with --user-column and --item-column"
+        )
     for role in (Column.RATING, Column.TIMESTAMP):
         if given[role] is not None or _usual(table, role) is not None:
             roles[role] = _find(table, role, given[role])

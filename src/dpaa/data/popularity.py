@@ -23,3 +23,15 @@ def popular_items(counts: NDArray[Any], share: float = POPULAR_SHARE) -> NDArray
     popular = np.zeros(len(counts), dtype=bool)
     popular[order[before < share * counts.sum()]] = True
     return popular & (counts > 0)
+
+
+def popularity_deciles(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Tenths of the items that occur in training, rare (0) → popular (9), ties by lower index; −1 for the others.
+
+    Returns (n_items,).
+    """
+    order = np.argsort(counts, kind="stable")
+    order = order[counts[order] > 0]
+    decile = np.full(len(counts), -1, dtype=np.int64)
+    decile[order] = np.arange(len(order)) * 10 // max(len(order), 1)
+    return decile

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaa.kernels.negatives import draw_missing, gap_keys
+from dpaa.kernels.negatives import draw_missing, gap_keys, nth_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,12 @@ class TripleSampler:
     def epoch(self, rng: np.random.Generator, how: str) -> tuple[Ints, Ints, Ints]:
         """Users, liked and other items of one epoch, shuffled; each (triples,) int64."""
         users, liked = self._by_user(rng) if how == "user-uniform" else self._by_interaction(rng)
-        return users, liked, draw_missing(rng, users, self._indptr, self._keys, self.n_items)
+        return users, liked, self.draw_other(rng, users, liked)
+
+    def draw_other(self, rng: np.random.Generator, users: Ints, liked: Ints) -> Ints:
+        """An item the user did not take, uniformly.  Returns (users,)."""
+        del liked
+        return draw_missing(rng, users, self._indptr, self._keys, self.n_items)
 
     def _by_user(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
         users = rng.integers(0, self.n_users, self.n_interactions)
@@ -57,3 +62,39 @@ class TripleSampler:
         )
         slots = rng.permutation(slots[self._usable[self._users[slots]]])
         return self._users[slots], self._items[slots]
+
+
+class BalancedSampler(TripleSampler):
+    """The other item is, by a fair coin, strictly more or strictly less popular than the liked one.
+
+    Where the user left no such item, any item not taken.  Items are numbered by popularity, so both sides are ranges,
+    and a uniform draw from the untaken part of a range is one binary search.
+    """
+
+    def __init__(self, users: Ints, items: Ints, counts: Ints, n_users: int, n_items: int) -> None:
+        super().__init__(users, items, counts, n_users, n_items)
+        popularity = np.bincount(items, counts, minlength=n_items)
+        self._by_popularity = np.argsort(popularity, kind="stable")
+        ascending = popularity[self._by_popularity]
+        self._first_as_popular = np.searchsorted(ascending, popularity, side="left")
+        self._first_more_popular = np.searchsorted(ascending, popularity, side="right")
+        place = np.empty(n_items, dtype=np.int64)
+        place[self._by_popularity] = np.arange(n_items)
+        self._taken = np.sort(users.astype(np.int64) * n_items + place[items])  # users ascending, then places
+        self._place_keys = gap_keys(self._indptr, self._taken % n_items, n_items)
+
+    def draw_other(self, rng: np.random.Generator, users: Ints, liked: Ints) -> Ints:
+        """By a fair coin from above or below the liked item's popularity.  Returns (users,)."""
+        untaken = self.n_items - np.diff(self._indptr)[users]
+        first = self._untaken_before(users, self._first_more_popular[liked])
+        last = self._untaken_before(users, self._first_as_popular[liked])
+        above = rng.random(len(users)) < 0.5
+        low, high = np.where(above, first, 0), np.where(above, untaken, last)
+        nobody = low == high
+        rank = rng.integers(np.where(nobody, 0, low), np.where(nobody, untaken, high))
+        return self._by_popularity[nth_missing(rank, users, self._indptr, self._place_keys, self.n_items)]
+
+    def _untaken_before(self, users: Ints, place: Ints) -> Ints:
+        """How many items in places 0..place−1 the user did not take."""
+        taken = np.searchsorted(self._taken, users.astype(np.int64) * self.n_items + place) - self._indptr[users]
+        return np.asarray(place - taken)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -137,14 +138,14 @@ class ParquetTable:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, from the footer of the file."""
         try:
-            return tuple(pl.read_parquet_schema(self.path))
+            return tuple(parquet_schema(self.path))
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._unreadable(error) from error
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some of the columns."""
         try:
-            return pl.read_parquet(self.path, columns=list(columns), glob=False)
+            return read_parquet(self.path, columns)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise self._unreadable(error) from error
 
@@ -155,6 +156,27 @@ class ParquetTable:
     def _unreadable(self, error: Exception) -> InputError:
         reason = str(error).partition("\n")[0]
         return InputError(f"{self.path} is not a readable Parquet file ({reason}); write it again or pass --format")
+
+
+def parquet_schema(file: Path) -> dict[str, pl.DataType]:
+    """Names and types of the columns, from the footer of the file."""
+    with _no_panic():
+        return dict(pl.read_parquet_schema(file))
+
+
+def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """Some of the columns of one file."""
+    with _no_panic():
+        return pl.read_parquet(file, columns=list(columns), glob=False)
+
+
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """A damaged file may make polars panic, which is no `Exception`: raise one instead."""
+    try:
+        yield
+    except pl.exceptions.PanicException as error:
+        raise pl.exceptions.ComputeError(f"damaged: {error}") from None
 
 
 @dataclass(frozen=True)

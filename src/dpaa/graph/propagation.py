@@ -121,6 +121,12 @@ class Propagation:
         self._values = [made[id(layer)][0] for layer in weights]
         self._transposed = [made[id(layer)][1] for layer in weights]
 
+    @torch.no_grad()
+    def hop(self, layer: int, table: TiledTable) -> TiledTable:
+        """One layer over any table, `A_l x`, without the residual."""
+        values = self._values[layer]
+        return TiledTable(tuple(self.workers.map(lambda tile: self._hop(values, table.tiles[tile]), len(table.tiles))))
+
     def _hop(self, values: Tensor, tile: Tensor) -> Tensor:
         return self._multiply(self.graph.indptr, self.graph.neighbours, values, tile)
 

@@ -29,6 +29,10 @@ def draw_missing(
 ) -> NDArray[np.int64]:
     """One uniform draw from the items each user has not taken (at least one).  Returns (users,)."""
     taken = np.diff(indptr)[users]
-    rank = rng.integers(0, n_items - taken)
+    return nth_missing(rng.integers(0, n_items - taken), users, indptr, keys, n_items)
+
+
+def nth_missing(rank: Ints, users: Ints, indptr: Ints, keys: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+    """The item of this rank (from 0) among those the user has not taken.  Returns (users,)."""
     before = np.searchsorted(keys, users.astype(np.int64) * (n_items + 1) + rank, side="right") - indptr[users]
     return np.asarray(rank + before, dtype=np.int64)

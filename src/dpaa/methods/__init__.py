@@ -6,10 +6,11 @@ import difflib
 
 from dpaa.errors import InputError
 from dpaa.methods.base import Method
+from dpaa.methods.dpaa import DPAA, DpaaAsPrinted
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.most_popular import MostPopular
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (LightGCN, MostPopular)}
+METHODS: dict[str, type[Method]] = {method.name: method for method in (LightGCN, DPAA, DpaaAsPrinted, MostPopular)}
 
 
 def find_method(name: str) -> type[Method]:
@@ -22,4 +23,4 @@ def find_method(name: str) -> type[Method]:
     return METHODS[wanted]
 
 
-__all__ = ["METHODS", "LightGCN", "Method", "MostPopular", "find_method"]
+__all__ = ["DPAA", "METHODS", "DpaaAsPrinted", "LightGCN", "Method", "MostPopular", "find_method"]

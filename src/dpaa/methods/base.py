@@ -47,7 +47,11 @@ class Method(ABC):
     title: ClassVar[str]
     """What it does, in one line."""
     paper: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Raised when a change moves the method's numbers, so that stored results of the old one are not reused."""
     settings_type: ClassVar[type[Settings]] = Settings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {}
+    """Which values of which settings a fair comparison tries, on validation."""
     iterative: ClassVar[bool] = False
     """Whether the trainer runs epochs (then it is a `LightGCN`) or calls `fit` once."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
     from dpaa.methods.base import Histories, Scorer
+    from dpaa.methods.pretrained import Pretrained
 
 INITIAL_DEVIATION = 0.1
 
@@ -83,7 +84,7 @@ class LightGCN(Method):
         user, liked, other = batch.split(rows.readout)
         return bpr(user, liked, other) + self.l2_term(batch, rows)
 
-    def refresh(self, epoch: int) -> dict[str, float]:
+    def refresh(self, epoch: int) -> dict[str, Any]:
         """What is recomputed before an epoch?  Nothing.  What is returned joins the epoch's line of the history."""
         del epoch
         return {}
@@ -132,7 +133,12 @@ class LightGCN(Method):
         """Draws liked and other items for this graph's users."""
         users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
         counts = self.graph.edge_count.cpu().numpy().astype(np.int64)
-        return TripleSampler(users, items, counts, self.graph.n_users, self.graph.n_items)
+        return self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
+
+    @property
+    def sampler_type(self) -> type[TripleSampler]:
+        """How other items are drawn: uniformly."""
+        return TripleSampler
 
     @cached_property
     def _symmetric(self) -> EdgeWeights:
@@ -148,9 +154,17 @@ class LightGCN(Method):
         )
         self.set_weights()
 
-    def generator(self, stream: int) -> torch.Generator:
-        """A torch generator that depends on the seed and the stream's number alone (on the CPU)."""
-        state = np.random.SeedSequence([self.settings.seed, stream, 0]).generate_state(1, np.uint64)[0]
+    def wants_pretrained(self) -> bool:
+        """Whether a model trained before is needed; then `take_pretrained` is called before `start`."""
+        return False
+
+    def take_pretrained(self, pretrained: Pretrained) -> None:
+        """Take what is needed of a model trained before."""
+        raise NotImplementedError(f"{self.name} uses no pre-trained model")
+
+    def generator(self, *stream: int) -> torch.Generator:
+        """A torch generator that depends on the seed and the stream's numbers alone (on the CPU)."""
+        state = np.random.SeedSequence([self.settings.seed, *stream, 0]).generate_state(1, np.uint64)[0]
         return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 
     def set_weights(self) -> None:
@@ -206,6 +220,10 @@ class LightGCN(Method):
 
     # ------------------------------------------------------------------ users unseen in training
 
+    def sent_layers(self) -> Iterator[TiledTable]:
+        """What the nodes send at layers 0..L−1 (and what they hold at the end): the layers themselves."""
+        return self.propagation.layers(self.ego)
+
     def new_user_scale(self, history_length: Tensor) -> Tensor:
         """The new user's own part of a message's weight, `1/√d_u`.  Same shape as `history_length`."""
         return history_length.clamp(min=1).rsqrt()
@@ -221,7 +239,7 @@ class LightGCN(Method):
         total = torch.zeros(graph.n_items, self.settings.embedding_size, device=self.device)
         slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
         without_user = self.new_user_scale(graph.user_degree)[graph.edge_user] * graph.edge_count
-        layers = self.propagation.layers(self.ego)
+        layers = self.sent_layers()
         for layer in range(self.settings.layers):
             whole = next(layers).rows(slice(n_users, None))
             part = self.edge_weights(layer).to_user / without_user

@@ -19,6 +19,25 @@ def bpr(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
     return softplus(-margins(user, liked, other)).mean()
 
 
+def scores(user: Tensor, item: Tensor) -> Tensor:
+    """Inner products row by row.  (batch,)."""
+    return torch.sum(user * item, dim=1)
+
+
+def cross_entropy(liked: Tensor, other: Tensor) -> Tensor:
+    """`mean[ −log σ(s_ui) − log(1 − σ(s_uj)) ]` from scores.  A scalar."""
+    return (softplus(-liked) + softplus(other)).mean()
+
+
+def squared_correlation(one: Tensor, two: Tensor) -> Tensor:
+    """Pearson's correlation over the batch, squared; 0 where either side is constant.  A scalar.
+
+    Centred first, in float64; the small constant keeps the gradient finite and nothing else (values of order 1).
+    """
+    one, two = one.double() - one.double().mean(), two.double() - two.double().mean()
+    return (torch.dot(one, two).square() / ((one.square().sum() + 1e-8) * (two.square().sum() + 1e-8))).float()
+
+
 def half_squares(rows: Tensor) -> Tensor:
     """`½ Σ ‖row‖²` over all rows, repeats included.  A scalar."""
     return _HalfSquares.apply(rows)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped

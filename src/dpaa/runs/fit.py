@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,17 +18,19 @@ from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder, now
+from dpaa.runs.lock import locked
 from dpaa.runs.model import Model
+from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.training.trainer import EpochReport, Trainer
 from dpaa.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from dpaa.data.dataset import Dataset
     from dpaa.evaluation.evaluator import Evaluation, Overlap
     from dpaa.methods.base import Method
+    from dpaa.methods.pretrained import Pretrained
 
 
 @dataclass
@@ -40,12 +43,13 @@ class Watch:
     stop_requested: Callable[[], bool] = lambda: False
 
 
-def fit(data: Dataset, method: str = "lightgcn", **settings: Any) -> Model:
+def fit(data: Dataset, method: str = "lightgcn", *, pretrained: str | Path | None = None, **settings: Any) -> Model:
     """Train a method on a dataset; settings by name, as `dpaa methods` lists them.
 
-    Early stopping looks at recall@20 of the validation split; the test split is not opened.
+    Early stopping looks at recall@20 of the validation split; the test split is not opened.  `pretrained` is for
+    methods that use a model trained before: a run folder or embeddings; without it LightGCN is trained first.
     """
-    return fit_method(make_method(data, method, settings), data)
+    return fit_method(make_method(data, method, settings), data, pretrained=pretrained)
 
 
 def make_method(data: Dataset, name: str, settings: Mapping[str, object]) -> Method:
@@ -64,26 +68,41 @@ def fit_into(
     overwrite: bool = False,
     resume: bool = False,
     watch: Watch | None = None,
+    pretrained: str | Path | None = None,
 ) -> Model:
     """Train into a run folder: history line by line, checkpoints, and the finished run.
 
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
     """
+    topmost = first_missing(Path(folder))
     run = RunFolder.begin(folder, overwrite=overwrite, resume=resume)
-    try:
-        run.write_config(method)
-        model = fit_method(method, data, watch or Watch(), run, resume)
-        run.write_model(model)
-    except InputError:
-        if not run.checkpoints.file.exists():
-            shutil.rmtree(run.path, ignore_errors=True)
-        raise
-    run.checkpoints.remove()
+    with locked(run.path):
+        try:
+            if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
+                run.write_config(method)
+            model = fit_method(method, data, watch or Watch(), run, resume, pretrained)
+            run.write_config(method)
+            run.write_model(model)
+        except InputError:
+            if not run.checkpoints.file.exists():
+                shutil.rmtree(topmost, ignore_errors=True)
+            raise
+        run.checkpoints.remove()
     return model
 
 
+def first_missing(folder: Path) -> Path:
+    """The topmost of the folders that are yet to be made, or the folder itself."""
+    return next((parent for parent in reversed(folder.parents) if not parent.exists()), folder)
+
+
 def fit_method(
-    method: Method, data: Dataset, watch: Watch | None = None, run: RunFolder | None = None, resume: bool = False
+    method: Method,
+    data: Dataset,
+    watch: Watch | None = None,
+    run: RunFolder | None = None,
+    resume: bool = False,
+    pretrained: str | Path | None = None,
 ) -> Model:
     """Train and wrap up; with a run folder, keep history and checkpoints there."""
     watch = watch or Watch()
@@ -99,6 +118,12 @@ def fit_method(
         "started": started,
     }
     if isinstance(method, LightGCN):
+        if method.wants_pretrained():
+            vectors = _pretrained(method, data, watch, run, pretrained)
+            method.take_pretrained(vectors)
+            manifest["pretrained"] = vectors.origin
+        elif pretrained:
+            raise InputError(f"{method.name} with these settings uses no pre-trained model; leave --pretrained out")
         manifest |= _train(method, data, watch, run, resume)
     else:
         watch.on_start(method, [])
@@ -180,6 +205,20 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         },
         "tuned": tuned,
     }
+
+
+def _pretrained(
+    method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, given: str | Path | None
+) -> Pretrained:
+    if given:
+        return read_pretrained(given, data, method.settings.layers)
+
+    def train(folder: Path | None, plain: LightGCN) -> Model:
+        if folder is None:
+            return fit_method(plain, data, watch)
+        return fit_into(folder, data, plain, resume=True, watch=watch)
+
+    return train_or_reuse(data, method.settings, method.settings.layers, run.path.parent if run else None, train)
 
 
 def _sampling_notes(method: LightGCN) -> list[str]:

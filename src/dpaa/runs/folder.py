@@ -17,9 +17,11 @@ from safetensors.torch import save_file
 
 import dpaa
 from dpaa.data.columns import Column
-from dpaa.data.ids import look_up
+from dpaa.data.dataset import check_counts
+from dpaa.data.ids import checked_type, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popular_items
+from dpaa.data.tables import parquet_schema, read_parquet
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import find_method
@@ -30,8 +32,11 @@ from dpaa.training.checkpoint import CheckpointFolder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.methods.base import Method
+    from dpaa.methods.settings import Settings
     from dpaa.training.trainer import EpochReport
 
 CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.jsonl", "model.safetensors"
@@ -63,7 +68,7 @@ class RunFolder:
     def _check_existing(self, overwrite: bool, resume: bool) -> None:
         if not self.path.is_dir():
             raise InputError(f"{self.path} is a file; choose another folder with --out")
-        if not (self.path / CONFIG).exists():
+        if not self.has_config:
             raise InputError(f"{self.path} holds something else than a run; choose another folder with --out")
         if overwrite:
             shutil.rmtree(self.path)
@@ -76,6 +81,11 @@ class RunFolder:
     def finished(self) -> bool:
         """The manifest is written last."""
         return (self.path / MANIFEST).exists()
+
+    @property
+    def has_config(self) -> bool:
+        """The settings are written first."""
+        return (self.path / CONFIG).exists()
 
     # ------------------------------------------------------------------ writing
 
@@ -93,10 +103,9 @@ class RunFolder:
         file = self.path / HISTORY
         if not file.exists():
             return []
-        lines = file.read_text(encoding="utf-8").splitlines()
         try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
+            return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{file} is not readable ({error}); restore it or train again") from None
 
     def cut_history(self, epochs: int) -> None:
@@ -164,13 +173,13 @@ class RunFolder:
         if not self.path.is_dir():
             raise InputError(f"there is no run folder {self.path}; make one with `dpaa train`")
         if not file.exists():
-            unfinished = name == MANIFEST and (self.path / CONFIG).exists()
+            unfinished = name == MANIFEST and self.has_config
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
             state = "an unfinished run" if unfinished else "not a run folder"
             raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{file} is not readable ({error}); restore it or train again") from None
         if not isinstance(content, dict):
             raise InputError(f"{file} does not hold a JSON object; restore it or train again")
@@ -178,37 +187,71 @@ class RunFolder:
 
     def read_model(self, device: str = "cpu") -> Model:
         """The model of a finished run, every file checked before it is believed."""
+        manifest = self._read_manifest()
+        method_type, settings = self._read_config()
+        users = self._read_table(USERS, [Column.USER])
+        items = self._read_table(ITEMS, [Column.ITEM])
+        user_ids, item_ids = self._ascending(USERS, users[Column.USER]), self._ascending(ITEMS, items[Column.ITEM])
+        pairs = self._read_pairs(user_ids, item_ids)
+        graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
+        method = method_type(graph, settings)
+        method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
+        return Model(method, user_ids, item_ids, pairs, self._candidates(items), manifest, self.path)
+
+    def _read_manifest(self) -> dict[str, Any]:
         manifest = self.read_json(MANIFEST)
         if manifest.get("format") != FORMAT:
             found = manifest.get("format")
             raise InputError(f"{self.path} has run format {found!r}, this version reads {FORMAT}; train again")
+        dataset = manifest.get("dataset")
+        if not isinstance(dataset, dict) or not isinstance(dataset.get("path"), str | None):
+            raise InputError(f"{self.path / MANIFEST} does not say what its dataset is; restore it or train again")
+        return manifest
+
+    def _read_config(self) -> tuple[type[Method], Settings]:
         config = self.read_json(CONFIG)
-        method_type = find_method(str(config.pop("method", "")))
-        settings = make_settings(method_type.settings_type, config, method_type.name)
-        users = self._read_table(USERS, [Column.USER])
-        items = self._read_table(ITEMS, [Column.ITEM])
+        try:
+            method = find_method(str(config.pop("method", "")))
+            return method, make_settings(method.settings_type, config, method.name)
+        except InputError as error:
+            raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
+
+    def _read_pairs(self, user_ids: pl.Series, item_ids: pl.Series) -> Pairs:
         edges = self._read_table(EDGES, [Column.USER, Column.ITEM])
-        user_ids, item_ids = users[Column.USER], items[Column.ITEM]
-        pairs = Pairs.of(
-            look_up(edges[Column.USER], user_ids, "user"),
-            look_up(edges[Column.ITEM], item_ids, "item"),
-            edges[Column.COUNT].to_numpy() if Column.COUNT in edges.columns else None,
-        )
-        graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
-        method = method_type(graph, settings)
-        method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
-        candidates = items[CANDIDATE].arg_true().to_numpy() if CANDIDATE in items.columns else None
-        return Model(method, user_ids, item_ids, pairs, candidates, manifest, self.path)
+        count = edges[Column.COUNT] if Column.COUNT in edges.columns else None
+        if count is not None:
+            check_counts(count, self.path / EDGES, "train again")
+        try:
+            users, items = look_up(edges[Column.USER], user_ids, "user"), look_up(edges[Column.ITEM], item_ids, "item")
+        except InputError as error:
+            reason = str(error).partition(";")[0]
+            raise InputError(f"{self.path / EDGES} belongs to another run ({reason}); train again") from None
+        return Pairs.of(users, items, count)
+
+    def _ascending(self, name: str, ids: pl.Series) -> pl.Series:
+        """Ids as they must be: whole numbers or text, none empty, ascending, at least one."""
+        ids = checked_type(ids, f"the ids in {self.path / name}")
+        if not len(ids) or ids.has_nulls() or not (ids.is_sorted() and ids.is_unique().all()):
+            raise InputError(f"the ids in {self.path / name} are not ascending or some are empty; train again")
+        return ids
+
+    def _candidates(self, items: pl.DataFrame) -> NDArray[Any] | None:
+        if CANDIDATE not in items.columns:
+            return None
+        allowed = items[CANDIDATE]
+        if allowed.dtype != pl.Boolean or not allowed.any():
+            raise InputError(f"column {CANDIDATE!r} of {self.path / ITEMS} must say true for some items; train again")
+        return allowed.arg_true().to_numpy()
 
     def _read_table(self, name: str, columns: list[str]) -> pl.DataFrame:
         file = self.path / name
         try:
-            present = pl.read_parquet_schema(file)
+            present = parquet_schema(file)
             missing = [column for column in columns if column not in present]
             if missing:
                 raise InputError(f"{file} lacks the column {missing[0]!r}; train again")
             wanted = [*columns, *(extra for extra in (Column.COUNT, CANDIDATE) if extra in present)]
-            return pl.read_parquet(file, columns=wanted)
+            return read_parquet(file, wanted)
         except FileNotFoundError:
             raise InputError(f"{file} is missing; restore it or train again") from None
         except (OSError, pl.exceptions.PolarsError) as error:
@@ -229,11 +272,15 @@ class RunFolder:
                         raise InputError(
                             f"{file}: tensor {name!r} is {found}, expected F32 {shape}; it belongs to another run"
                         )
-                return {name: opened.get_tensor(name) for name in shapes}
+                tensors = {name: opened.get_tensor(name) for name in shapes}
         except FileNotFoundError:
             raise InputError(f"{file} is missing; restore it or train again") from None
         except (SafetensorError, OSError) as error:
             raise InputError(f"{file} is not a readable safetensors file ({_first_line(error)}); train again") from None
+        for name, tensor in tensors.items():
+            if not tensor.isfinite().all():
+                raise InputError(f"{file}: tensor {name!r} has values that are not numbers; train again")
+        return tensors
 
 
 def versions() -> dict[str, str]:

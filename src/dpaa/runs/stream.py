@@ -20,7 +20,8 @@ FORMATS = (".parquet", ".csv")
 def check_target(file: Path, overwrite: bool) -> None:
     """Refuse, before any work, a file that could not be written."""
     if file.suffix.lower() not in FORMATS:
-        raise InputError(f"{file} has the ending {file.suffix!r}; write to .parquet or .csv")
+        ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
+        raise InputError(f"{file} has {ending}; write to .parquet or .csv")
     if file.is_dir():
         raise InputError(f"{file} is a folder; name a file")
     if file.exists() and not overwrite:

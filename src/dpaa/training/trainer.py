@@ -38,7 +38,8 @@ class EpochReport:
     loss: float
     seconds: float
     valid: dict[str, float]
-    extras: dict[str, float]
+    extras: dict[str, Any]
+    """What the method's `refresh` said."""
     best_epoch: int
 
     def line(self) -> dict[str, Any]:
@@ -56,7 +57,7 @@ class Progress:
     loss_sum: float = 0.0
     triples: int = 0
     epoch_seconds: float = 0.0
-    extras: dict[str, float] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
     best_value: float = -math.inf
     best_epoch: int = 0
 

@@ -48,6 +48,8 @@ def coat(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset:
     deviations = compare(str(folder), EXPECTED, found, check)
     positive = pl.col(Column.RATING) >= POSITIVE
     chosen, random = train.filter(positive), test.filter(positive)
+    if chosen.is_empty():
+        raise InputError(f"train.ascii in {folder} has no rating from {POSITIVE}; use the official file")
     part = random_global(random.height, 1 / 3, 0.0, np.random.default_rng(seed))
     dropped = (
         f"{train.height - chosen.height:,} self-selected and {test.height - random.height:,} random ratings "
@@ -80,6 +82,8 @@ def _read_matrix(file: Path) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     rows: list[list[int]] = []
     for line, text in enumerate(text_lines(file), start=1):
         words = text.split()
+        if not words:
+            continue
         if rows and len(words) != len(rows[0]):
             raise InputError(
                 f"line {line} of {file} has {len(words)} numbers where the first has {len(rows[0])}; "
@@ -91,4 +95,6 @@ def _read_matrix(file: Path) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
                 f"line {line} of {file} has {wrong!r}, which is no rating from 1 to 5 and not 0; use the official file"
             )
         rows.append([int(word) for word in words])
+    if not rows:
+        raise InputError(f"{file} has no ratings; use the official file")
     return np.array(rows, dtype=np.int64)

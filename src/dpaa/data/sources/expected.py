@@ -21,7 +21,10 @@ def compare(source: str, expected: Mapping[str, int], found: Mapping[str, int], 
         if found[what] != number
     ]
     if wrong and check:
-        raise InputError(f"{source} has {', '.join(wrong)}; use the complete files, or pass --no-check for other ones")
+        more = f" (and {len(wrong) - 3} more counts differ)" if len(wrong) > 3 else ""
+        raise InputError(
+            f"{source} has {', '.join(wrong[:3])}{more}; use the complete files, or pass --no-check for other ones"
+        )
     return [f"{source} has {sentence}" for sentence in wrong]
 
 

@@ -122,12 +122,13 @@ def _explain(table: TextTable, error: Exception | None = None) -> InputError:
     frame = table.read(list(_SCHEMA))
     for column in _SCHEMA:
         values = frame[column]
-        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+        numbers = values.cast(_SCHEMA[column], strict=False)
         wrong = numbers.is_null() & values.is_not_null() if column == Column.TIMESTAMP else numbers.is_null()
         if wrong.any():
             row = int(wrong.arg_max() or 0)
             found = "nothing" if values[row] is None else repr(values[row])
+            wanted = "a whole number" if _SCHEMA[column] == pl.Int64 else "a number"
             return InputError(
-                f"column {column!r} has {found} in {table.place(row)} where a number should be; use the official file"
+                f"column {column!r} has {found} in {table.place(row)} where {wanted} should be; use the official file"
             )
     return InputError(f"{table.name} cannot be read ({str(error).partition(chr(10))[0]}); use the official file")

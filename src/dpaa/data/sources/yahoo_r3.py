@@ -43,6 +43,8 @@ def yahoo_r3(folder: str | Path, *, seed: int = 0, check: bool = True) -> Datase
     test = _read_ratings(find_file(Path(folder), TEST_FILE))
     positive = pl.col(Column.RATING) >= POSITIVE
     chosen, random = train.filter(positive), test.filter(positive)
+    if chosen.is_empty():
+        raise InputError(f"{TRAIN_FILE} in {folder} has no rating from {POSITIVE}; use the official file")
     users = chosen[Column.USER].unique()
     known = random.filter(pl.col(Column.USER).is_in(users.implode()))
     found = {

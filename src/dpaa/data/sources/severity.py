@@ -1,0 +1,118 @@
+"""Data with controlled bias severity: unbiased validation and test, and a training log that repeats the popular.
+
+Input: a log in which exposure was (nearly) complete, such as KuaiRec's small matrix.
+1. All pairs are shuffled: 10 % validation, 20 % test, 70 % pool.
+2. Minimum exposure: every item of the pool gives one of its pool pairs, chosen at random, to the training set.
+3. Items are ranked by pool count (descending, ties by lower index); `P(rank) ∝ rank^(−severity)`.
+4. Each user draws `round(0.2 · pool pairs of the user)` items, at least one, with replacement from the own pool items,
+   with `P` renormalised over them.
+5. Training set = union of 2 and 4, so it shrinks as severity grows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from dpaa.data.columns import Column
+from dpaa.data.dataset import ABOUT_FILE, SPLITS, Dataset, read_dataset
+from dpaa.data.ids import distinct_ids, encode, one_type
+from dpaa.data.log import ColumnNames, as_one_type, once_each, read_log
+from dpaa.data.positive import PositiveRule
+from dpaa.data.tables import open_table
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[Any]
+
+VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
+
+
+def read_pairs(
+    places: Sequence[str | Path],
+    take: Sequence[str] = SPLITS,
+    *,
+    names: ColumnNames | None = None,
+    positive: str | None = None,
+    file_format: str | None = None,
+) -> pl.DataFrame:
+    """The distinct pairs of some files, or of the splits `take` of a prepared dataset: `user_id, item_id`, sorted."""
+    unknown = [name for name in take if name not in SPLITS]
+    if unknown or not take:
+        raise InputError(f"--from takes some of train,valid,test, got {','.join(take)!r}")
+    folders = [Path(place) for place in places if (Path(place) / ABOUT_FILE).exists()]
+    if folders and len(places) > 1:
+        raise InputError(f"{folders[0]} is a prepared dataset; give it alone, or files only")
+    if folders:
+        dataset = read_dataset(folders[0])
+        frames = [dataset.frame(name).select(Column.USER, Column.ITEM) for name in SPLITS if name in take]
+    else:
+        rule = PositiveRule.parse(positive) if positive else None
+        logs = [once_each(read_log(open_table(place, file_format), names, rule)) for place in places]
+        logs = as_one_type(logs)
+        users = one_type([log.frame[Column.USER] for log in logs], Column.USER)
+        items = one_type([log.frame[Column.ITEM] for log in logs], Column.ITEM)
+        frames = [pl.DataFrame([user, item]) for user, item in zip(users, items, strict=True)]
+    return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+
+
+def with_severity(pairs: pl.DataFrame, severity: float, seed: int = 0, name: str = "severity") -> Dataset:
+    """A dataset of one severity; the same seed gives the same validation, test and pool for every severity."""
+    if not np.isfinite(severity) or severity < 0:
+        raise InputError(f"severity must be a number from 0 (no bias) up, got {severity:g}")
+    if len(pairs) < 10:
+        raise InputError(
+            f"{len(pairs)} pairs are too few to be split into training, validation and test; give at least 10"
+        )
+    users, items = distinct_ids([pairs[Column.USER]]), distinct_ids([pairs[Column.ITEM]])
+    user, item = encode(pairs[Column.USER], users), encode(pairs[Column.ITEM], items)
+    split_rng, draw_rng = (np.random.default_rng([seed, stream]) for stream in (0, 1))
+    order = split_rng.permutation(len(pairs))
+    n_valid, n_test = round(VALID_SHARE * len(pairs)), round(TEST_SHARE * len(pairs))
+    valid, test, pool = order[:n_valid], order[n_valid : n_valid + n_test], order[n_valid + n_test :]
+    train = _biased(user[pool], item[pool], len(items), severity, draw_rng)
+    frames = {"train": pairs[np.sort(pool[train])], "valid": pairs[np.sort(valid)], "test": pairs[np.sort(test)]}
+    return Dataset.of(
+        frames,  # type: ignore[arg-type]  # its keys are the names of the splits
+        name=name,
+        about={
+            "source": f"{len(pairs):,} pairs of {len(users):,} users and {len(items):,} items, biased with a severity",
+            "severity": severity,
+            "positive": "as in the source",
+            "split": f"shuffled: {VALID_SHARE:.0%} validation, {TEST_SHARE:.0%} test; training drawn from the rest "
+            "with P ∝ rank^-severity, and every item at least once",
+            "seed": seed,
+        },
+    )
+
+
+def _biased(user: Ints, item: Ints, n_items: int, severity: float, rng: np.random.Generator) -> Ints:
+    """Positions in the pool that make up the training set, ascending and distinct."""
+    seen_once = np.unique(item, return_index=True)[1]  # the pool is in random order, so the first is a random one
+    counts = np.bincount(item, minlength=n_items)
+    rank = np.empty(n_items)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(1, n_items + 1)
+    by_user = np.argsort(user, kind="stable")
+    owner = user[by_user]
+    first = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+    owned = np.diff(np.append(first, len(owner)))
+    log_weight = -severity * np.log(rank[item[by_user]])
+    best = np.repeat(np.maximum.reduceat(log_weight, first), owned)
+    weight = np.exp(log_weight - best)  # the user's best item weighs 1: nothing underflows that could be drawn
+    total = np.add.reduceat(weight, first)
+    start = np.repeat(np.arange(len(first), dtype=np.float64), owned)
+    # Each user owns the unit interval [u, u + 1): one search answers all draws.
+    within = np.cumsum(weight) - np.repeat(np.cumsum(total) - total, owned)
+    ends = start + np.minimum(within / np.repeat(total, owned), 1.0)
+    draws = np.maximum(np.rint(DRAWN_SHARE * owned).astype(int), 1)
+    wanted = np.repeat(np.arange(len(first)), draws) + rng.random(draws.sum())
+    slot = np.searchsorted(ends, wanted, side="right")
+    slot = np.minimum(slot, np.repeat(first + owned - 1, draws))
+    return np.union1d(seen_once, by_user[slot])

@@ -1,0 +1,102 @@
+"""CVIB: the mean prediction on drawn triples must agree with that on random pairs (Wang et al., NeurIPS 2020).
+
+p = σ(s),   m₊ = mean p on the triples' pairs F,   m₋ = mean p on random pairs C
+loss = mean_F BCE + α [ −m₊ log m₋ − (1 − m₊) log(1 − m₋) ] + γ mean_F p log p + L2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.losses import cross_entropy, half_squares, scores
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpaa.methods.rows import Rows
+
+RANDOM_PAIRS = 1
+"""Number of the random stream that pairs are drawn from, beside the triples' own."""
+
+
+class CvibSettings(TrainedSettings):
+    """LightGCN's settings and CVIB's."""
+
+    agreement_weight: float = Field(default=0.1, ge=0)
+    """α: weight of the agreement between drawn and random pairs."""
+    confidence_weight: float = Field(default=0.01, ge=0)
+    """γ: weight of `p log p`, which punishes predictions that are too sure."""
+
+
+@dataclass(frozen=True)
+class BatchWithRandomPairs(Batch):
+    """Triples, and twice as many pairs drawn from all users × items; each of the two (2 · batch,) int64."""
+
+    random_users: Tensor
+    random_items: Tensor
+
+    def nodes(self, n_users: int) -> Tensor:
+        """The triples' nodes, then those of the random pairs.  (7 · batch,)."""
+        return torch.cat([super().nodes(n_users), self.random_users, self.random_items + n_users])
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Rows of users, liked, other items, then of random users and items."""
+        size = len(self)
+        return torch.split(rows, [size, size, size, 2 * size, 2 * size])
+
+
+def agreement(drawn: Tensor, random: Tensor) -> Tensor:
+    """Cross-entropy of the two mean predictions, least where they agree.  A scalar."""
+    mean, other = drawn.mean(), random.mean().clamp(1e-7, 1 - 1e-7)
+    return -mean * other.log() - (1 - mean) * (1 - other).log()
+
+
+def confidence(drawn_scores: Tensor) -> Tensor:
+    """`mean p log p`, between −1/e and 0.  A scalar."""
+    return (torch.sigmoid(drawn_scores) * logsigmoid(drawn_scores)).mean()
+
+
+class CVIB(LightGCN):
+    """LightGCN with cross-entropy and two information terms.  Changes: `batches`, `loss`."""
+
+    name: ClassVar[str] = "cvib"
+    title: ClassVar[str] = "cross-entropy, with predictions balanced against random pairs"
+    paper: ClassVar[str] = "Wang et al., Information Theoretic Counterfactual Learning, NeurIPS 2020"
+    settings_type: ClassVar[type[Settings]] = CvibSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+        "agreement_weight": (0.01, 0.1, 0.5, 1.0, 2.0),
+        "confidence_weight": (1e-5, 1e-3, 1e-2, 0.1, 1.0),
+    }
+
+    settings: CvibSettings
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[BatchWithRandomPairs]:
+        """LightGCN's triples with random pairs; liked pairs are not excluded."""
+        rng = np.random.default_rng([self.settings.seed, epoch, RANDOM_PAIRS])
+        n_pairs = 2 * self.sampler.n_interactions
+        users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs))
+        items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs))
+        for number, batch in enumerate(super().batches(epoch, start), start):
+            first = 2 * number * self.batch_size
+            part = slice(first, first + 2 * len(batch))
+            pairs = users[part].to(self.device), items[part].to(self.device)
+            yield BatchWithRandomPairs(batch.users, batch.liked, batch.other, *pairs)
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """Cross-entropy, agreement, confidence, and LightGCN's L2 on the triples' rows alone."""
+        user, liked, other, random_user, random_item = batch.split(rows.readout)
+        positive, negative = scores(user, liked), scores(user, other)
+        drawn = torch.cat([positive, negative])
+        agreed = agreement(torch.sigmoid(drawn), torch.sigmoid(scores(random_user, random_item)))
+        l2 = (self.settings.l2 / len(batch)) * half_squares(rows.ego[: 3 * len(batch)])
+        information = self.settings.agreement_weight * agreed + self.settings.confidence_weight * confidence(drawn)
+        return 0.5 * cross_entropy(positive, negative) + information + l2

@@ -1,0 +1,158 @@
+"""DAP: subtract what higher- and lower-degree nodes of a cluster have imprinted (Chen et al., Frontiers of CS 2024).
+
+Training is LightGCN's; afterwards the trained table is propagated again, each layer corrected before it feeds the next:
+
+    y = Â a^l,   clusters by KMeans on the rows of y
+    H_v, L_v = unit mean of y over the nodes of v's cluster with higher, lower degree (0 where there is none)
+    a^(l+1) = y − α cos(a^l, H) H − β cos(a^l, L) L
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
+from dpaa.kernels.clusters import k_means
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpaa.graph.bipartite import BipartiteGraph
+    from dpaa.methods.base import Validation
+
+KMEANS_SEED = 9
+STRENGTHS = (0.0, 0.25, 0.5, 1.0)
+CLUSTERS = (1, 10, 50)
+REFINEMENT = 0.125
+"""Tried on validation: α = β and the number of clusters; then α and β apart, one such step around the best."""
+
+
+class DapSettings(TrainedSettings):
+    """LightGCN's settings and DAP's."""
+
+    high_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = "tune"
+    """α: how much of the higher-degree nodes' imprint is subtracted; `tune` chooses on validation (0 without one)."""
+    low_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = "tune"
+    """β: the same for lower-degree nodes."""
+    clusters: Literal["tune"] | Annotated[int, Field(ge=1)] = "tune"
+    """P: clusters per layer."""
+
+
+def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean rows of the cluster's nodes with strictly higher and strictly lower degree, 0 where none.  Each (n, d)."""
+    ranks, rank = torch.unique(degree, return_inverse=True)
+    key = cluster * len(ranks) + rank
+    ordered, order = torch.sort(key)
+    running = torch.nn.functional.pad(layer[order].double().cumsum(0), (0, 0, 1, 0))  # (n + 1, d)
+
+    def mean(first: Tensor, last: Tensor) -> Tensor:
+        return ((running[last] - running[first]) / (last - first).clamp(min=1)[:, None]).to(layer.dtype)
+
+    begin, end = (torch.searchsorted(ordered, (cluster + step) * len(ranks)) for step in (0, 1))
+    higher = mean(torch.searchsorted(ordered, key, right=True), end)
+    return higher, mean(begin, torch.searchsorted(ordered, key))
+
+
+class DAP(LightGCN):
+    """LightGCN, its layers corrected after training.  Changes: `finish`, `sent_layers`."""
+
+    name: ClassVar[str] = "dap"
+    title: ClassVar[str] = "after training, imprints of higher- and lower-degree nodes subtracted"
+    paper: ClassVar[str] = "Chen et al., How Graph Convolutions Amplify Popularity Bias, Frontiers of CS 2024"
+    settings_type: ClassVar[type[Settings]] = DapSettings
+
+    settings: DapSettings
+
+    def finish(self) -> None:
+        """The strengths that are set (0 for those to be tuned) are in force."""
+        fixed = (self.settings.high_strength, self.settings.low_strength)
+        high, low = (0.0 if strength == "tune" else strength for strength in fixed)
+        self.correct(high, low, 1 if self.settings.clusters == "tune" else self.settings.clusters)
+
+    @torch.no_grad()
+    def correct(self, high_strength: float, low_strength: float, clusters: int) -> None:
+        """Vectors and messages from the corrected layers; the trained table stays as it is."""
+        self.high_strength, self.low_strength, self.clusters = high_strength, low_strength, clusters
+        layers = [layer.rows() for layer in self.sent_layers()]
+        readout = torch.stack(layers[:1]).sum(0)
+        for layer in layers[1:]:
+            readout.add_(layer)
+        readout.mul_(self.propagation.share)
+        self.user_embedding = readout[: self.graph.n_users].clone()
+        self.item_embedding = readout[self.graph.n_users :].clone()
+        self.item_message = self._item_messages()
+
+    def sent_layers(self) -> Iterator[TiledTable]:
+        """`a^0 … a^L`."""
+        table = self.ego
+        yield table
+        for layer in range(self.settings.layers):
+            table = self._corrected(self.propagation.hop(layer, table), table)
+            yield table
+
+    def _corrected(self, layer: TiledTable, before: TiledTable) -> TiledTable:
+        if not (self.high_strength or self.low_strength):
+            return layer
+        rows, direction = layer.rows(), normalize(before.rows())
+        degree = torch.cat([self.graph.user_degree, self.graph.item_degree]).clamp(min=1)
+        generator = torch.Generator().manual_seed(KMEANS_SEED)
+        found = anchors(rows, degree, k_means(rows, self.clusters, generator))
+        corrected = rows
+        for strength, anchor in zip((self.high_strength, self.low_strength), found, strict=True):
+            unit = normalize(anchor)
+            corrected = corrected - strength * torch.sum(direction * unit, dim=1, keepdim=True) * unit
+        return TiledTable.from_dense(corrected, TILE_COLUMNS[self.kernel])
+
+    def tune(self, validation: Validation) -> dict[str, float]:
+        """α = β and P over their grid, then α and β apart around the best; what is set stays as set."""
+        fixed = self.settings
+
+        def options(setting: str | float, values: tuple[float, ...]) -> tuple[float, ...]:
+            return values if isinstance(setting, str) else (float(setting),)
+
+        tried: dict[tuple[float, float, int], float] = {}
+
+        def attempt(high: float, low: float, clusters: int) -> None:
+            key = (high, low, clusters if high or low else 1)  # without strength there is nothing to cluster for
+            if key not in tried:
+                self.correct(*key)
+                tried[key] = validation.recall_of(self)
+
+        for clusters in CLUSTERS if fixed.clusters == "tune" else (fixed.clusters,):
+            for strength in STRENGTHS:
+                high, low = options(fixed.high_strength, (strength,)), options(fixed.low_strength, (strength,))
+                attempt(*high, *low, clusters)
+        best_high, best_low, clusters = max(tried, key=lambda key: tried[key])
+        for high in options(fixed.high_strength, _around(best_high)):
+            for low in options(fixed.low_strength, _around(best_low)):
+                attempt(high, low, clusters)
+        best = max(tried, key=lambda key: tried[key])  # the first of equals: the weakest correction
+        self.correct(*best)
+        return dict(zip(("high_strength", "low_strength", "clusters"), map(float, best), strict=True))
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """With LightGCN's (the corrected vectors), the strengths behind them."""
+        return super().tensor_shapes(graph, settings) | {"high_strength": (), "low_strength": (), "clusters": ()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """With LightGCN's (the corrected vectors), the strengths behind them."""
+        strengths = {"high_strength": self.high_strength, "low_strength": self.low_strength, "clusters": self.clusters}
+        return super().tensors() | {name: torch.tensor(float(value)) for name, value in strengths.items()}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score."""
+        super().load_tensors(tensors)
+        self.high_strength, self.low_strength = tensors["high_strength"].item(), tensors["low_strength"].item()
+        self.clusters = int(tensors["clusters"].item())
+
+
+def _around(strength: float) -> tuple[float, ...]:
+    return tuple(value for value in (strength - REFINEMENT, strength, strength + REFINEMENT) if value >= 0)

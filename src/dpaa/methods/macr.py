@@ -1,0 +1,153 @@
+"""MACR: learn how attractive an item is to anyone and how active a user is, and subtract it (Wei et al., KDD 2021).
+
+    q_i = σ(e_i·w_i),   q_u = σ(e_u·w_u),   y_ui = s_ui q_i q_u
+    loss = CE(y) + α CE(q_i) + β CE(q_u) + L2
+    score = (s_ui − c) q_i                          (q_u does not change a user's ranking)
+
+Early stopping looks at c = 0; c is chosen on validation afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpaa.graph.bipartite import BipartiteGraph
+    from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
+    from dpaa.methods.lightgcn import Batch
+    from dpaa.methods.rows import Rows
+
+BRANCHES = 1
+"""Number of the random stream that the branches are drawn from."""
+REFERENCES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0)
+"""Values of c tried on validation; small ones matter, c lives on the scale of the scores."""
+
+
+class MacrSettings(TrainedSettings):
+    """LightGCN's settings and MACR's."""
+
+    item_weight: float = Field(default=1e-2, ge=0)
+    """α: weight of the item branch in the loss."""
+    user_weight: float = Field(default=1e-3, ge=0)
+    """β: weight of the user branch in the loss."""
+    reference: Literal["tune"] | float = "tune"
+    """c: what is subtracted from scores at inference; `tune` chooses on validation (0 where there is none)."""
+    pairs: Literal["own", "all"] = "own"
+    """`own`: a score meets its own branches; `all`: every branch of the batch, as public code has it (B² memory)."""
+
+
+def matched(score: Tensor, item_share: Tensor, user_share: Tensor, pairs: str) -> Tensor:
+    """`y = s q_i q_u`: (batch,) for a score's own branches, (batch, batch) for all of them."""
+    branches = item_share * user_share
+    return score * branches if pairs == "own" else score * branches[:, None]
+
+
+class MACR(LightGCN):
+    """LightGCN with two branches and cross-entropy.  Changes: `loss`, `scorer`; adds two parameter vectors."""
+
+    name: ClassVar[str] = "macr"
+    title: ClassVar[str] = "item and user branches learned, their direct effect subtracted"
+    paper: ClassVar[str] = "Wei et al., Model-Agnostic Counterfactual Reasoning for Popularity Bias, KDD 2021"
+    settings_type: ClassVar[type[Settings]] = MacrSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+        "item_weight": (1e-4, 1e-3, 1e-2),
+        "user_weight": (1e-4, 1e-3, 1e-2),
+    }
+
+    settings: MacrSettings
+
+    def start(self) -> None:
+        """As LightGCN; the branches are drawn as Xavier has it."""
+        super().start()
+        size, generator = self.settings.embedding_size, self.generator(BRANCHES)
+        deviation = (2.0 / (size + 1)) ** 0.5
+        drawn = torch.empty(2, size).normal_(0.0, deviation, generator=generator).to(self.device)
+        self.item_branch, self.user_branch = (part.clone().requires_grad_() for part in drawn)
+        self.reference = 0.0
+
+    def parameters(self) -> dict[str, Tensor]:
+        """`w_i` and `w_u`, each (d,)."""
+        return {"item_branch": self.item_branch, "user_branch": self.user_branch}
+
+    def branch(self, vectors: Tensor, weight: Tensor) -> Tensor:
+        """What σ turns into q.  (rows,)."""
+        return vectors @ weight
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """Cross-entropy of the matched scores and of both branches, and LightGCN's L2."""
+        user, liked, other = batch.split(rows.readout)
+        user_logit = self.branch(user, self.user_branch)
+        liked_logit, other_logit = self.branch(liked, self.item_branch), self.branch(other, self.item_branch)
+        active, pairs = torch.sigmoid(user_logit), self.settings.pairs
+        positive = matched(scores(user, liked), torch.sigmoid(liked_logit), active, pairs)
+        negative = matched(scores(user, other), torch.sigmoid(other_logit), active, pairs)
+        by_item = self.settings.item_weight * cross_entropy(liked_logit, other_logit)
+        by_user = self.settings.user_weight * cross_entropy(user_logit, user_logit)
+        return cross_entropy(positive, negative) + by_item + by_user + self.l2_term(batch, rows)
+
+    @torch.no_grad()
+    def _attraction(self, items: Tensor | None) -> Tensor:
+        """q_i, (items,)."""
+        vectors = self.item_embedding if items is None else self.item_embedding[items]
+        return torch.sigmoid(self.branch(vectors, self.item_branch))
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """`(s − c) q_i`."""
+        plain, attraction = super().scorer(items, histories), self._attraction(items)
+        return lambda index: (plain(index) - self.reference) * attraction
+
+    def finish(self) -> None:
+        """Final vectors, and c where it is set."""
+        super().finish()
+        if self.settings.reference != "tune":
+            self.reference = self.settings.reference
+
+    def tune(self, validation: Validation) -> dict[str, float]:
+        """The c with the best validation recall, the smallest of equals; one pass over the scores."""
+        if self.settings.reference != "tune":
+            return {}
+
+        def family(items: Tensor | None) -> ScorerFamily:
+            plain, attraction = super(MACR, self).scorer(items), self._attraction(items)
+
+            def several(index: Tensor) -> Iterator[Tensor]:
+                found = plain(index)
+                return ((found - reference) * attraction for reference in REFERENCES)
+
+            return several
+
+        recalls = validation.recalls_of(family, len(REFERENCES))
+        self.reference = REFERENCES[recalls.index(max(recalls))]
+        return {"reference": self.reference}
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """With LightGCN's, the branches and c."""
+        assert isinstance(settings, MacrSettings)
+        branch = (settings.embedding_size,)
+        return super().tensor_shapes(graph, settings) | {
+            "item_branch": branch,
+            "user_branch": branch,
+            "reference": (),
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """With LightGCN's, the branches and c."""
+        return super().tensors() | self.parameters() | {"reference": torch.tensor(self.reference)}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score."""
+        super().load_tensors(tensors)
+        self.item_branch = tensors["item_branch"].to(self.device, copy=True)
+        self.user_branch = tensors["user_branch"].to(self.device, copy=True)
+        self.reference = tensors["reference"].item()

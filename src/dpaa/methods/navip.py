@@ -1,0 +1,87 @@
+"""NAVIP: divide each message by how likely its item was to be seen (Kim et al., CIKM 2022).
+
+    p_i = (d_i / max d)^η,   W_i = 1 / max(p_i, p_min),   Ŵ_ui = W_i / √(S_u S_i),   S = sums of W over a node's edges
+
+No public code and only the abstract could be read: the formula is our reading, see docs/deviations.md.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+
+from dpaa.graph.bipartite import EdgeWeights
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class NavipSettings(TrainedSettings):
+    """LightGCN's settings and NAVIP's."""
+
+    propensity_power: float = Field(default=0.5, ge=0)
+    """η: how steeply propensity grows with item degree; 0 gives every item the same and is LightGCN."""
+    smallest_propensity: float = Field(default=0.01, ge=0, le=1)
+    """p_min: propensities below count as this; 0 sets no bound."""
+    normalisation: Literal["symmetric", "row", "lightgcn-times-ip"] = "symmetric"
+    """`symmetric`: by both ends' sums; `row`: a user's weights sum to 1; `lightgcn-times-ip`: degrees only."""
+    applied: Literal["training", "inference"] = "training"
+    """Whether the weights are in force from the start, or only once LightGCN has been trained."""
+
+
+class NAVIP(LightGCN):
+    """LightGCN with static, count-based message weights.  Changes: `edge_weights`."""
+
+    name: ClassVar[str] = "navip"
+    title: ClassVar[str] = "messages weighted by inverse propensity of the item"
+    paper: ClassVar[str] = (
+        "Kim et al., Debiasing Neighbor Aggregation for Graph Neural Network in Recommender, CIKM 2022"
+    )
+    settings_type: ClassVar[type[Settings]] = NavipSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.25, 0.5, 0.75, 1.0)}
+
+    settings: NavipSettings
+
+    _still_plain = False
+    """Training as LightGCN, for weights that apply at inference only."""
+
+    def edge_weights(self, layer: int) -> EdgeWeights:
+        """Inverse propensity, normalised; the same at every layer."""
+        del layer
+        return self._symmetric if self._still_plain else self._by_propensity
+
+    def inverse_propensity(self) -> Tensor:
+        """W per edge, (n_edges,): items without edges are never divided by."""
+        degree = self.graph.item_degree
+        share = degree[self.graph.edge_item] / degree.max().clamp(min=1)
+        return 1.0 / share.pow(self.settings.propensity_power).clamp(min=self.settings.smallest_propensity)
+
+    @cached_property
+    def _by_propensity(self) -> EdgeWeights:
+        graph = self.graph
+        weight = self.inverse_propensity() * graph.edge_count
+        if self.settings.normalisation == "lightgcn-times-ip":
+            return EdgeWeights(self.inverse_propensity() * self._symmetric.to_user)
+        user_sum = torch.zeros_like(graph.user_degree).index_add_(0, graph.edge_user, weight)
+        if self.settings.normalisation == "row":
+            return EdgeWeights(
+                weight / user_sum[graph.edge_user], graph.edge_count / graph.item_degree[graph.edge_item]
+            )
+        item_sum = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, weight)
+        return EdgeWeights(weight * (user_sum.rsqrt()[graph.edge_user] * item_sum.rsqrt()[graph.edge_item]))
+
+    def start(self) -> None:
+        """As LightGCN, with its weights where NAVIP's come at inference."""
+        self._still_plain = self.settings.applied == "inference"
+        super().start()
+
+    def finish(self) -> None:
+        """The weights are in force, if they were not before."""
+        self._still_plain = False
+        self.set_weights()
+        super().finish()

@@ -1,0 +1,37 @@
+"""Who took what, as lists both ways: for methods that compare users or items by what they share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from dpaa.kernels.paths import Adjacency
+
+if TYPE_CHECKING:
+    from dpaa.data.pairs import Pairs
+    from dpaa.graph.bipartite import BipartiteGraph
+    from dpaa.methods.base import Histories
+
+
+def items_of_users(graph: BipartiteGraph) -> Adjacency:
+    """Each user's training items; a repeated pair counts once."""
+    return Adjacency.of(graph.edge_user, graph.edge_item, graph.n_users)
+
+
+def users_of_items(graph: BipartiteGraph) -> Adjacency:
+    """Each item's training users."""
+    order = graph.by_item
+    return Adjacency.of(graph.edge_item[order], graph.edge_user[order], graph.n_items)
+
+
+def items_of(graph: BipartiteGraph, histories: Histories | None) -> Adjacency:
+    """The items of the users to be scored: those of training, or those unseen in it."""
+    if histories is None:
+        return items_of_users(graph)
+    pairs: Pairs = histories.pairs
+    user, item = (
+        torch.from_numpy(part.astype(np.int64)).to(graph.edge_user.device) for part in (pairs.user, pairs.item)
+    )
+    return Adjacency.of(user, item, histories.n_users)

@@ -1,0 +1,21 @@
+"""Popularity as methods use it: functions of training counts alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def capped_inverse(counts: Tensor, quantile: float) -> Tensor:
+    """Inverse popularity `r_i = max_j n_j / n_i`, `n = counts + 1`, capped at a quantile of r, divided by its maximum.
+
+    At the median (0.5) every item at or below median popularity gets 1 and the popular half is damped.  (n_items,).
+    """
+    smoothed = counts + 1.0  # an item without interactions has a finite weight
+    inverse = smoothed.max() / smoothed
+    capped = inverse.clamp(max=torch.quantile(inverse.double(), quantile).float().item())
+    return capped / capped.max()

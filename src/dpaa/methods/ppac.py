@@ -1,0 +1,277 @@
+"""PPAC: global popularity and popularity among the user's most similar users, learned and corrected (Ning et al., WWW 2024).
+
+PP_ui = how many of the K users most similar to u (Jaccard) took i, rows of unit length;   GP = degrees, unit length
+l_ui = σ(f(E_u)·f(E_i)),   g_i = σ(g(E_i)),   y_ui = s_ui l_ui g_i
+loss = BPR(y) + w (MSE(l, PP) + MSE(g, GP)) + L2
+score = s l g + γ PP + β GP                      γ, β chosen on validation after training, 0 until then
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import mse_loss, normalize, softplus
+
+from dpaa.kernels.paths import Adjacency, path_blocks, path_counts
+from dpaa.kernels.topk import top_k
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.losses import scores
+from dpaa.methods.neighbourhood import items_of, items_of_users, users_of_items
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dpaa.graph.bipartite import BipartiteGraph
+    from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
+    from dpaa.methods.lightgcn import Batch
+    from dpaa.methods.rows import Rows
+
+PROXIES = 1
+"""Number of the random stream that the proxies are drawn from."""
+PERSONAL_STRENGTHS = (0.0, *(2.0**power for power in range(10)))
+GLOBAL_STRENGTHS = (0.0, *(sign * 2.0**power for power in range(11) for sign in (1, -1)))
+"""Tried on validation, all pairs of them."""
+
+
+class PpacSettings(TrainedSettings):
+    """LightGCN's settings and PPAC's."""
+
+    sampler: Literal["user-uniform", "interaction"] = "interaction"
+    """`interaction`: every interaction once an epoch, as in the paper; `user-uniform`: a random user, then an item."""
+    neighbours: int = Field(default=30, ge=1)
+    """K: how many similar users make an item's popularity personal."""
+    proxy_weight: float = Field(default=1e-3, ge=0)
+    """Weight of the proxies' squared errors in the loss."""
+    personal_strength: Literal["tune"] | float = "tune"
+    """γ: weight of personal popularity at inference; `tune` chooses on validation (0 where there is none)."""
+    global_strength: Literal["tune"] | float = "tune"
+    """β: weight of global popularity at inference."""
+
+
+class PPAC(LightGCN):
+    """LightGCN times two popularity proxies.  Changes: `loss`, `scorer`; adds two small networks."""
+
+    name: ClassVar[str] = "ppac"
+    title: ClassVar[str] = "global and personal popularity learned, corrected at inference"
+    paper: ClassVar[str] = "Ning et al., Debiasing Recommendation with Personal Popularity, WWW 2024"
+    settings_type: ClassVar[type[Settings]] = PpacSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (10, 30, 50)}
+
+    settings: PpacSettings
+
+    # ------------------------------------------------------------------ popularity
+
+    @cached_property
+    def global_popularity(self) -> Tensor:
+        """GP, (n_items,)."""
+        return normalize(self.graph.item_degree, dim=0)
+
+    @cached_property
+    def similar_users(self) -> Tensor:
+        """The most similar users of every training user, (n_users, K) int64, −1 where there are fewer."""
+        items, users = items_of_users(self.graph), users_of_items(self.graph)
+        blocks = path_blocks(items, users, self.graph.n_users)
+        return torch.cat([self._most_similar(items, block, known=True) for block in blocks])
+
+    def _most_similar(self, items: Adjacency, index: Tensor, known: bool) -> Tensor:
+        """By Jaccard similarity, ties to the larger user, never oneself nor anyone with nothing in common."""
+        graph = self.graph
+        shared = path_counts(items, index, users_of_items(graph), graph.n_users)
+        training_lengths = torch.bincount(graph.edge_user, minlength=graph.n_users)
+        union = items.lengths[index][:, None] + training_lengths - shared
+        similarity = torch.where(shared > 0, shared / union, -torch.inf)
+        if known:
+            similarity[torch.arange(len(index), device=index.device), index] = -torch.inf
+        found = top_k(similarity.flip(1), self.settings.neighbours)[1]
+        return torch.where(found >= 0, graph.n_users - 1 - found, -1)
+
+    def _personal_counts(self, similar: Tensor) -> Tensor:
+        """How many of these users took each item, before rows are normalised.  (rows, n_items)."""
+        row, place = (similar >= 0).nonzero(as_tuple=True)
+        circle = Adjacency.of(row, similar[row, place], len(similar))
+        rows = torch.arange(len(similar), device=similar.device)
+        return path_counts(circle, rows, items_of_users(self.graph), self.graph.n_items)
+
+    @cached_property
+    def _personal_norms(self) -> Tensor:
+        """Length of each user's row of counts; 1 for an empty one.  (n_users,)."""
+        step = max(1, 4_000_000 // self.graph.n_items)
+        blocks = self.similar_users.split(step)
+        norms = torch.cat([self._personal_counts(block).norm(dim=1) for block in blocks])
+        return torch.where(norms > 0, norms, 1.0)
+
+    @cached_property
+    def _edge_keys(self) -> Tensor:
+        return self.graph.edge_user * self.graph.n_items + self.graph.edge_item
+
+    def personal_popularity(self, users: Tensor, items: Tensor) -> Tensor:
+        """PP of these pairs alone: each neighbour is looked up in the sorted training pairs.  (pairs,)."""
+        wanted = self.similar_users[users] * self.graph.n_items + items[:, None]  # negative where there is nobody
+        place = torch.searchsorted(self._edge_keys, wanted).clamp(max=len(self._edge_keys) - 1)
+        return (self._edge_keys[place] == wanted).sum(dim=1) / self._personal_norms[users]
+
+    # ------------------------------------------------------------------ training
+
+    def start(self) -> None:
+        """As LightGCN; the networks are drawn as torch draws a linear layer."""
+        super().start()
+        generator = self.generator(PROXIES)
+        self._networks = {}
+        for name, shape in _network_shapes(self.settings).items():
+            bound = (shape[0] if len(shape) == 2 else _inputs_of(name, self.settings)) ** -0.5
+            drawn = torch.empty(shape).uniform_(-bound, bound, generator=generator).to(self.device)
+            self._networks[name] = drawn.requires_grad_()
+        self.personal_strength = self.global_strength = 0.0
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Both networks."""
+        return self._networks
+
+    def network(self, name: str, rows: Tensor) -> Tensor:
+        """Two linear layers with ReLU between: `personal` (f) ends in d columns, `global` (g) in one."""
+        p = self._networks
+        hidden = torch.relu(rows @ p[f"{name}_in"] + p[f"{name}_in_bias"])
+        return hidden @ p[f"{name}_out"] + p[f"{name}_out_bias"]
+
+    def personal_proxy(self, user: Tensor, item: Tensor) -> Tensor:
+        """l of all pairs, from ego rows.  (users, items)."""
+        return torch.sigmoid(self.network("personal", user) @ self.network("personal", item).T)
+
+    def global_proxy(self, item: Tensor) -> Tensor:
+        """`g_i`, from ego rows.  (items,)."""
+        return torch.sigmoid(self.network("global", item).squeeze(1))
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """BPR on scores times proxies, the proxies' errors, and LightGCN's L2."""
+        user, liked, other = batch.split(rows.readout)
+        taste = batch.split(self.network("personal", rows.ego))
+        liked_near, other_near = (torch.sigmoid(scores(taste[0], item)) for item in taste[1:])
+        liked_known, other_known = (self.global_proxy(item) for item in batch.split(rows.ego)[1:])
+        margin = scores(user, liked) * liked_near * liked_known - scores(user, other) * other_near * other_known
+        errors = [
+            mse_loss(liked_near, self.personal_popularity(batch.users, batch.liked)),
+            mse_loss(other_near, self.personal_popularity(batch.users, batch.other)),
+            mse_loss(liked_known, self.global_popularity[batch.liked]),
+            mse_loss(other_known, self.global_popularity[batch.other]),
+        ]
+        proxies = self.settings.proxy_weight * 0.5 * torch.stack(errors).sum()
+        return softplus(-margin).mean() + proxies + self.l2_term(batch, rows)
+
+    # ------------------------------------------------------------------ scoring
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """`s l g + γ PP + β GP`."""
+        parts = self._parts(items, histories)
+        known = self.global_popularity if items is None else self.global_popularity[items]
+
+        def score(index: Tensor) -> Tensor:
+            plain, personal = parts(index, self.personal_strength != 0)
+            return plain + self.personal_strength * personal + self.global_strength * known
+
+        return score
+
+    @torch.no_grad()
+    def _parts(
+        self, items: Tensor | None, histories: Histories | None
+    ) -> Callable[[Tensor, bool], tuple[Tensor, Tensor | float]]:
+        """A function to `s l g` and PP (0 where it is not wanted), each (users, items)."""
+        plain = super().scorer(items, histories)
+        user_ego, item_ego = self.ego.rows(slice(self.graph.n_users)), self.ego.rows(slice(self.graph.n_users, None))
+        columns = slice(None) if items is None else items
+        item_ego = item_ego[columns]
+        global_proxy = self.global_proxy(item_ego)
+        taken = items_of(self.graph, histories)
+
+        def parts(index: Tensor, with_personal: bool) -> tuple[Tensor, Tensor | float]:
+            if histories is None:
+                similar, ego = self.similar_users[index] if with_personal else None, user_ego[index]
+            else:
+                similar = self._most_similar(taken, index, known=False)
+                there = (similar >= 0)[:, :, None]  # a newcomer has no layer 0: the mean of the similar users' rows
+                ego = torch.sum(user_ego[similar] * there, dim=1) / there.sum(dim=1).clamp(min=1)
+            score = plain(index) * self.personal_proxy(ego, item_ego) * global_proxy
+            if similar is None or not with_personal:
+                return score, 0.0
+            return score, normalize(self._personal_counts(similar))[:, columns]
+
+        return torch.no_grad()(parts)
+
+    def finish(self) -> None:
+        """Final vectors, and the strengths that are set."""
+        super().finish()
+        self.personal_strength, self.global_strength = (
+            0.0 if strength == "tune" else strength
+            for strength in (self.settings.personal_strength, self.settings.global_strength)
+        )
+
+    def tune(self, validation: Validation) -> dict[str, float]:
+        """The pair (γ, β) with the best validation recall, the first of equals; one pass over the scores."""
+        fixed = self.settings
+        personal = PERSONAL_STRENGTHS if fixed.personal_strength == "tune" else (fixed.personal_strength,)
+        everyone = GLOBAL_STRENGTHS if fixed.global_strength == "tune" else (fixed.global_strength,)
+        pairs = [(mine, all_) for mine in personal for all_ in everyone]
+        if len(pairs) == 1:
+            return {}
+
+        def family(items: Tensor | None) -> ScorerFamily:
+            parts = self._parts(items, None)
+            known = self.global_popularity if items is None else self.global_popularity[items]
+
+            def several(index: Tensor) -> Iterator[Tensor]:
+                plain, popularity = parts(index, True)
+                return (plain + mine * popularity + all_ * known for mine, all_ in pairs)
+
+            return several
+
+        recalls = validation.recalls_of(family, len(pairs))
+        self.personal_strength, self.global_strength = pairs[recalls.index(max(recalls))]
+        return {"personal_strength": self.personal_strength, "global_strength": self.global_strength}
+
+    # ------------------------------------------------------------------ what a run keeps
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """With LightGCN's, the networks, the similar users and the strengths."""
+        assert isinstance(settings, PpacSettings)
+        own: dict[str, tuple[int, ...]] = {"personal_strength": (), "global_strength": ()}
+        own["similar_users"] = (graph.n_users, settings.neighbours)
+        return super().tensor_shapes(graph, settings) | _network_shapes(settings) | own
+
+    def tensors(self) -> dict[str, Tensor]:
+        """With LightGCN's, the networks, the similar users (as float32, like everything) and the strengths."""
+        return (
+            super().tensors()
+            | self._networks
+            | {
+                "similar_users": self.similar_users.float(),
+                "personal_strength": torch.tensor(self.personal_strength),
+                "global_strength": torch.tensor(self.global_strength),
+            }
+        )
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score."""
+        super().load_tensors(tensors)
+        names = _network_shapes(self.settings)
+        self._networks = {name: tensors[name].to(self.device, copy=True) for name in names}
+        self.similar_users = tensors["similar_users"].to(self.device).long()
+        self.personal_strength = tensors["personal_strength"].item()
+        self.global_strength = tensors["global_strength"].item()
+
+
+def _network_shapes(settings: TrainedSettings) -> dict[str, tuple[int, ...]]:
+    size = settings.embedding_size
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, outputs in (("personal", size), ("global", 1)):
+        shapes |= {f"{name}_in": (size, 2 * size), f"{name}_in_bias": (2 * size,)}
+        shapes |= {f"{name}_out": (2 * size, outputs), f"{name}_out_bias": (outputs,)}
+    return shapes
+
+
+def _inputs_of(bias: str, settings: TrainedSettings) -> int:
+    return settings.embedding_size * (1 if "_in_" in bias else 2)

@@ -1,0 +1,39 @@
+"""Vectors of a model trained before, for methods that measure their messages by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dpaa.graph.propagation import Propagation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dpaa.methods.lightgcn import LightGCN
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """Read-out vectors, and the layers behind them where they are known; users first, then items."""
+
+    readout: Tensor
+    """(n_users + n_items, any width)"""
+    layers: tuple[Tensor, ...] = ()
+    """Layers 0, 1, …; empty where only final vectors are known, which then stand for every layer."""
+    origin: dict[str, Any] = field(default_factory=dict)
+    """Where they come from, for the manifest."""
+
+    @classmethod
+    def of(cls, model: LightGCN, n_layers: int, origin: dict[str, Any]) -> Pretrained:
+        """Vectors of a trained LightGCN on the same graph; it has no weights of its own, so any layer can be had."""
+        propagation = Propagation(model.graph, n_layers, model.kernel)
+        propagation.set_weights([model.graph.symmetric_weights()] * n_layers)
+        layers = tuple(layer.rows() for layer in propagation.layers(model.ego))
+        return cls(torch.cat([model.user_embedding, model.item_embedding]), layers, origin)
+
+    def vectors(self, layer: int) -> Tensor:
+        """Layer `layer`, or the final vectors where layers are not known."""
+        return self.layers[layer] if self.layers else self.readout

@@ -1,0 +1,67 @@
+"""SAM-REG: balanced other items, and no correlation between margin and popularity (Boratto et al., IP&M 2021).
+
+    loss = (1 − λ) (BPR + L2) + λ corr(pop_i, σ(s_ui − s_uj))²
+
+The other item is, by a fair coin, more or less popular than the liked one.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+
+from dpaa.data.sampling import BalancedSampler, TripleSampler
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.losses import margins, squared_correlation
+from dpaa.methods.popularity import capped_inverse
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dpaa.methods.lightgcn import Batch
+    from dpaa.methods.rows import Rows
+
+
+class SamRegSettings(TrainedSettings):
+    """LightGCN's settings and SAM-REG's."""
+
+    correlation_weight: float = Field(default=0.05, ge=0, le=1)
+    """λ: share of the correlation term in the loss; 0 leaves the sampler as the only difference."""
+    popularity: Literal["count", "capped_inverse"] = "count"
+    """What the margin must not follow: training counts, or IPS's capped inverse of them (as public ports have it)."""
+    negatives: Literal["balanced", "uniform"] = "balanced"
+    """Other items: by a fair coin more or less popular than the liked one, or any item not taken."""
+
+
+class SamReg(LightGCN):
+    """LightGCN with another sampler and a correlation term.  Changes: the sampler of `batches`, `loss`."""
+
+    name: ClassVar[str] = "sam-reg"
+    title: ClassVar[str] = "balanced negatives; margins made independent of popularity"
+    paper: ClassVar[str] = "Boratto et al., Connecting User and Item Perspectives in Popularity Debiasing, IP&M 2021"
+    settings_type: ClassVar[type[Settings]] = SamRegSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)}
+
+    settings: SamRegSettings
+
+    @property
+    def sampler_type(self) -> type[TripleSampler]:
+        """Balanced, unless set otherwise."""
+        return BalancedSampler if self.settings.negatives == "balanced" else TripleSampler
+
+    @cached_property
+    def item_popularity(self) -> Tensor:
+        """Counts as a share of the largest (correlation knows no scale), or IPS's weights.  (n_items,)."""
+        counts = self.graph.item_degree
+        return counts / counts.max() if self.settings.popularity == "count" else capped_inverse(counts, 0.5)
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """LightGCN's loss, and the squared correlation of margin and popularity."""
+        certainty = torch.sigmoid(margins(*batch.split(rows.readout)))
+        correlation = squared_correlation(self.item_popularity[batch.liked], certainty)
+        share = self.settings.correlation_weight
+        return (1.0 - share) * super().loss(batch, rows) + share * correlation

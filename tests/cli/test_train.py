@@ -1,0 +1,107 @@
+"""`dpaa train`: where settings come from, and what a signal leaves behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import TINY
+from tests.command import dpaa_ok, run_dpaa
+
+
+def config_of(run: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((run / "config.json").read_text())
+    return found
+
+
+def test_the_later_wins_file_set_seed(walk: Path, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('method = "lightgcn"\nepochs = 1\nembedding_size = 4\nlayers = 1\nseed = 1\nbatch_size = "auto"\n')
+    said = dpaa_ok("train", walk / "data", "--config", file, "--set", "layers=2", "--set", "seed=2", "--seed", 3,
+                   "--method", "most-popular", "--out", tmp_path / "run")  # fmt: skip
+    assert "best epoch 1 of 1" in said.out
+    found = config_of(tmp_path / "run")
+    assert (found["epochs"], found["layers"], found["seed"], found["batch_size"]) == (1, 2, 3, "auto")
+    assert found["learning_rate"] == 1e-3
+    assert found["method"] == "lightgcn"
+
+
+def test_set_twice_takes_the_last(walk: Path, tmp_path: Path) -> None:
+    dpaa_ok("train", walk / "data", *TINY, "--set", "layers = 1", "--set", "layers=0", "--out", tmp_path / "run")
+    assert config_of(tmp_path / "run")["layers"] == 0
+
+
+def test_calibrate_says_what_it_found(walk: Path, tmp_path: Path) -> None:
+    said = dpaa_ok("train", walk / "data", *TINY, "--calibrate", "--out", tmp_path / "run")
+    assert "calibration: bag" in said.err
+    assert config_of(tmp_path / "run")["kernel"] in ("bag", "csr")
+
+
+def test_resume_without_a_run_starts_afresh_and_says_so(walk: Path, tmp_path: Path) -> None:
+    said = dpaa_ok("train", walk / "data", *TINY, "--seed", 5, "--resume", "--out", tmp_path / "run")
+    assert "there is no checkpoint to resume from: training starts afresh" in said.err
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (walk / "run" / "model.safetensors").read_bytes()
+
+
+def test_a_failed_training_leaves_no_folder(walk: Path, tmp_path: Path) -> None:
+    deep = tmp_path / "runs" / "today" / "run"
+    said = run_dpaa("train", walk / "data", *TINY, "--set", "learning_rate=1e30", "--out", deep)
+    assert said.code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_leaves_a_checkpoint_to_resume_from(
+    number: signal.Signals, code: int, walk: Path, tmp_path: Path
+) -> None:
+    settings = ["--set", "embedding_size=8", "--set", "epochs=60", "--set", "patience=60", "--set", "batch_size=16"]
+    words = ["train", str(walk / "data"), *settings, "--set", "threads=1", "--out"]
+    folder = tmp_path / "stopped"
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from dpaa.cli import main; main()", *words, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_an_epoch(folder, process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert out == ""
+    assert "go on with the same call and --resume" in err
+    assert "Traceback" not in err
+    assert (folder / "checkpoint" / "state.safetensors").exists()
+    before = (folder / "config.json").read_bytes()
+    refused = run_dpaa(*words, folder, "--resume", "--set", "l2=0.5")
+    assert refused.code == 2
+    assert "resume with the same call" in refused.err
+    assert (folder / "config.json").read_bytes() == before
+    assert "going on in epoch" in dpaa_ok(*words, folder, "--resume").err
+    dpaa_ok(*words, tmp_path / "whole")
+    for name in ("model.safetensors", "edges.parquet", "config.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert not (folder / "checkpoint").exists()
+
+
+def wait_for_an_epoch(folder: Path, process: subprocess.Popen[str]) -> None:
+    """Until the history has a line: training is under way."""
+    history = folder / "history.jsonl"
+    for _ in range(600):
+        if (history.exists() and history.stat().st_size) or process.poll() is not None:
+            return
+        time.sleep(0.05)
+    pytest.fail("no epoch in half a minute")
+
+
+@pytest.mark.parametrize("command", ["methods", "methods lightgcn --json", "--help"])
+def test_a_reader_that_leaves_early_sees_no_traceback(command: str) -> None:
+    words = f"{sys.executable} -c 'from dpaa.cli import main; main()' {command} | head -1"
+    said = subprocess.run(["/bin/sh", "-c", words], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stderr == ""
+    assert said.stdout.count("\n") == 1

@@ -1,0 +1,149 @@
+"""Garbage for every reader: it works or it is an InputError, never anything else."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpaa.cli.train import read_settings
+from dpaa.data.dataset import read_dataset
+from dpaa.data.log import read_candidates, read_log
+from dpaa.data.positive import PositiveRule
+from dpaa.data.tables import FORMATS, open_table
+from dpaa.errors import InputError
+from dpaa.methods import METHODS
+from dpaa.methods.settings import make_settings
+from dpaa.runs.folder import RunFolder
+from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
+from tests.errors.workshop import LOG
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what numpy or torch warn of on garbage is not our subject
+many = settings(
+    max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
+PAIRS = pl.DataFrame({"user_id": ["a", "b", "b"], "item_id": [1, 2, 3], "rating": [1.0, 2.5, 3.0], "time": [1, 2, 3]})
+WORDS = st.sampled_from([*',\t\n\r"-é\0', "user_id", "item_id", "rating", "timestamp", ":token", "1", "2.5", "nan"])
+
+
+def valid(fmt: str) -> bytes:
+    """A file of this format as it should be."""
+    if fmt == "parquet":
+        file = Path("valid.parquet")
+        PAIRS.write_parquet(file)
+        content = file.read_bytes()
+        file.unlink()
+        return content
+    if fmt == "list":
+        return b"u1 i1 i2\nu2 i1\n"
+    text = LOG if fmt == "csv" else LOG.replace(",", "\t")
+    return (text.replace("user_id", "user_id:token") if fmt == "inter" else text).encode()
+
+
+@st.composite
+def mutated(draw: st.DrawFn, content: bytes) -> bytes:
+    """The content with a few bytes changed, cut out, doubled or put in."""
+    spoiled = bytearray(content)
+    for _ in range(draw(st.integers(1, 4))):
+        if not spoiled:
+            break
+        start = draw(st.integers(0, len(spoiled) - 1))
+        end = draw(st.integers(start, min(len(spoiled), start + 40)))
+        edit = draw(st.sampled_from(["flip", "cut", "end", "double", "insert"]))
+        if edit == "flip":
+            spoiled[start] ^= draw(st.integers(1, 255))
+        elif edit == "cut":
+            del spoiled[start:end]
+        elif edit == "end":
+            del spoiled[start:]
+        elif edit == "double":
+            spoiled[end:end] = spoiled[start:end]
+        else:
+            spoiled[start:start] = draw(st.binary(max_size=8))
+    return bytes(spoiled)
+
+
+def garbage(content: bytes) -> st.SearchStrategy[bytes]:
+    """Random bytes, random words of the format, or a spoiled valid file."""
+    words = st.lists(WORDS | st.text(max_size=4), max_size=30).map(lambda parts: "".join(parts).encode())
+    return st.one_of(st.binary(max_size=200), words, mutated(content))
+
+
+@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("fmt", FORMATS)
+@many
+@given(data=st.data())
+def test_tables(fmt: str, zipped: bool, data: st.DataObject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = data.draw(garbage(valid(fmt)))
+    file = tmp_path / "table.txt"
+    file.write_bytes(gzip.compress(content) if zipped else content)
+    rule = data.draw(st.sampled_from([None, PositiveRule("rating", ">=", 3.0)]))
+    with contextlib.suppress(InputError):
+        read_log(open_table(file, fmt), positive=rule)
+    with contextlib.suppress(InputError):
+        read_candidates(open_table(file, data.draw(st.sampled_from([fmt, None]))))
+
+
+@many
+@given(data=st.data())
+def test_datasets(data: st.DataObject, built: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(built / "data", tmp_path / "data", dirs_exist_ok=True))
+    file = folder / data.draw(st.sampled_from(sorted(path.name for path in folder.iterdir())))
+    file.write_bytes(data.draw(garbage(file.read_bytes())))
+    with contextlib.suppress(InputError):
+        read_dataset(folder).describe()
+
+
+@settings(many, max_examples=250)
+@given(data=st.data())
+def test_runs(data: st.DataObject, built: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(built / "run", tmp_path / "run", dirs_exist_ok=True))
+    file = folder / data.draw(st.sampled_from(sorted(path.name for path in folder.iterdir())))
+    file.write_bytes(data.draw(garbage(file.read_bytes())))
+    with contextlib.suppress(InputError):
+        RunFolder(folder).history()
+    with contextlib.suppress(InputError):
+        RunFolder(folder).read_model().recommend(k=3)
+
+
+@many
+@given(data=st.data())
+def test_checkpoints(data: st.DataObject, built: Path, tmp_path: Path) -> None:
+    checkpoints = CheckpointFolder(tmp_path / "checkpoint")
+    checkpoints.save(Checkpoint({}, {"at": {"epoch": 3}, "identity": {"dataset": "x"}}))
+    checkpoints.file.write_bytes(data.draw(garbage(checkpoints.file.read_bytes())))
+    with contextlib.suppress(InputError):
+        checkpoints.load()
+
+
+@many
+@given(text=st.text() | st.lists(st.sampled_from(["rating", " ", ">", "=", "<", "!", "3", ".", "e", "-"])).map("".join))
+def test_rules(text: str) -> None:
+    with contextlib.suppress(InputError):
+        rule = PositiveRule.parse(text)
+        assert PositiveRule.parse(str(rule)).column == rule.column
+
+
+SETTINGS = b'layers = 2\nlearning_rate = 1e-3\nsampler = "interaction"\nseed = 3\n'
+
+
+@many
+@given(
+    content=garbage(SETTINGS),
+    assignments=st.lists(st.text() | st.builds("{}={}".format, st.sampled_from(["layers", "l2", "x"]), st.text())),
+    method=st.sampled_from(sorted(METHODS)),
+)
+def test_settings(content: bytes, assignments: list[str], method: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_bytes(content)
+    with contextlib.suppress(InputError):
+        found = read_settings(file, assignments, None)
+        found.pop("method", None)
+        make_settings(METHODS[method].settings_type, found, method)

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.cosine import edge_cosines
+from dpaa.graph.propagation import TiledTable
+from dpaa.methods.dpaa import DPAA, DpaaAsPrinted, DpaaSettings
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.settings import TrainedSettings
+from dpaa.runs.fit import fit
+from dpaa.training.trainer import Trainer
+from tests.conftest import random_pairs
+
+NEUTRAL = {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}
+
+
+class DenseDPAA:
+    """The definition with dense float64 matrices and loops over pairs."""
+
+    def __init__(self, graph: BipartiteGraph, chosen: DpaaSettings, pretrained: Pretrained | None) -> None:
+        self.graph, self.chosen, self.pretrained = graph, chosen, pretrained
+        self.pairs = list(zip(graph.edge_user.tolist(), graph.edge_item.tolist(), strict=True))
+        self.r: dict[int, np.ndarray] = {}
+        for layer in self.weighted():
+            self.r[layer] = self.pretrained_weight(layer) if pretrained is not None else np.ones(len(self.pairs))
+        self.previous: np.ndarray | None = None
+        self.share, self.shift = 1.0, None
+
+    def weighted(self) -> list[int]:
+        if not self.chosen.iiw:
+            return []
+        return list(range(self.chosen.layers)) if self.chosen.weighted_layers == "all" else [0]
+
+    def inverse_weight(self, vectors: np.ndarray) -> np.ndarray:
+        found = []
+        for user, item in self.pairs:
+            u, i = vectors[user], vectors[self.graph.n_users + item]
+            scale = math.sqrt(u @ u) * math.sqrt(i @ i)
+            found.append(1.0 - (u @ i / scale if scale > 0 else 0.0))
+        return np.array(found)
+
+    def pretrained_weight(self, layer: int) -> np.ndarray:
+        assert self.pretrained is not None
+        by_readout = self.chosen.interaction_strength_from == "readout"
+        vectors = self.pretrained.readout if by_readout else self.pretrained.vectors(layer)
+        return self.inverse_weight(vectors.double().numpy())
+
+    def emphasis(self) -> list[float]:
+        raw = [(layer + 1) ** self.chosen.layer_emphasis for layer in range(self.chosen.layers)]
+        total = sum(raw)
+        scale = {"mean": len(raw) / total, "sum": 1 / total, "none": 1.0}[self.chosen.layer_weight_norm]
+        return [value * scale for value in raw]
+
+    def matrices(self) -> list[np.ndarray]:
+        n = self.graph.n_nodes
+        users, items = self.graph.user_degree.numpy(), self.graph.item_degree.numpy()
+        found = []
+        for layer, emphasis in enumerate(self.emphasis()):
+            matrix = np.zeros((n, n))
+            for edge, (user, item) in enumerate(self.pairs):
+                weight = emphasis * (self.r[layer][edge] if layer in self.r else 1.0)
+                if self.chosen.neighbour_scaling == "symmetric":
+                    weight /= math.sqrt(users[user] * items[item])
+                matrix[user, self.graph.n_users + item] = matrix[self.graph.n_users + item, user] = weight
+            found.append(matrix)
+        return found
+
+    def layers(self, ego: np.ndarray) -> list[np.ndarray]:
+        found = [ego]
+        for matrix in self.matrices():
+            found.append(matrix @ found[-1] + self.chosen.initial_residual * ego)
+        return found
+
+    def refresh(self, ego: np.ndarray) -> None:
+        layers = self.layers(ego)
+        readout = np.mean(layers, axis=0)
+        if self.previous is not None:
+            self.shift = float(np.mean(np.sqrt(np.sum((readout - self.previous) ** 2, axis=1))))
+        self.previous = readout
+        constant, trust = {"current": 0.0, "pretrained": 1.0}, self.chosen.half_trust_shift
+        if self.chosen.estimate in constant:
+            self.share = constant[self.chosen.estimate]
+        elif self.shift is None or trust == 0:
+            self.share = 1.0
+        else:
+            self.share = self.shift / (self.shift + trust)
+        for layer in self.weighted():
+            by_readout = self.chosen.interaction_strength_from == "readout"
+            now = self.inverse_weight(readout if by_readout else layers[layer])
+            before = self.pretrained_weight(layer) if self.pretrained is not None else 0.0
+            self.r[layer] = self.share * before + (1 - self.share) * now
+
+
+@st.composite
+def dpaa_settings(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "embedding_size": draw(st.sampled_from([1, 3, 40])),
+        "layers": draw(st.integers(1, 4)),
+        "layer_emphasis": draw(st.sampled_from([0, 1, 2.5])),
+        "initial_residual": draw(st.sampled_from([0, 0.2, 1])),
+        "half_trust_shift": draw(st.sampled_from([0, 1e-4, 1e-2, 10])),
+        "weighted_layers": draw(st.sampled_from(["first", "all"])),
+        "neighbour_scaling": draw(st.sampled_from(["symmetric", "none"])),
+        "layer_weight_norm": draw(st.sampled_from(["mean", "sum", "none"])),
+        "interaction_strength_from": draw(st.sampled_from(["layer", "readout"])),
+        "iiw": draw(st.sampled_from([True, True, True, False])),
+        "estimate": draw(st.sampled_from(["blend", "blend", "current", "pretrained"])),
+    }
+
+
+@settings(max_examples=120)
+@given(
+    seed=st.integers(0, 10_000),
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    chosen=dpaa_settings(),
+    flat=st.booleans(),
+    still=st.booleans(),
+)
+def test_every_formula_equals_the_dense_reference(
+    seed: int, shape: tuple[int, int], chosen: dict[str, Any], flat: bool, still: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    graph = BipartiteGraph.from_pairs(random_pairs(rng, *shape, 0.5), *shape)
+    if not graph.n_edges:
+        return
+    method = DPAA(graph, DpaaSettings(**chosen))
+    draw = lambda: torch.from_numpy(rng.normal(size=(graph.n_nodes, 3)).astype(np.float32))  # noqa: E731
+    layers = () if flat else tuple(draw() for _ in range(chosen["layers"] + 1))
+    pretrained = Pretrained(draw(), layers) if method.wants_pretrained() else None
+    if pretrained is not None:
+        pretrained.readout[0] = 0  # a zero vector: cosine 0
+        method.take_pretrained(pretrained)
+    dense = DenseDPAA(graph, method.settings, pretrained)
+    method.start()
+    for epoch in (1, 2, 3):
+        ego = method.ego.rows()
+        told = method.refresh(epoch)
+        if chosen["iiw"]:
+            dense.refresh(ego.double().numpy())
+            assert told["pretrained_share"] == pytest.approx(dense.share, rel=1e-4)
+            if dense.shift is None:
+                assert told["embedding_shift"] is None
+            else:
+                assert told["embedding_shift"] == pytest.approx(dense.shift, rel=1e-4, abs=1e-6)
+        else:
+            assert told == {}
+        for layer, matrix in enumerate(dense.matrices()):
+            found = method.edge_weights(layer).to_user.numpy()
+            user, item = graph.edge_user.numpy(), graph.edge_item.numpy() + graph.n_users
+            np.testing.assert_allclose(found, matrix[user, item], rtol=1e-4, atol=1e-5)
+        scale = max(1.0, float(np.abs(dense.layers(ego.double().numpy())[-1]).max()))
+        for found_layer, expected in zip(
+            method.propagation.layers(method.ego), dense.layers(ego.double().numpy()), strict=True
+        ):
+            np.testing.assert_allclose(found_layer.rows().numpy(), expected, rtol=1e-3, atol=1e-5 * scale)
+        if not still:  # "still": the tables do not move, Δ = 0
+            step = rng.normal(size=ego.shape).astype(np.float32) * 0.01
+            method.ego.copy_(TiledTable.from_dense(ego + torch.from_numpy(step), 32))
+
+
+@pytest.mark.parametrize("norm", ["mean", "none"])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_neutral_settings_are_lightgcn_bit_for_bit(layers: int, norm: str) -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(1), 40, 30, 0.15), 40, 30)
+    common: dict[str, Any] = {"embedding_size": 40, "layers": layers, "epochs": 4, "batch_size": 64}
+    plain = LightGCN(graph, TrainedSettings(**common))
+    neutral = DPAA(graph, DpaaSettings(**common, **NEUTRAL, layer_weight_norm=norm))  # type: ignore[arg-type]
+    for method in (plain, neutral):
+        Trainer(method).run()
+    for name, tensor in plain.tensors().items():
+        assert torch.equal(tensor, neutral.tensors()[name]), name
+
+
+def test_cosines_by_hand() -> None:
+    graph = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1], [0, 1, 0, 2]), 2, 3)
+    vectors = torch.tensor([[1.0, 0], [1, 1], [2, 0], [0, 3], [0, 0]])
+    found = edge_cosines(graph, TiledTable.from_dense(vectors, 1))
+    np.testing.assert_allclose(found, [1, 0, math.sqrt(0.5), 0], atol=1e-6)
+
+
+def test_blocks_of_edges_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
+    table = TiledTable.from_dense(torch.randn(50, 40), 32)
+    whole = edge_cosines(graph, table)
+    monkeypatch.setattr("dpaa.graph.cosine.EDGE_BLOCK", 7)
+    assert torch.equal(edge_cosines(graph, table), whole)
+
+
+@pytest.mark.parametrize(
+    ("emphasis", "norm", "expected"),
+    [
+        (0, "mean", [1, 1, 1]),
+        (1, "mean", [0.5, 1, 1.5]),
+        (1, "sum", [1 / 6, 2 / 6, 3 / 6]),
+        (2, "none", [1, 4, 9]),
+    ],
+)
+def test_layer_weights(toy_graph: BipartiteGraph, emphasis: float, norm: Any, expected: list[float]) -> None:
+    method = DPAA(toy_graph, DpaaSettings(layers=3, layer_emphasis=emphasis, layer_weight_norm=norm))
+    assert method.layer_weights() == pytest.approx(expected)
+
+
+def test_as_printed_is_a_preset(toy_graph: BipartiteGraph) -> None:
+    chosen = DpaaAsPrinted.settings_type()
+    assert (chosen.neighbour_scaling, chosen.layer_weight_norm) == ("none", "sum")  # type: ignore[attr-defined]
+    same = {"neighbour_scaling": "none", "layer_weight_norm": "sum"}
+    assert chosen.model_dump() == DpaaSettings(**same).model_dump()  # type: ignore[arg-type]
+
+
+def test_weights_lie_between_0_and_2_and_no_gradient_flows_through_them(small_world: Dataset) -> None:
+    model = fit(small_world, "dpaa", embedding_size=8, layers=2, epochs=3)
+    method = model.method
+    assert isinstance(method, DPAA)
+    weights = method._interaction_weights[0]
+    assert not weights.requires_grad
+    assert ((weights >= 0) & (weights <= 2)).all()
+
+
+def test_history_tells_shift_share_and_weights_by_decile(small_world: Dataset, tmp_path: Any) -> None:
+    from dpaa.runs.fit import fit_into, make_method
+    from dpaa.runs.folder import RunFolder
+
+    chosen = {"embedding_size": 8, "layers": 2, "epochs": 3, "batch_size": 1024}
+    fit_into(tmp_path / "run", small_world, make_method(small_world, "dpaa", chosen))
+    history = RunFolder(tmp_path / "run").history()
+    assert history[0]["embedding_shift"] is None
+    assert history[0]["pretrained_share"] == 1.0
+    for line in history[1:]:
+        shift = line["embedding_shift"]
+        assert line["pretrained_share"] == pytest.approx(shift / (shift + 1e-3))
+        assert len(line["iiw_by_decile"]) == 10
