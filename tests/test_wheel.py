@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,11 +47,18 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
+@pytest.fixture
+def binaries(wheel: Path, tmp_path: Path) -> Iterator[Path]:
+    """The commands of a new environment with the wheel in it; removed in the end, for it takes a gigabyte."""
+    environment = tmp_path / "venv"
+    call(sys.executable, "-m", "venv", environment, cwd=tmp_path)
+    install(environment / "bin" / "python", wheel)
+    yield environment / "bin"
+    shutil.rmtree(environment)
+
+
 @pytest.mark.slow
-def test_the_walk_with_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
-    call(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    binaries = tmp_path / "venv" / "bin"
-    install(binaries / "python", wheel)
+def test_the_walk_with_the_wheel_alone(binaries: Path, tmp_path: Path) -> None:
     listed = json.loads(call(binaries / "python", "-m", "pip", "list", "--format", "json", cwd=tmp_path))
     assert not {package["name"].lower() for package in listed} & NOT_NEEDED
     command = binaries / "dpaa"

@@ -196,7 +196,9 @@ DATASETS = [
     dataset("a dataset with counts below 1", lambda: edit_table(TRAIN, pl.lit(0).alias("count")), "'count'"),
     dataset("a dataset file that breaks off", lambda: cut(TRAIN), "data/train.parquet is not a readable Parquet file"),
     dataset(
-        "a dataset.json that breaks off", lambda: cut(Path("data/dataset.json")), "data/dataset.json cannot be read"
+        "a dataset.json that breaks off",
+        text_file("data/dataset.json", '{"name": "demo",'),
+        "data/dataset.json cannot be read",
     ),
     dataset("a dataset.json that is no object", text_file("data/dataset.json", "[1]"), "data/dataset.json lacks"),
     dataset(

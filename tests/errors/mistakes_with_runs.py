@@ -147,8 +147,8 @@ CONFIGS = [
     train(
         "a method in a file that does not exist",
         "--config settings.toml",
-        "there is no method 'magic'",
-        config='method = "magic"\n',
+        "there is no method 'xyzzy'",
+        config='method = "xyzzy"\n',
     ),
     train(
         "a method in a file that is no text", "--config settings.toml", "settings.toml", "method", config="method = 3\n"
@@ -263,16 +263,16 @@ RUNS = [
     ),
     run("settings of another shape", change("config.json", embedding_size=9), "tensor 'user_ego' is", "expected"),
     run("settings edited into nonsense", change("config.json", layers="many"), "setting layers", "run/config.json"),
-    run("settings that do not exist", change("config.json", colour="red"), "no setting 'colour'", "run/config.json"),
-    run("a method edited into nonsense", change("config.json", method="magic"), "no method 'magic'", "run/config.json"),
-    run("settings that break off", lambda: cut(Path("run/config.json")), "run/config.json is not readable"),
+    run("settings that do not exist", change("config.json", layer=2), "no setting 'layer'", "run/config.json"),
+    run("a method edited into nonsense", change("config.json", method="xyzzy"), "no method 'xyzzy'", "run/config.json"),
+    run("settings that break off", replace("config.json", '{"method": "light'), "run/config.json is not readable"),
     run("settings that are no object", replace("config.json", "[]"), "run/config.json does not hold a JSON object"),
     run(
         "a manifest of another format",
         change("manifest.json", format=99),
         "run has run format 99, this version reads 1",
     ),
-    run("a manifest that breaks off", lambda: cut(Path("run/manifest.json")), "run/manifest.json is not readable"),
+    run("a manifest that breaks off", replace("manifest.json", '{"format": 1,'), "run/manifest.json is not readable"),
     run("a manifest that is not UTF-8", replace("manifest.json", b'{"\xff": 1}'), "run/manifest.json is not readable"),
     run("a manifest nested without end", replace("manifest.json", "[" * 100_000), "run/manifest.json is not readable"),
     run("a manifest whose dataset is no object", change("manifest.json", dataset=[]), "run/manifest.json", "dataset"),
@@ -332,7 +332,7 @@ RECOMMEND = [
     recommend("a user the model does not know", "--users bob", "1 of the user ids given is not in", "'bob'"),
     recommend("items the model does not know", "--items i0001 --items x --items y", "2 of the item ids", "'x', 'y'"),
     recommend("an unknown item to leave out", "--exclude hats", "'hats'"),
-    recommend("an empty user id", "--users ''", "''"),
+    recommend("an empty id of a user", "--users ''", "''"),
     Mistake(
         "text where the model's ids are integers",
         "dpaa recommend numbers-run --users bob",

@@ -65,9 +65,9 @@ def test_readout_and_layers_equal_the_dense_reference(
     expected_readout = reference.readout(matrices, ego.numpy(), residual)
     np.testing.assert_allclose(found.rows().numpy(), expected_readout, atol=1e-9)
     for some in (torch.tensor([0]), torch.arange(graph.n_nodes).repeat(3)):
-        np.testing.assert_allclose(
-            propagation.readout_rows(table, some).numpy(), expected_readout[some.numpy()], atol=1e-9
-        )
+        readout, first = propagation.rows_of(table, some)
+        np.testing.assert_allclose(readout.numpy(), expected_readout[some.numpy()], atol=1e-9)
+        assert torch.equal(first, ego[some])
     for layer, expected in zip(
         propagation.layers(table), reference.layers(matrices, ego.numpy(), residual), strict=True
     ):

@@ -20,4 +20,5 @@ def edge_dots(graph: BipartiteGraph, users: Tensor, items: Tensor) -> Tensor:
         pattern = torch.sparse_csr_tensor(
             starts, columns, users.new_zeros(graph.n_edges), (graph.n_users, graph.n_items), check_invariants=False
         )
-        return torch.sparse.sampled_addmm(pattern, users, items.T, beta=0.0).values()
+        dots: Tensor = torch.sparse.sampled_addmm(pattern, users, items.T, beta=0.0).values()
+    return dots

@@ -151,20 +151,19 @@ class Propagation:
         self.workers.map(lambda tile: self._readout_tile(ego.tiles[tile], out.tiles[tile]), len(ego.tiles))
 
     @torch.no_grad()
-    def readout_rows(self, ego: TiledTable, nodes: Tensor) -> Tensor:
-        """The read-out rows of these nodes alone.  (len(nodes), d)."""
+    def rows_of(self, ego: TiledTable, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Read-out and layer-0 rows of these nodes alone, each (len(nodes), d)."""
 
-        def work(number: int) -> Tensor:
-            tile = ego.tiles[number]
-            if len(nodes) > len(tile):  # more rows asked for than there are: one sum over the layers, one gather
-                return self._readout_tile(tile, torch.empty_like(tile)).index_select(0, nodes)
-            layers = self._layers_of_tile(tile)
-            rows = next(layers).index_select(0, nodes)
+        def work(number: int) -> tuple[Tensor, Tensor]:
+            layers = self._layers_of_tile(ego.tiles[number])
+            first = next(layers).index_select(0, nodes)
+            total = first.clone()
             for layer in layers:
-                rows.add_(layer.index_select(0, nodes))
-            return rows.mul_(self.share)
+                total.add_(layer.index_select(0, nodes))
+            return total.mul_(self.share), first
 
-        return torch.cat(self.workers.map(work, len(ego.tiles)), dim=1)
+        readout, first = zip(*self.workers.map(work, len(ego.tiles)), strict=True)
+        return torch.cat(readout, dim=1), torch.cat(first, dim=1)
 
     def _readout_tile(self, ego: Tensor, out: Tensor) -> Tensor:
         layers = self._layers_of_tile(ego)

@@ -25,7 +25,7 @@ def k_means(rows: Tensor, clusters: int, generator: torch.Generator, steps: int 
 
 
 def _nearest(rows: Tensor, centres: Tensor) -> Tensor:
-    """argmin of `‖x − c‖²`; `‖x‖²` is the same for all centres."""
+    """The argmin of `‖x − c‖²`; `‖x‖²` is the same for all centres."""
     return (centres.square().sum(dim=1) - 2.0 * (rows @ centres.T)).argmin(dim=1)
 
 

@@ -5,12 +5,26 @@ from __future__ import annotations
 import difflib
 
 from dpaa.errors import InputError
+from dpaa.methods.als import ALS
+from dpaa.methods.apda import APDA
 from dpaa.methods.base import Method
+from dpaa.methods.cvib import CVIB
+from dpaa.methods.dap import DAP
 from dpaa.methods.dpaa import DPAA, DpaaAsPrinted
+from dpaa.methods.ease import EASE
+from dpaa.methods.ips import IPS
+from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.macr import MACR
 from dpaa.methods.most_popular import MostPopular
+from dpaa.methods.navip import NAVIP
+from dpaa.methods.ppac import PPAC
+from dpaa.methods.sam_reg import SamReg
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (LightGCN, DPAA, DpaaAsPrinted, MostPopular)}
+_BACKBONE: tuple[type[Method], ...] = (LightGCN, DPAA, DpaaAsPrinted, APDA, NAVIP, DAP, PPAC, MACR, CVIB, IPS, SamReg)
+_REFERENCES: tuple[type[Method], ...] = (MostPopular, ItemKNN, EASE, ALS)
+
+METHODS: dict[str, type[Method]] = {method.name: method for method in (*_BACKBONE, *_REFERENCES)}
 
 
 def find_method(name: str) -> type[Method]:

@@ -1,7 +1,9 @@
 """CVIB: the mean prediction on drawn triples must agree with that on random pairs (Wang et al., NeurIPS 2020).
 
-p = σ(s),   m₊ = mean p on the triples' pairs F,   m₋ = mean p on random pairs C
-loss = mean_F BCE + α [ −m₊ log m₋ − (1 − m₊) log(1 − m₋) ] + γ mean_F p log p + L2
+    p = σ(s),   m₊ = mean p on the triples' pairs F,   m₋ = mean p on random pairs C
+    loss = mean_F BCE + α [ −m₊ log m₋ − (1 − m₊) log(1 − m₋) ] + γ mean_F p log p + L2
+
+Random pairs are drawn anew for every batch from all users × items; liked pairs are not excluded.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from dpaa.methods.lightgcn import Batch, LightGCN
-from dpaa.methods.losses import cross_entropy, half_squares, scores
+from dpaa.methods.losses import cross_entropy, scores
 from dpaa.methods.settings import Settings, TrainedSettings
 
 if TYPE_CHECKING:
@@ -92,11 +94,10 @@ class CVIB(LightGCN):
             yield BatchWithRandomPairs(batch.users, batch.liked, batch.other, *pairs)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """Cross-entropy, agreement, confidence, and LightGCN's L2 on the triples' rows alone."""
+        """Cross-entropy, agreement, confidence, and LightGCN's L2."""
         user, liked, other, random_user, random_item = batch.split(rows.readout)
         positive, negative = scores(user, liked), scores(user, other)
         drawn = torch.cat([positive, negative])
         agreed = agreement(torch.sigmoid(drawn), torch.sigmoid(scores(random_user, random_item)))
-        l2 = (self.settings.l2 / len(batch)) * half_squares(rows.ego[: 3 * len(batch)])
         information = self.settings.agreement_weight * agreed + self.settings.confidence_weight * confidence(drawn)
-        return 0.5 * cross_entropy(positive, negative) + information + l2
+        return 0.5 * cross_entropy(positive, negative) + information + self.l2_term(batch, rows)

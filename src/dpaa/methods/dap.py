@@ -9,6 +9,7 @@ Training is LightGCN's; afterwards the trained table is propagated again, each l
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
@@ -75,19 +76,19 @@ class DAP(LightGCN):
         fixed = (self.settings.high_strength, self.settings.low_strength)
         high, low = (0.0 if strength == "tune" else strength for strength in fixed)
         self.correct(high, low, 1 if self.settings.clusters == "tune" else self.settings.clusters)
+        self.item_message = self._item_messages()
 
     @torch.no_grad()
     def correct(self, high_strength: float, low_strength: float, clusters: int) -> None:
-        """Vectors and messages from the corrected layers; the trained table stays as it is."""
+        """Vectors from the corrected layers; the trained table stays as it is."""
         self.high_strength, self.low_strength, self.clusters = high_strength, low_strength, clusters
-        layers = [layer.rows() for layer in self.sent_layers()]
-        readout = torch.stack(layers[:1]).sum(0)
-        for layer in layers[1:]:
-            readout.add_(layer)
+        layers = self.sent_layers()
+        readout = next(layers).rows()
+        for layer in layers:
+            readout.add_(layer.rows())
         readout.mul_(self.propagation.share)
         self.user_embedding = readout[: self.graph.n_users].clone()
         self.item_embedding = readout[self.graph.n_users :].clone()
-        self.item_message = self._item_messages()
 
     def sent_layers(self) -> Iterator[TiledTable]:
         """`a^0 … a^L`."""
@@ -113,29 +114,30 @@ class DAP(LightGCN):
     def tune(self, validation: Validation) -> dict[str, float]:
         """α = β and P over their grid, then α and β apart around the best; what is set stays as set."""
         fixed = self.settings
-
-        def options(setting: str | float, values: tuple[float, ...]) -> tuple[float, ...]:
-            return values if isinstance(setting, str) else (float(setting),)
-
         tried: dict[tuple[float, float, int], float] = {}
 
         def attempt(high: float, low: float, clusters: int) -> None:
-            key = (high, low, clusters if high or low else 1)  # without strength there is nothing to cluster for
-            if key not in tried:
-                self.correct(*key)
-                tried[key] = validation.recall_of(self)
+            high = high if fixed.high_strength == "tune" else fixed.high_strength
+            low = low if fixed.low_strength == "tune" else fixed.low_strength
+            if fixed.clusters != "tune":
+                clusters = fixed.clusters
+            elif not (high or low):
+                clusters = 1  # without strength there is nothing to cluster for
+            if (high, low, clusters) not in tried:
+                self.correct(high, low, clusters)
+                tried[high, low, clusters] = validation.recall_of(self)
 
-        for clusters in CLUSTERS if fixed.clusters == "tune" else (fixed.clusters,):
-            for strength in STRENGTHS:
-                high, low = options(fixed.high_strength, (strength,)), options(fixed.low_strength, (strength,))
-                attempt(*high, *low, clusters)
-        best_high, best_low, clusters = max(tried, key=lambda key: tried[key])
-        for high in options(fixed.high_strength, _around(best_high)):
-            for low in options(fixed.low_strength, _around(best_low)):
-                attempt(high, low, clusters)
-        best = max(tried, key=lambda key: tried[key])  # the first of equals: the weakest correction
-        self.correct(*best)
-        return dict(zip(("high_strength", "low_strength", "clusters"), map(float, best), strict=True))
+        def best() -> tuple[float, float, int]:
+            return max(tried, key=lambda strengths: tried[strengths])  # the first of equals: the weakest
+
+        for clusters, strength in itertools.product(CLUSTERS, STRENGTHS):
+            attempt(strength, strength, clusters)
+        high, low, clusters = best()
+        for pair in itertools.product(_around(high), _around(low)):
+            attempt(*pair, clusters)
+        self.correct(*best())
+        self.item_message = self._item_messages()
+        return {"high_strength": self.high_strength, "low_strength": self.low_strength, "clusters": self.clusters}
 
     @classmethod
     def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:

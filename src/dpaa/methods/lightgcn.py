@@ -15,8 +15,8 @@ from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
 from dpaa.kernels.machine import cores
 from dpaa.methods.base import Method
-from dpaa.methods.losses import bpr, half_squares
-from dpaa.methods.rows import Rows
+from dpaa.methods.losses import bpr
+from dpaa.methods.rows import GatheredRows, Rows, distinct_nodes
 from dpaa.methods.settings import Settings, TrainedSettings
 
 if TYPE_CHECKING:
@@ -177,20 +177,21 @@ class LightGCN(Method):
 
     def l2_term(self, batch: Batch, rows: Rows) -> Tensor:
         """`ρ₂ · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`."""
-        return (self.settings.l2 / len(batch)) * half_squares(rows.ego)
+        return (self.settings.l2 / len(batch)) * rows.half_squares(3 * len(batch))  # a triple's nodes come first
 
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and offer the batch's rows to the loss."""
-        nodes = batch.nodes(self.graph.n_users)
-        return Rows(nodes, self.propagation.readout_rows(self.ego, nodes), self.ego.rows(nodes))
+        distinct, place = distinct_nodes(batch.nodes(self.graph.n_users), self.graph.n_nodes)
+        return GatheredRows(distinct, place, *self.propagation.rows_of(self.ego, distinct))
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:
         """Gradient of the loss in one tile of the ego table, after `backward` on the loss."""
         columns = self.ego.columns[number]
         by_readout = torch.zeros_like(self.ego.tiles[number])
-        rows.add_gradient(rows.readout, columns, by_readout)
+        assert isinstance(rows, GatheredRows)
+        rows.add_gradient("readout", columns, by_readout)
         gradient = self.propagation.backward_tile(by_readout)
-        rows.add_gradient(rows.ego, columns, gradient)
+        rows.add_gradient("ego", columns, gradient)
         return gradient
 
     @torch.no_grad()

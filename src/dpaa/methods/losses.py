@@ -38,21 +38,22 @@ def squared_correlation(one: Tensor, two: Tensor) -> Tensor:
     return (torch.dot(one, two).square() / ((one.square().sum() + 1e-8) * (two.square().sum() + 1e-8))).float()
 
 
-def half_squares(rows: Tensor) -> Tensor:
-    """`½ Σ ‖row‖²` over all rows, repeats included.  A scalar."""
-    return _HalfSquares.apply(rows)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
+def half_squares(rows: Tensor, counts: Tensor | None = None) -> Tensor:
+    """`½ Σ ‖row‖²` over all rows, each as often as it counts (once without counts).  A scalar."""
+    return _HalfSquares.apply(rows, counts)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
 
 
 class _HalfSquares(torch.autograd.Function):
     """One pass over the rows each way, where autograd's own would take four."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor) -> Tensor:
-        ctx.save_for_backward(rows)
-        flat = rows.reshape(-1)
-        return torch.dot(flat, flat) * 0.5
+    def forward(ctx: Any, rows: Tensor, counts: Tensor | None) -> Tensor:
+        ctx.save_for_backward(rows, counts)
+        squares = torch.linalg.vecdot(rows, rows)
+        return 0.5 * (squares.sum() if counts is None else torch.dot(squares, counts))
 
     @staticmethod
-    def backward(ctx: Any, by_sum: Tensor) -> Tensor:
-        rows: Tensor = ctx.saved_tensors[0]
-        return by_sum * rows
+    def backward(ctx: Any, by_sum: Tensor) -> tuple[Tensor, None]:
+        rows, counts = ctx.saved_tensors
+        weight = by_sum if counts is None else (by_sum * counts)[:, None]
+        return weight * rows, None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from dpaa.kernels.paths import Adjacency
+from dpaa.kernels.common import Lists
 
 if TYPE_CHECKING:
     from dpaa.data.pairs import Pairs
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from dpaa.methods.base import Histories
 
 
-def items_of_users(graph: BipartiteGraph) -> Adjacency:
+def items_of_users(graph: BipartiteGraph) -> Lists:
     """Each user's training items; a repeated pair counts once."""
-    return Adjacency.of(graph.edge_user, graph.edge_item, graph.n_users)
+    return Lists.of(graph.edge_user, graph.edge_item, graph.n_users, graph.n_items)
 
 
-def users_of_items(graph: BipartiteGraph) -> Adjacency:
+def users_of_items(graph: BipartiteGraph) -> Lists:
     """Each item's training users."""
     order = graph.by_item
-    return Adjacency.of(graph.edge_item[order], graph.edge_user[order], graph.n_items)
+    return Lists.of(graph.edge_item[order], graph.edge_user[order], graph.n_items, graph.n_users)
 
 
-def items_of(graph: BipartiteGraph, histories: Histories | None) -> Adjacency:
+def items_of(graph: BipartiteGraph, histories: Histories | None) -> Lists:
     """The items of the users to be scored: those of training, or those unseen in it."""
     if histories is None:
         return items_of_users(graph)
@@ -34,4 +34,4 @@ def items_of(graph: BipartiteGraph, histories: Histories | None) -> Adjacency:
     user, item = (
         torch.from_numpy(part.astype(np.int64)).to(graph.edge_user.device) for part in (pairs.user, pairs.item)
     )
-    return Adjacency.of(user, item, histories.n_users)
+    return Lists.of(user, item, histories.n_users, graph.n_items)

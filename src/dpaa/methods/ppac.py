@@ -1,9 +1,11 @@
-"""PPAC: global popularity and popularity among the user's most similar users, learned and corrected (Ning et al., WWW 2024).
+"""PPAC: popularity with everybody and with similar users, learned and corrected (Ning et al., WWW 2024).
 
-PP_ui = how many of the K users most similar to u (Jaccard) took i, rows of unit length;   GP = degrees, unit length
-l_ui = σ(f(E_u)·f(E_i)),   g_i = σ(g(E_i)),   y_ui = s_ui l_ui g_i
-loss = BPR(y) + w (MSE(l, PP) + MSE(g, GP)) + L2
-score = s l g + γ PP + β GP                      γ, β chosen on validation after training, 0 until then
+    PP_ui = how many of the K users most similar to u (Jaccard) took i, rows of unit length;   GP = degrees, unit length
+    l_ui = σ(f(E_u)·f(E_i)),   g_i = σ(g(E_i)),   y_ui = s_ui l_ui g_i
+    loss = BPR(y) + w (MSE(l, PP) + MSE(g, GP)) + L2
+    score = s l g + γ PP + β GP
+
+γ and β are 0 while training and chosen on validation afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
-from dpaa.kernels.paths import Adjacency, path_blocks, path_counts
+from dpaa.kernels.common import BLOCK_ROWS, Lists, in_common
 from dpaa.kernels.topk import top_k
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import scores
@@ -74,34 +76,38 @@ class PPAC(LightGCN):
     @cached_property
     def similar_users(self) -> Tensor:
         """The most similar users of every training user, (n_users, K) int64, −1 where there are fewer."""
-        items, users = items_of_users(self.graph), users_of_items(self.graph)
-        blocks = path_blocks(items, users, self.graph.n_users)
-        return torch.cat([self._most_similar(items, block, known=True) for block in blocks])
+        blocks = self._items.blocks(self.graph.n_users)
+        return torch.cat([self._most_similar(self._items, block, known=True) for block in blocks])
 
-    def _most_similar(self, items: Adjacency, index: Tensor, known: bool) -> Tensor:
+    @cached_property
+    def _items(self) -> Lists:
+        return items_of_users(self.graph)
+
+    @cached_property
+    def _users(self) -> Lists:
+        return users_of_items(self.graph)
+
+    def _most_similar(self, items: Lists, index: Tensor, known: bool) -> Tensor:
         """By Jaccard similarity, ties to the larger user, never oneself nor anyone with nothing in common."""
-        graph = self.graph
-        shared = path_counts(items, index, users_of_items(graph), graph.n_users)
-        training_lengths = torch.bincount(graph.edge_user, minlength=graph.n_users)
-        union = items.lengths[index][:, None] + training_lengths - shared
+        n_users = self.graph.n_users
+        shared = in_common(items, index, self._items)
+        union = items.lengths[index][:, None] + self._items.lengths - shared
         similarity = torch.where(shared > 0, shared / union, -torch.inf)
         if known:
             similarity[torch.arange(len(index), device=index.device), index] = -torch.inf
         found = top_k(similarity.flip(1), self.settings.neighbours)[1]
-        return torch.where(found >= 0, graph.n_users - 1 - found, -1)
+        return torch.where(found >= 0, n_users - 1 - found, -1)
 
     def _personal_counts(self, similar: Tensor) -> Tensor:
         """How many of these users took each item, before rows are normalised.  (rows, n_items)."""
         row, place = (similar >= 0).nonzero(as_tuple=True)
-        circle = Adjacency.of(row, similar[row, place], len(similar))
-        rows = torch.arange(len(similar), device=similar.device)
-        return path_counts(circle, rows, items_of_users(self.graph), self.graph.n_items)
+        circle = Lists.of(row, similar[row, place], len(similar), self.graph.n_users)
+        return in_common(circle, torch.arange(len(similar), device=similar.device), self._users)
 
     @cached_property
     def _personal_norms(self) -> Tensor:
         """Length of each user's row of counts; 1 for an empty one.  (n_users,)."""
-        step = max(1, 4_000_000 // self.graph.n_items)
-        blocks = self.similar_users.split(step)
+        blocks = torch.split(self.similar_users, BLOCK_ROWS)
         norms = torch.cat([self._personal_counts(block).norm(dim=1) for block in blocks])
         return torch.where(norms > 0, norms, 1.0)
 
@@ -123,7 +129,7 @@ class PPAC(LightGCN):
         generator = self.generator(PROXIES)
         self._networks = {}
         for name, shape in _network_shapes(self.settings).items():
-            bound = (shape[0] if len(shape) == 2 else _inputs_of(name, self.settings)) ** -0.5
+            bound = (self.settings.embedding_size * (1 if "_in" in name else 2)) ** -0.5
             drawn = torch.empty(shape).uniform_(-bound, bound, generator=generator).to(self.device)
             self._networks[name] = drawn.requires_grad_()
         self.personal_strength = self.global_strength = 0.0
@@ -139,7 +145,7 @@ class PPAC(LightGCN):
         return hidden @ p[f"{name}_out"] + p[f"{name}_out_bias"]
 
     def personal_proxy(self, user: Tensor, item: Tensor) -> Tensor:
-        """l of all pairs, from ego rows.  (users, items)."""
+        """The proxy l of all pairs, from ego rows.  (users, items)."""
         return torch.sigmoid(self.network("personal", user) @ self.network("personal", item).T)
 
     def global_proxy(self, item: Tensor) -> Tensor:
@@ -271,7 +277,3 @@ def _network_shapes(settings: TrainedSettings) -> dict[str, tuple[int, ...]]:
         shapes |= {f"{name}_in": (size, 2 * size), f"{name}_in_bias": (2 * size,)}
         shapes |= {f"{name}_out": (2 * size, outputs), f"{name}_out_bias": (outputs,)}
     return shapes
-
-
-def _inputs_of(bias: str, settings: TrainedSettings) -> int:
-    return settings.embedding_size * (1 if "_in_" in bias else 2)

@@ -23,7 +23,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popular_items
 from dpaa.data.tables import parquet_schema, read_parquet
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.model import Model
@@ -197,6 +197,25 @@ class RunFolder:
         method = method_type(graph, settings)
         method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
         return Model(method, user_ids, item_ids, pairs, self._candidates(items), manifest, self.path)
+
+    def read_weights(self, model: Model, n_layers: int) -> list[EdgeWeights]:
+        """The message weights of layers 0..L−1 in the order of the model's edges."""
+        file = self.path / EDGES
+        present = parquet_schema(file)  # readable: the model's pairs came from it
+        names = [f"weight_{layer}" for layer in range(n_layers)]
+        back = [name for name in (f"weight_back_{layer}" for layer in range(n_layers)) if name in present]
+        edges = self._read_table(EDGES, [Column.USER, Column.ITEM, *names, *back])
+        keys = look_up(edges[Column.USER], model.user_ids, "user").astype(np.int64) * len(model.item_ids)
+        keys += look_up(edges[Column.ITEM], model.item_ids, "item")
+        order = np.argsort(keys)
+        if not np.array_equal(keys[order], model.train.keys(len(model.item_ids))):
+            raise InputError(f"{file} has a pair twice; restore it or train again")
+        columns: dict[str, torch.Tensor] = {}
+        for name in (*names, *back):
+            if not edges[name].dtype.is_float() or not edges[name].is_finite().fill_null(value=False).all():
+                raise InputError(f"column {name!r} of {file} must hold decimal numbers; train again")
+            columns[name] = torch.from_numpy(edges[name].to_numpy()[order])
+        return [EdgeWeights(columns[name], columns.get(name.replace("_", "_back_"))) for name in names]
 
     def _read_manifest(self) -> dict[str, Any]:
         manifest = self.read_json(MANIFEST)

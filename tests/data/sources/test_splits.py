@@ -37,7 +37,7 @@ def test_parquet_files_must_agree(tmp_path: Path) -> None:
     train, test = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pl.DataFrame({"user": [1], "item": [10]}).write_parquet(train)
     pl.DataFrame({"user": ["1"], "item": [10]}).write_parquet(test)
-    with pytest.raises(InputError, match="'user_id' is text in one split and integers in another"):
+    with pytest.raises(InputError, match=r"'user_id' is text in .* and integers in "):
         from_files(train, test=test)
 
 

@@ -1,0 +1,1 @@
+"""Ratios within one run: equality is shown before anything is timed."""

@@ -1,0 +1,58 @@
+"""Two processes that share the machine: neither may collapse.  And the peak memory of a training."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+from benchmarks.bench_training import stepper
+from benchmarks.graphs import SIZES, graph_of
+from benchmarks.timing import take_turns
+from dpaa.kernels.machine import computing
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import TrainedSettings
+
+WORK = "from benchmarks.bench_sharing import milliseconds; print(milliseconds())"
+
+
+def milliseconds(threads: int = 2, repeats: int = 30) -> float:
+    """A training step on the Yahoo-size graph with all cores."""
+    graph, layers = graph_of("Yahoo-size")
+    method = LightGCN(graph, TrainedSettings(embedding_size=64, layers=layers, threads=threads))
+    method.start()
+    trainer, batches = stepper(method)
+    with computing():
+        return 1e3 * take_turns({"step": lambda: trainer._step(next(batches))}, repeats=repeats)["step"]
+
+
+def run() -> list[list[str]]:
+    """Alone, and beside another of its kind."""
+    alone = float(subprocess.run([sys.executable, "-c", WORK], capture_output=True, check=True, text=True).stdout)
+    both = [subprocess.Popen([sys.executable, "-c", WORK], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    shared = max(float(process.communicate()[0]) for process in both)
+    return [["two processes, 2 threads each", f"{alone:.1f} ms", f"{shared:.1f} ms", f"{shared / alone:.2f} (≤ 2.2)"]]
+
+
+def peak_memory(name: str, size: int) -> list[str]:
+    """Peak memory of a few steps against `tables × 5 + graph × 2 + 300 MB`, in a process of its own."""
+    code = f"from benchmarks.bench_sharing import print_peak; print_peak({name!r}, {size})"
+    peak = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
+    n_users, n_items, n_pairs, _ = SIZES[name]
+    tables, graph = 4 * size * (n_users + n_items) / 1e6, 2 * n_pairs * 8 / 1e6
+    allowed = 5 * tables + 2 * graph + 300
+    return [f"{name}, D {size}", f"{peak:.0f} MB", f"{allowed:.0f} MB"]
+
+
+def print_peak(name: str, size: int) -> None:
+    """Train a little and print the peak."""
+    graph, layers = graph_of(name)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    method = LightGCN(graph, TrainedSettings(embedding_size=size, layers=layers, threads=1))
+    method.start()
+    trainer, batches = stepper(method)
+    with computing():
+        for _ in range(5):
+            trainer._step(next(batches))
+    del before
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)

@@ -1,0 +1,112 @@
+"""A training step against its floor, the usual code and PyG; DPAA against LightGCN."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+
+from benchmarks.graphs import SIZES, graph_of
+from benchmarks.timing import take_turns
+from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
+from dpaa.kernels.machine import computing
+from dpaa.methods.dpaa import DPAA, DpaaSettings
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.settings import TrainedSettings
+from dpaa.training.adam import TiledAdam
+from dpaa.training.trainer import Trainer
+
+TARGETS = {"Yahoo-size": 1.5, "KuaiRec-size": 1.25}
+
+
+def stepper(method: LightGCN) -> tuple[Trainer, itertools.cycle]:
+    """A trainer in the middle of an epoch, and its batches."""
+    trainer = Trainer(method)
+    trainer._adam = TiledAdam(method)
+    return trainer, itertools.cycle(itertools.islice(method.batches(1), 20))
+
+
+def check_equal(method: LightGCN, usual: UsualCode) -> None:
+    """Loss and gradient of one batch agree before anything is timed."""
+    batch = next(iter(method.batches(1)))
+    rows = method.forward(batch)
+    loss = method.loss(batch, rows)
+    loss.backward()
+    ours = torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1)
+    theirs = usual.loss(batch)
+    theirs.backward()
+    assert abs(loss.item() - theirs.item()) < 1e-5, "losses differ"
+    assert usual.ego.grad is not None
+    torch.testing.assert_close(ours, usual.ego.grad, rtol=1e-3, atol=1e-8)
+
+
+def run(repeats: int = 10) -> list[list[str]]:
+    """Rows: case, floor, ours, ratios."""
+    rows = []
+    with computing():
+        for name in SIZES:
+            graph, layers = graph_of(name)
+            for size in (64, 256):
+                rows.append(_case(name, graph, layers, size, repeats))
+                print(" | ".join(rows[-1]), flush=True)
+    return rows
+
+
+def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> list[str]:
+    settings = {"embedding_size": size, "layers": layers, "threads": 1}
+    method = LightGCN(graph, TrainedSettings(**settings))
+    method.start()
+    usual, pyg = UsualCode(method), pyg_edge_index(method)
+    check_equal(method, usual)
+    if pyg is not None:
+        check_equal(method, pyg)
+    trainer, batches = stepper(method)
+    base = LightGCN(graph, TrainedSettings(**settings))
+    base.start()
+    lowest = floor(base, graph, TiledAdam(base)._update)
+    quick = take_turns({"floor": lowest, "ours": lambda: trainer._step(next(batches))}, repeats=repeats)
+    slow_work = {"usual": lambda: usual.step(next(batches))}
+    if pyg is not None:
+        slow_work["pyg"] = lambda: pyg.step(next(batches))
+    slow = take_turns(slow_work, warm_ups=1, repeats=max(2, repeats // 3))
+    step = quick["ours"]
+    ratio = step / quick["floor"]
+    return [
+        f"{name}, D {size}, L {layers}",
+        f"{1e3 * quick['floor']:.1f} ms",
+        f"{1e3 * step:.1f} ms",
+        f"{step * method.n_batches:.2f} s",
+        f"{ratio:.2f} (≤ {TARGETS[name]})",
+        f"{slow['usual'] / step:.1f} (≥ 5)",
+        f"{slow['pyg'] / step:.1f} (≥ 3)" if "pyg" in slow else "not installed",
+    ]
+
+
+def run_dpaa(repeats: int = 5) -> list[list[str]]:
+    """DPAA's epoch against LightGCN's: its steps, and its refresh once an epoch."""
+    rows = []
+    with computing():
+        for name in SIZES:
+            graph, layers = graph_of(name)
+            settings = {"embedding_size": 64, "layers": layers, "threads": 1}
+            plain = LightGCN(graph, TrainedSettings(**settings))
+            plain.start()
+            plain.finish()
+            method = DPAA(graph, DpaaSettings(**settings))
+            method.take_pretrained(Pretrained.of(plain, layers, {}))
+            method.start()
+            (one, one_batches), (two, two_batches) = stepper(plain), stepper(method)
+            found = take_turns(
+                {
+                    "lightgcn": lambda one=one, batches=one_batches: one._step(next(batches)),
+                    "dpaa": lambda two=two, batches=two_batches: two._step(next(batches)),
+                    "refresh": lambda method=method: method.refresh(2),
+                },
+                repeats=repeats,
+            )
+            n = method.n_batches
+            ratio = (n * found["dpaa"] + found["refresh"]) / (n * found["lightgcn"])
+            rows.append([f"{name}, D 64, {n} batches", f"{1e3 * found['refresh']:.0f} ms", f"{ratio:.3f} (≤ 1.10)"])
+            print(" | ".join(rows[-1]), flush=True)
+    return rows

@@ -1,0 +1,37 @@
+"""Times that can be compared: the candidates take turns, so that a busy machine is busy for all of them."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+
+def take_turns(candidates: dict[str, Callable[[], object]], warm_ups: int = 3, repeats: int = 10) -> dict[str, float]:
+    """Median seconds of each, measured in turn."""
+    for work in candidates.values():
+        for _ in range(warm_ups):
+            work()
+    found: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(repeats):
+        for name, work in candidates.items():
+            began = time.perf_counter()
+            work()
+            found[name].append(time.perf_counter() - began)
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
+def machine() -> str:
+    """Processor and versions."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
+    )
+    processor = f"{len(names)} × {names[0]}" if names else platform.processor()
+    return f"{processor}, Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}"

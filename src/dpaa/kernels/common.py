@@ -1,0 +1,69 @@
+"""How many columns two rows have in common: rows of `A Bᵀ` for 0/1 matrices, dense, a few at a time.
+
+`R Rᵀ` says how many items two users share, `Rᵀ R` how many users two items share.  Neither fits memory as a whole; a
+block of rows does.  The block is made dense and multiplied by the sparse kernel: thirty times faster than following
+every pair of entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from dpaa.kernels.spmm import bag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BLOCK_ROWS = 128
+BLOCK_CELLS = 4_000_000
+"""At most so many rows at once, and cells of a dense block (16 MB)."""
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists of distinct columns, one per row: a 0/1 matrix in compressed rows."""
+
+    starts: Tensor
+    """(rows + 1,) int64."""
+    columns: Tensor
+    """(entries,) int64."""
+    n_columns: int
+
+    @classmethod
+    def of(cls, rows: Tensor, columns: Tensor, n_rows: int, n_columns: int) -> Lists:
+        """From entries whose rows ascend."""
+        lengths = torch.bincount(rows, minlength=n_rows)
+        return cls(torch.nn.functional.pad(lengths.cumsum(0), (1, 0)), columns, n_columns)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """(rows,) int64."""
+        return self.starts.diff()
+
+    def entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """All entries of these rows: which of `rows` each belongs to, and its column."""
+        lengths = self.lengths[rows]
+        owner = torch.repeat_interleave(lengths)
+        within = torch.arange(len(owner), device=owner.device) - (lengths.cumsum(0) - lengths)[owner]
+        return owner, self.columns[self.starts[rows][owner] + within]
+
+    def blocks(self, others: int) -> Iterator[Tensor]:
+        """All rows, as many at once as `in_common` with so many other rows should take."""
+        step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(others, self.n_columns, 1)))
+        yield from torch.split(torch.arange(len(self), device=self.starts.device), step)
+
+
+def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
+    """How many columns each of these rows of `one` shares with each row of `other`.  (len(rows), len(other))."""
+    owner, column = one.entries(rows)
+    dense = torch.zeros(one.n_columns, len(rows), device=rows.device)
+    dense[column, owner] = 1.0
+    ones = torch.ones(len(other.columns), device=rows.device)
+    return bag(other.starts, other.columns, ones, dense).T.contiguous()

@@ -1,0 +1,110 @@
+"""ALS: matrix factorisation with confidence weights, by the `implicit` library (Hu et al., ICDM 2008).
+
+    Σ_ui c_ui (p_ui − x_u·y_i)² + λ (Σ ‖x_u‖² + Σ ‖y_i‖²)
+
+with p = 1 and c = `confidence` for training pairs, p = 0 and c = 1 for all others.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.errors import MissingExtraError
+from dpaa.methods.base import Method
+from dpaa.methods.neighbourhood import items_of
+from dpaa.methods.settings import Settings
+
+if TYPE_CHECKING:
+    from dpaa.graph.bipartite import BipartiteGraph
+    from dpaa.methods.base import Histories, Scorer
+
+
+class AlsSettings(Settings):
+    """Size, and how the fit is held back."""
+
+    embedding_size: int = Field(default=64, ge=1, le=65_536)
+    """Columns of the factor tables."""
+    confidence: float = Field(default=20.0, gt=0)
+    """Weight of a training pair; any other pair weighs 1."""
+    ridge: float = Field(default=10.0, gt=0)
+    """λ: weight of the squared factors."""
+    iterations: int = Field(default=15, ge=1)
+    """Times users and items are solved for in turn."""
+
+
+class ALS(Method):
+    """Score = inner product of the factors; a newcomer's factors are solved for with the items held fixed."""
+
+    name: ClassVar[str] = "als"
+    title: ClassVar[str] = "matrix factorisation by alternating least squares (extra: references)"
+    paper: ClassVar[str] = "Hu et al., Collaborative Filtering for Implicit Feedback Datasets, ICDM 2008"
+    settings_type: ClassVar[type[Settings]] = AlsSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)}
+
+    settings: AlsSettings
+
+    def fit(self) -> None:
+        """By `implicit`; a repeated pair counts once."""
+        try:
+            from implicit.cpu.als import AlternatingLeastSquares
+            from scipy.sparse import csr_matrix
+        except ImportError:
+            raise MissingExtraError("method als", "references") from None
+        graph, settings = self.graph, self.settings
+        edges = (graph.edge_user.numpy(), graph.edge_item.numpy())
+        matrix = csr_matrix((torch.ones(graph.n_edges).numpy(), edges), shape=(graph.n_users, graph.n_items))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="OpenBLAS", category=RuntimeWarning)  # advice on speed
+            model = AlternatingLeastSquares(
+                factors=settings.embedding_size,
+                regularization=settings.ridge,
+                alpha=settings.confidence,
+                iterations=settings.iterations,
+                random_state=settings.seed % 2**32,  # all that numpy's old generator takes
+            )
+            model.fit(matrix, show_progress=False)
+        self.user_factors = torch.from_numpy(model.user_factors).float()
+        self.item_factors = torch.from_numpy(model.item_factors).float()
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """The inner product."""
+        vectors = self.item_factors if items is None else self.item_factors[items]
+        if histories is None:
+            return lambda index: self.user_factors[index] @ vectors.T
+        taken = items_of(self.graph, histories)
+        return lambda index: self.solved(*taken.entries(index), len(index)) @ vectors.T
+
+    def solved(self, owner: Tensor, item: Tensor, n_users: int) -> Tensor:
+        """`(YᵀY + (c − 1) Σ y yᵀ + λI)⁻¹ c Σ y` over each user's items.  (users, d)."""
+        table, size = self.item_factors.double(), self.settings.embedding_size
+        base = table.T @ table + self.settings.ridge * torch.eye(size, dtype=torch.float64)
+        lengths = torch.bincount(owner, minlength=n_users).tolist()
+        found = torch.zeros(n_users, size)
+        for user, mine in enumerate(torch.split(table[item], lengths)):
+            left = base + (self.settings.confidence - 1.0) * mine.T @ mine
+            found[user] = torch.linalg.solve(left, self.settings.confidence * mine.sum(0)).float()
+        return found
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """Both factor tables."""
+        assert isinstance(settings, AlsSettings)
+        size = settings.embedding_size
+        return {"user_factors": (graph.n_users, size), "item_factors": (graph.n_items, size)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Both factor tables."""
+        return {"user_factors": self.user_factors, "item_factors": self.item_factors}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score; copies, for a product rounds differently on memory aligned differently."""
+        self.user_factors, self.item_factors = tensors["user_factors"].clone(), tensors["item_factors"].clone()
+
+    def item_vectors(self) -> Tensor:
+        """The items' factors."""
+        return self.item_factors
