@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
-from dpaa.runs.fit import evaluate, fit
+from dpaa.methods.base import Histories
+from dpaa.methods.settings import make_settings
+from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import load
+from dpaa.training.trainer import Interrupted
 
-every_method = pytest.mark.parametrize("name", METHODS)
+needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed")
+every_method = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_extra) if name == "als" else name for name in METHODS]
+)
+trained_methods = pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].iterative])
 
 
 def quick(name: str) -> dict[str, Any]:
@@ -54,6 +65,9 @@ def test_save_load_recommend_and_fold_in(name: str, small_world: Dataset, tmp_pa
     history = small_world.item_ids.head(3)
     assert again.recommend_for(history, k=10).equals(model.recommend_for(history, k=10))
     assert not set(history) & set(again.recommend_for(history, k=10)["item_id"])
+    again.save(tmp_path / "copy")
+    for file in ("model.safetensors", "edges.parquet"):
+        assert (tmp_path / "copy" / file).read_bytes() == (tmp_path / "run" / file).read_bytes(), file
 
 
 @every_method
@@ -66,3 +80,81 @@ def test_cold_items_lonely_users_and_one_item_users(name: str) -> None:
     assert set(lists["user_id"]) == {1, 2, 3, 4}
     assert lists["score"].is_finite().all()
     assert lists.filter(pl.col("user_id") == 4).height == 5
+
+
+@every_method
+def test_newcomers_of_every_kind(name: str, small_world: Dataset) -> None:
+    """Scores of a newcomer depend on the history alone: not on the other newcomers, nor on the candidates."""
+    method = fit(small_world, name, **(quick(name) | ({"epochs": 2} if quick(name) else {}))).method
+    histories = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)  # three items, none, one
+    whole = method.scorer(None, histories)(torch.arange(3))
+    assert whole.shape == (3, small_world.n_items)
+    assert torch.isfinite(whole).all()
+    some = torch.tensor([40, 3, 7])
+    torch.testing.assert_close(method.scorer(some, histories)(torch.arange(3)), whole[:, some])
+    alone = Histories(Pairs.of([0, 0, 0], [5, 9, 30]), 1)
+    torch.testing.assert_close(method.scorer(None, alone)(torch.tensor([0])), whole[:1])
+
+
+@trained_methods
+@pytest.mark.parametrize("stop_after", [2, 9])
+def test_a_resumed_run_equals_the_uninterrupted_one(
+    name: str, stop_after: int, small_world: Dataset, tmp_path: Path
+) -> None:
+    settings = quick(name) | {"epochs": 3}
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == stop_after
+
+    straight = fit_into(tmp_path / "straight", small_world, make_method(small_world, name, settings))
+    with pytest.raises(Interrupted):
+        fit_into(
+            tmp_path / "parts",
+            small_world,
+            make_method(small_world, name, settings),
+            watch=Watch(stop_requested=stop),
+        )
+    resumed = fit_into(tmp_path / "parts", small_world, make_method(small_world, name, settings), resume=True)
+    for tensor, expected in straight.method.tensors().items():
+        assert torch.equal(resumed.method.tensors()[tensor], expected), tensor
+    assert resumed.manifest["tuned"] == straight.manifest["tuned"]
+
+
+@every_method
+def test_the_grid_names_settings_and_values_they_take(name: str) -> None:
+    method = METHODS[name]
+    for setting, values in method.grid.items():
+        for value in values:
+            make_settings(method.settings_type, {setting: value}, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "sentence"),
+    [
+        ("apda", {"dropout": 1}, "setting dropout: input should be less than 1, got 1"),
+        ("apda", {"similarity": "dot"}, "setting similarity: input should be 'cosine' or 'cosine/D', got 'dot'"),
+        ("navip", {"propensity_power": -1}, "setting propensity_power: input should be greater than or equal to 0"),
+        (
+            "dap",
+            {"clusters": 0},
+            "setting clusters: input should be 'tune' or input should be greater than or equal to",
+        ),
+        ("dap", {"high_strength": "much"}, "setting high_strength: input should be 'tune' or .*a valid number.*'much'"),
+        ("ppac", {"neighbours": 0}, "setting neighbours: input should be greater than or equal to 1, got 0"),
+        ("macr", {"reference": "nan"}, "setting reference: input should be 'tune' or input should be a finite number"),
+        ("macr", {"pairs": "some"}, "setting pairs: input should be 'own' or 'all', got 'some'"),
+        ("cvib", {"agreement_weight": -0.1}, "setting agreement_weight: input should be greater than or equal to 0"),
+        ("ips", {"cap_quantile": 2}, "setting cap_quantile: input should be less than or equal to 1, got 2"),
+        ("sam-reg", {"correlation_weight": 1.5}, "setting correlation_weight: input should be less than or equal to 1"),
+        ("sam-reg", {"negative": "uniform"}, "method sam-reg has no setting 'negative'; did you mean negatives"),
+        ("item-knn", {"neighbours": "all"}, "setting neighbours: input should be a valid integer"),
+        ("ease", {"ridge": 0}, "setting ridge: input should be greater than 0, got 0"),
+        ("als", {"iterations": 0}, "setting iterations: input should be greater than or equal to 1, got 0"),
+    ],
+)
+def test_wrong_settings_get_one_sentence(name: str, values: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make_settings(METHODS[name].settings_type, values, name)

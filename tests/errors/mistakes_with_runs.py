@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import torch
+from safetensors.torch import save_file
 
 from tests.errors.mistake import Mistake
 from tests.errors.workshop import cut, drop_column, edit_json, edit_table, edit_tensor, half
@@ -158,6 +159,53 @@ CONFIGS = [
         "dpaa train data --config settings.toml --out made",
         "settings.toml is not",
         {"settings.toml": b'sampler = "\xff"\n'},
+    ),
+]
+
+
+def pretrained(kind: str, given: str, *says: str, data: str = "data", **files: str) -> Mistake:
+    command = f"dpaa train {data} --method dpaa --pretrained {given} --out made"
+    return Mistake(kind, command, says, {f"{name}.csv": text for name, text in files.items()})
+
+
+def embeddings(**tensors: torch.Tensor) -> Callable[[], object]:
+    return lambda: save_file(tensors, "vectors.safetensors")
+
+
+VECTORS = "id,v0\nu0001,0.5\n"
+PRETRAINED = [
+    pretrained("pre-trained vectors that are not there", "nowhere", "--pretrained nowhere is neither a run folder"),
+    pretrained("a folder that holds no pre-trained run", "diary", "diary is not a run folder"),
+    pretrained("pre-trained vectors of users alone", "u.csv", "u.csv is neither a run folder nor a pair", u=VECTORS),
+    pretrained("a file of pre-trained vectors that is not there", "u.csv,i.csv", "there is no file u.csv"),
+    pretrained("pre-trained vectors under other names", "u.csv,u.csv", "columns id, v0, v1", u="user,x\nu0001,1\n"),
+    pretrained("pre-trained vectors that are text", "u.csv,u.csv", "column 'v0' of u.csv", u="id,v0\nu0001,high\n"),
+    pretrained("pre-trained vectors of too few users", "u.csv,u.csv", "u.csv has no vector for", u=VECTORS),
+    pretrained("a pre-trained run on other ids", "numbers-run", "numbers-run has no vector for"),
+    pretrained("a pre-trained run on ids of another type", "run", "run has no vector for", data="numbers"),
+    pretrained("a run without vectors as pre-trained one", "untested-run", "most-popular, which has no embeddings"),
+    Mistake(
+        "pre-trained tensors of another shape",
+        "dpaa train data --method dpaa --pretrained vectors.safetensors --out made",
+        ("vectors.safetensors", "'user_embedding' has shape (2, 3)"),
+        spoil=embeddings(user_embedding=torch.zeros(2, 3), item_embedding=torch.zeros(2, 3)),
+    ),
+    Mistake(
+        "pre-trained tensors that are missing",
+        "dpaa train data --method dpaa --pretrained vectors.safetensors --out made",
+        "vectors.safetensors lacks the tensor 'user_embedding'",
+        spoil=embeddings(other=torch.zeros(2, 3)),
+    ),
+    Mistake(
+        "pre-trained tensors that break off",
+        "dpaa train data --method dpaa --pretrained vectors.safetensors --out made",
+        "vectors.safetensors is not a readable safetensors file",
+        {"vectors.safetensors": b"x" * 20},
+    ),
+    Mistake(
+        "pre-trained vectors for a method without use for them",
+        "dpaa train data --method lightgcn --pretrained run --out made",
+        "leave --pretrained out",
     ),
 ]
 
@@ -405,6 +453,7 @@ CALLS = [
 SECTIONS = {
     "Methods and settings": METHODS,
     "Configuration files": CONFIGS,
+    "Pre-trained vectors": PRETRAINED,
     "Where a run is written": PLACES,
     "Runs": RUNS,
     "Evaluation": EVALUATE,

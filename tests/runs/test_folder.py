@@ -13,8 +13,9 @@ from safetensors.torch import load_file, save_file
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
+from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder, load
+from dpaa.runs.lock import locked
 from dpaa.runs.model import Model
 from dpaa.training.trainer import Interrupted
 
@@ -250,3 +251,36 @@ def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
     assert per_user["recall@20"].mean() == pytest.approx(found.metrics["recall@20"])
     for name in ("metrics.json", "per_user.parquet"):
         (run / name).unlink()
+
+
+def test_a_failed_overwrite_brings_the_old_run_back(small_world: Dataset, run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
+    with pytest.raises(InputError, match="the loss became"):
+        fit_into(folder, small_world, method, overwrite=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+    assert all((folder / file.name).read_bytes() == file.read_bytes() for file in run.iterdir())
+
+
+def test_a_run_in_use_is_refused(small_world: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with locked(tmp_path / "run"), pytest.raises(InputError, match="is in use by another process"):
+        fit_into(tmp_path / "run", small_world, make_method(small_world, "most-popular", {}))
+
+
+def test_more_memory_than_there_is_is_refused_in_one_sentence(
+    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 1_000_000)
+    with pytest.raises(
+        InputError, match=r"would take about .* GB of memory, 0.0 GB are free; use a smaller embedding_size"
+    ):
+        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_preview_comes_first(small_world: Dataset) -> None:
+    seen: list[str] = []
+    watch = Watch(on_preview=lambda preview: seen.append(f"{preview.epochs}"), on_epoch=lambda _: seen.append("epoch"))
+    fit_method(make_method(small_world, "lightgcn", SETTINGS | {"epochs": 2}), small_world, watch)
+    assert seen == ["2", "epoch", "epoch"]

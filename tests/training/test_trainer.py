@@ -13,7 +13,7 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
-from dpaa.training.checkpoint import CheckpointFolder
+from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted, Trainer
 from tests.conftest import random_pairs
 
@@ -155,3 +155,41 @@ def test_lightgcn_learns_the_tastes_of_the_world(small_world: Dataset) -> None:
     method.item_embedding = torch.rand(graph.n_items, 1, generator=torch.Generator().manual_seed(0))
     chance = evaluator.evaluate(method).metrics["recall@20"]
     assert learned > 1.1 * popular > 1.3 * chance
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
+    checkpoint = folder.load()
+    assert checkpoint is not None
+    checkpoint.tensors.pop("adam.mean.0")
+    with pytest.raises(InputError, match=r"the checkpoint does not fit this training .*adam|mean"):
+        Trainer(method_of(), checkpoints=folder).run(checkpoint)
+    with pytest.raises(InputError, match="the checkpoint does not fit this training"):
+        Trainer(method_of(embedding_size=8), checkpoints=folder).run(folder.load())
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    folder.save(Checkpoint({"a": torch.ones(3)}, {"at": {"epoch": 1}, "identity": {}}))
+    before = folder.file.read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        folder.file.with_suffix(".new").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dpaa.training.checkpoint.save_file", full)
+    with pytest.raises(InputError, match=r"cannot write the checkpoint .*No space left on device.*make room"):
+        folder.save(Checkpoint({"a": torch.zeros(3)}, {"at": {"epoch": 2}, "identity": {}}))
+    assert folder.file.read_bytes() == before
+    assert [file.name for file in folder.folder.iterdir()] == ["state.safetensors"]
+
+
+def test_the_cost_is_told_before_the_first_epoch_and_costs_no_bit() -> None:
+    told: list[float] = []
+    method, plain = method_of(epochs=2), method_of(epochs=2)
+    Trainer(method, on_start=told.append).run()
+    Trainer(plain).run()
+    assert len(told) == 1
+    assert told[0] > 0
+    assert torch.equal(method.ego.rows(), plain.ego.rows())

@@ -15,6 +15,7 @@ from dpaa.cli.evaluate import evaluate
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
 from dpaa.cli.reproduce import app as reproduce_app
+from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence
 from dpaa.errors import InputError
@@ -32,6 +33,7 @@ app.add_typer(data_app, name="data", help="Make a prepared dataset from a source
 app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
+app.command()(trace)
 app.command()(methods)
 app.add_typer(reproduce_app, name="reproduce", help="Tables of the DPAA paper, ours beside the paper's.")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpaa.cli.console import out, print_json, print_notes, print_table
+from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
@@ -201,6 +202,98 @@ def demo(
 
     check_target(out_folder, overwrite)
     _write(simulate(users, items, severity, seed), out_folder, overwrite)
+
+
+@app.command()
+def severity(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="FILE…|DATASET", help="Files in any format, or one prepared dataset.")
+    ],
+    out_folder: Out,
+    severities: Annotated[
+        list[float],
+        typer.Option(
+            "--severity", metavar="S", help="From 0 (no bias) up; repeatable: several are written to OUT/s0, OUT/s3 …"
+        ),
+    ],
+    splits: Annotated[
+        str | None,
+        typer.Option("--from", metavar="train,valid,test", help="Which splits of a prepared dataset; default: all."),
+    ] = None,
+    file_format: FormatOption = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    timestamp_column: TimestampColumn = None,
+    positive: Positive = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.(png|svg|pdf|html|json)", help="Draw the resulting popularity of the items."),
+    ] = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Datasets of known bias from a log in which exposure was (nearly) complete.
+
+    Validation and test stay unbiased and are the same for every severity; training repeats the popular items, the more
+    the higher the severity.
+
+    \b
+    Example:
+      dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
+    """
+    from dpaa.data.dataset import check_target
+    from dpaa.data.log import ColumnNames
+    from dpaa.data.sources.severity import read_pairs_and_notes, with_severity
+
+    if figure is not None:
+        from dpaa.report.figures import check_figure
+
+        check_figure(figure)
+    folders = _severity_folders(out_folder, severities)
+    for folder in folders.values():
+        check_target(folder, overwrite)
+    pairs, notes = read_pairs_and_notes(
+        sources,
+        None if splits is None else [part.strip() for part in splits.split(",")],
+        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
+        positive=positive,
+        file_format=file_format,
+    )
+    stem = out_folder.resolve().name
+    # All are made before any is written: a wrong severity leaves nothing behind.
+    made = {
+        value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)
+        for value in severities
+    }
+    for value, folder in folders.items():
+        _write(made[value], folder, overwrite)
+    if figure is not None:
+        _draw_popularity(made, figure)
+
+
+def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, Path]:
+    """Where each severity goes: one to the folder itself, several to folders in it."""
+    if len(severities) == 1:
+        return {severities[0]: out_folder}
+    names = [f"s{value:g}" for value in severities]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice:
+        raise InputError(f"--severity {twice[1:]} is given twice; give each once")
+    if out_folder.exists() and (not out_folder.is_dir() or (out_folder / "dataset.json").exists()):
+        what = "a dataset" if out_folder.is_dir() else "a file"
+        raise InputError(f"{out_folder} is {what}, several severities need a folder for theirs; choose another --out")
+    return {value: out_folder / name for value, name in zip(severities, names, strict=True)}
+
+
+def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
+    import numpy as np
+
+    from dpaa.report.figures import popularity_curves, save
+
+    curves = {f"{value:g}": np.bincount(data.train.item, minlength=data.n_items) for value, data in made.items()}
+    title = "Training popularity" if len(curves) > 1 else f"Training popularity, severity {next(iter(curves))}"
+    out.print(f"figure written to {save(popularity_curves(curves, title, by='severity'), figure)}", markup=False)
 
 
 @app.command()

@@ -65,7 +65,9 @@ def demo(
         display = EpochDisplay(method)
         folder = out_folder / "runs" / name
         with display:
-            model = fit_into(folder, data, method, overwrite=overwrite, watch=Watch(display.start, display.epoch))
+            model = fit_into(
+                folder, data, method, overwrite=overwrite, watch=Watch(display.start, display.preview, display.epoch)
+            )
         found = evaluate(model, data)
         RunFolder(folder).write_evaluation(found)
         values = [f"{found.metrics[metric]:.4f}" for metric in SHOWN.values()]

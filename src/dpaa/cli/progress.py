@@ -12,6 +12,7 @@ from dpaa.training.trainer import MONITOR
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method
+    from dpaa.runs.fit import Preview
     from dpaa.training.trainer import EpochReport
 
 PLAIN_SECONDS = 10.0
@@ -50,6 +51,15 @@ class EpochDisplay:
         self._began = self._printed = time.monotonic()
         if self._bar:
             self._task = self._bar.add_task(method.name, total=self._epochs, line="")
+
+    def preview(self, preview: Preview) -> None:
+        """What it will cost, before it costs it."""
+        worst = preview.seconds_per_epoch * preview.epochs
+        err.print(
+            f"about {preview.memory_bytes / 1e6:,.0f} MB and {preview.seconds_per_epoch:.2f} s an epoch; "
+            f"{preview.epochs:,} epochs at most, {duration(worst)} if none is saved by early stopping",
+            markup=False,
+        )
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch has ended."""

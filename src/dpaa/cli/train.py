@@ -35,6 +35,7 @@ def train(
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
+    checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Time both sparse kernels on this graph, keep the faster.")
@@ -61,7 +62,13 @@ def train(
         fitted = calibrated(fitted, say=lambda line: err.print(line, markup=False))
     signals = StopSignals()
     display: EpochDisplay = EpochDisplay(fitted)
-    watch = Watch(on_start=display.start, on_epoch=display.epoch, stop_requested=lambda: signals.received is not None)
+    watch = Watch(
+        on_start=display.start,
+        on_preview=display.preview,
+        on_epoch=display.epoch,
+        stop_requested=lambda: signals.received is not None,
+        checkpoint_seconds=checkpoint_seconds,
+    )
     try:
         with signals, display:
             model = fit_into(

@@ -78,7 +78,7 @@ def distinct_ids(columns: Iterable[pl.Series]) -> pl.Series:
 
 def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
     """The index of each value in `ids` (ascending, distinct), -1 where it is not there. Returns (n,)."""
-    if not len(ids):
+    if not len(ids) or (is_text(ids) and not is_text(values)):
         return np.full(len(values), -1, dtype=np.int32)
     if is_text(ids):
         codes = values.cast(pl.Enum(ids), strict=False).to_physical().cast(pl.Int32)

@@ -213,7 +213,7 @@ class Tracer:
 
     @cached_property
     def _edge_decile(self) -> NDArray[np.int64]:
-        return self.decile[self.item]
+        return np.asarray(self.decile[self.item])
 
     def mean_by_decile(self, values: Floats) -> ByDecile:
         """Mean over the edges of each decile's items."""
@@ -264,7 +264,7 @@ class Tracer:
         seen = self.degree > 0
         pairs = {
             "popular / niche": (popular, seen & ~popular),
-            "most / least popular decile": (self.decile == DECILES - 1, self.decile == 0),
+            "decile 10 / decile 1": (self.decile == DECILES - 1, self.decile == 0),
         }
         length = _norms(items)
         relative = self.weights[0].to_user.numpy() / self.plain

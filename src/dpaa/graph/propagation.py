@@ -151,6 +151,21 @@ class Propagation:
         self.workers.map(lambda tile: self._readout_tile(ego.tiles[tile], out.tiles[tile]), len(ego.tiles))
 
     @torch.no_grad()
+    def dense_readout(self, ego: TiledTable) -> tuple[Tensor, Tensor]:
+        """The read-out of users and of items, (n_users, d) and (n_items, d); no other table is held meanwhile."""
+        columns, n_users = ego.columns, self.graph.n_users
+        users = ego.tiles[0].new_empty(n_users, columns[-1].stop)
+        items = ego.tiles[0].new_empty(self.graph.n_items, columns[-1].stop)
+
+        def work(number: int) -> None:
+            found = self._readout_tile(ego.tiles[number], torch.empty_like(ego.tiles[number]))
+            users[:, columns[number]] = found[:n_users]
+            items[:, columns[number]] = found[n_users:]
+
+        self.workers.map(work, len(ego.tiles))
+        return users, items
+
+    @torch.no_grad()
     def rows_of(self, ego: TiledTable, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Read-out and layer-0 rows of these nodes alone, each (len(nodes), d)."""
 

@@ -52,10 +52,13 @@ def cores() -> int:
 
 
 def memory_at_hand() -> int:
-    """Bytes that can be taken without swapping, as far as the system says."""
+    """Bytes this process may still take without swapping: what the system has, or the rest of a container's limit."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
-        for line in meminfo.read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.exists() and used.exists() and limit.read_text(encoding="ascii").strip().isdigit():
+        found.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
+    return min(found)

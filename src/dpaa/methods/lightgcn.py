@@ -197,15 +197,24 @@ class LightGCN(Method):
     @torch.no_grad()
     def update_embeddings(self) -> None:
         """Bring the vectors that `scorer` uses up to date with the tables."""
-        readout = self.ego.empty_like()
-        self.propagation.forward(self.ego, readout)
-        self.user_embedding = readout.rows(slice(self.graph.n_users))
-        self.item_embedding = readout.rows(slice(self.graph.n_users, None))
+        self.user_embedding = self.item_embedding = torch.empty(0)  # let the old ones go first
+        self.user_embedding, self.item_embedding = self.propagation.dense_readout(self.ego)
 
     def finish(self) -> None:
         """After training: final vectors, and what an item says to users it has never met."""
         self.update_embeddings()
         self.item_message = self._item_messages()
+
+    def memory_bytes(self) -> int:
+        """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores."""
+        tables = 5 * self.graph.n_nodes * self.settings.embedding_size * 4
+        edges = self.graph.n_edges * (80 + 8 * self.settings.layers)
+        batch = 12 * 3 * self.batch_size * self.settings.embedding_size * 4
+        return tables + edges + batch + self.extra_memory_bytes() + 300_000_000
+
+    def extra_memory_bytes(self) -> int:
+        """What a method takes beyond LightGCN."""
+        return 0
 
     def state(self) -> dict[str, Tensor]:
         """Everything that training changes and the best epoch must bring back (copies)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
+from dpaa.kernels.machine import memory_at_hand
 from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import make_settings
@@ -21,7 +21,7 @@ from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.lock import locked
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
-from dpaa.training.trainer import EpochReport, Trainer
+from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Trainer
 from dpaa.words import counted
 
 if TYPE_CHECKING:
@@ -33,14 +33,26 @@ if TYPE_CHECKING:
     from dpaa.methods.pretrained import Pretrained
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What a training will cost, told before it begins."""
+
+    memory_bytes: int
+    seconds_per_epoch: float
+    epochs: int
+    """At most; early stopping may come sooner."""
+
+
 @dataclass
 class Watch:
     """Who wants to know how a fit goes, and whether to stop it; every answer is optional."""
 
     on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
     """The method that is about to be trained, and what its data lacks, in words."""
+    on_preview: Callable[[Preview], None] = lambda _preview: None
     on_epoch: Callable[[EpochReport], None] = lambda _report: None
     stop_requested: Callable[[], bool] = lambda: False
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
 def fit(data: Dataset, method: str = "lightgcn", *, pretrained: str | Path | None = None, **settings: Any) -> Model:
@@ -85,9 +97,9 @@ def fit_into(
             run.write_model(model)
         except InputError:
             if not run.checkpoints.file.exists():
-                shutil.rmtree(topmost, ignore_errors=True)
+                run.give_up(topmost)
             raise
-        run.checkpoints.remove()
+        run.keep()
     return model
 
 
@@ -151,6 +163,7 @@ def evaluate(
 
 def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, resume: bool) -> dict[str, Any]:
     notes = _sampling_notes(method)
+    needed = _check_memory(method)
     validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
     if validation is None:
         notes.append(
@@ -180,10 +193,12 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
     trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
+        on_start=lambda seconds: watch.on_preview(Preview(needed, seconds, method.settings.epochs)),
         on_epoch=on_epoch,
         checkpoints=run.checkpoints if run else None,
         identity=identity,
         stop_requested=watch.stop_requested,
+        checkpoint_seconds=watch.checkpoint_seconds,
     )
     checkpoint = run.checkpoints.load() if run and resume else None
     if run:
@@ -219,6 +234,17 @@ def _pretrained(
         return fit_into(folder, data, plain, resume=True, watch=watch)
 
     return train_or_reuse(data, method.settings, method.settings.layers, run.path.parent if run else None, train)
+
+
+def _check_memory(method: LightGCN) -> int:
+    """About the bytes a training takes; more than there are is refused before anything is allocated."""
+    needed, free = method.memory_bytes(), memory_at_hand()
+    if needed > free:
+        raise InputError(
+            f"training {method.name} would take about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
+            f"use a smaller embedding_size (now {method.settings.embedding_size}) or a larger machine"
+        )
+    return needed
 
 
 def _sampling_notes(method: LightGCN) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,14 +54,18 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoints = CheckpointFolder(self.path / "checkpoint")
+        self._replaced: Path | None = None
 
     @classmethod
     def begin(cls, path: str | Path, *, overwrite: bool = False, resume: bool = False) -> RunFolder:
-        """A folder to write a run into: new, emptied (`overwrite`), or with what an unfinished run left (`resume`)."""
+        """A folder to write a run into: new, in place of another (`overwrite`), or an unfinished one (`resume`).
+
+        What is overwritten waits beside until `keep` (the new run is whole) or `give_up` (it comes back).
+        """
         run = cls(path)
-        if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
-            run._check_existing(overwrite, resume)
         try:
+            if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
+                run._check_existing(overwrite, resume)
             run.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {run.path} ({error.strerror}); choose another folder with --out") from None
@@ -68,14 +74,28 @@ class RunFolder:
     def _check_existing(self, overwrite: bool, resume: bool) -> None:
         if not self.path.is_dir():
             raise InputError(f"{self.path} is a file; choose another folder with --out")
-        if not self.has_config:
+        torn = all(file.suffix == ".new" for file in self.path.iterdir())  # killed before the first file was whole
+        if not self.has_config and not torn:
             raise InputError(f"{self.path} holds something else than a run; choose another folder with --out")
         if overwrite:
-            shutil.rmtree(self.path)
+            self._replaced = self.path.with_name(f".{self.path.name}-replaced-{os.getpid()}")
+            self.path.rename(self._replaced)
         elif self.finished:
             raise InputError(f"{self.path} holds a finished run; pass --overwrite or choose another folder with --out")
         elif not resume:
             raise InputError(f"{self.path} holds an unfinished run; go on with --resume or pass --overwrite")
+
+    def keep(self) -> None:
+        """The new run is whole: what it replaces may go."""
+        self.checkpoints.remove()
+        if self._replaced is not None:
+            shutil.rmtree(self._replaced, ignore_errors=True)
+
+    def give_up(self, topmost: Path) -> None:
+        """The new run came to nothing: remove it (from `topmost`, the first folder made for it), bring the old back."""
+        shutil.rmtree(topmost, ignore_errors=True)
+        if self._replaced is not None:
+            self._replaced.rename(self.path)
 
     @property
     def finished(self) -> bool:
@@ -95,8 +115,13 @@ class RunFolder:
 
     def append_history(self, report: EpochReport) -> None:
         """A line per epoch."""
-        with (self.path / HISTORY).open("a", encoding="utf-8") as history:
-            history.write(json.dumps(report.line()) + "\n")
+        try:
+            with (self.path / HISTORY).open("a", encoding="utf-8") as history:
+                history.write(json.dumps(report.line()) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self.path / HISTORY} ({error.strerror}); make room and go on with --resume"
+            ) from None
 
     def history(self) -> list[dict[str, Any]]:
         """The epochs so far, or none."""
@@ -158,11 +183,15 @@ class RunFolder:
                 beside.write_text(content, encoding="utf-8")
             else:
                 content(beside)
+            with beside.open("rb") as written:
+                os.fsync(written.fileno())
             beside.replace(self.path / name)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
+        except (OSError, SafetensorError, pl.exceptions.PolarsError) as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            reason = getattr(error, "strerror", None) or _first_line(error)
             raise InputError(
-                f"cannot write {self.path / name} ({error.strerror}); make room or choose another folder"
+                f"cannot write {self.path / name} ({reason}); make room or choose another folder with --out"
             ) from None
 
     # ------------------------------------------------------------------ reading

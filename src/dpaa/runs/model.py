@@ -141,6 +141,7 @@ class Model:
         run = RunFolder.begin(folder, overwrite=overwrite)
         run.write_config(self.method)
         run.write_model(self)
+        run.keep()
 
     @property
     def recommendation_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:

@@ -128,10 +128,10 @@ def _vectors(file: Path, wanted: pl.Series, what: str) -> Tensor:
         ids = ids.cast(wanted.dtype, strict=False)
     elif not is_text(ids):
         ids = ids.cast(pl.String)
-    vectors = torch.from_numpy(table.select(columns).cast(pl.Float32).to_numpy().copy())
     keep = ids.is_not_null() & ids.is_first_distinct()
     order = ids.filter(keep).arg_sort()
-    return _aligned(vectors[keep.to_torch()][order.to_numpy()], ids.filter(keep).gather(order), wanted, str(file), what)
+    vectors = table.select(columns).cast(pl.Float32).filter(keep)[order].to_numpy(writable=True)
+    return _aligned(torch.from_numpy(vectors), ids.filter(keep).gather(order), wanted, str(file), what)
 
 
 def _from_safetensors(file: Path, data: Dataset) -> Tensor:

@@ -1,4 +1,4 @@
-"""A finished run's files become a trace: weights, message mass, cosines and gradient per layer and popularity decile."""
+"""A finished run's files become a trace: weights, message mass, cosines and gradient by layer and popularity."""
 
 from __future__ import annotations
 
@@ -176,7 +176,9 @@ class _Reading:
         found = [self.tracer.premise(readout, "pretrained", None)]
         if type(before) is LightGCN and np.array_equal(model.train.item, self.model.train.item):
             # Plain LightGCN has no weights of its own: as many layers as this run has.
-            plain = Tracer(self.method.graph, [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights))
+            plain = Tracer(
+                self.method.graph, [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights)
+            )
             layers = enumerate(plain.layers(before.ego.rows().double()))
             found = [self.tracer.premise(vectors, "pretrained", layer) for layer, vectors in layers] + found
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,14 +46,22 @@ class CheckpointFolder:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write beside, flush to disk, rename: a crash leaves the old checkpoint or the new one, never half of one."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         beside = self.file.with_suffix(".new")
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
-        save_file(tensors, beside, metadata={"progress": json.dumps(checkpoint.progress)})
-        with beside.open("rb") as written:
-            os.fsync(written.fileno())
-        beside.replace(self.file)
-        sync_folder(self.folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_file(tensors, beside, metadata={"progress": json.dumps(checkpoint.progress)})
+            with beside.open("rb") as written:
+                os.fsync(written.fileno())
+            beside.replace(self.file)
+            sync_folder(self.folder)
+        except (OSError, SafetensorError) as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise InputError(
+                f"cannot write the checkpoint {self.file} ({str(error).splitlines()[0]}); "
+                "make room and go on with --resume"
+            ) from None
 
     def load(self) -> Checkpoint | None:
         """The last checkpoint, or None where there is none."""
@@ -62,7 +71,8 @@ class CheckpointFolder:
             with safe_open(self.file, framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a dict
                 progress = json.loads((opened.metadata() or {})["progress"])
-        except (SafetensorError, KeyError, ValueError, OSError) as error:
+                int(progress["at"]["epoch"]), dict(progress["identity"])
+        except (SafetensorError, KeyError, ValueError, TypeError, RecursionError, OSError) as error:
             raise InputError(
                 f"{self.file} is not a readable checkpoint ({error}); remove {self.folder} to start afresh"
             ) from None

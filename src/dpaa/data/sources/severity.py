@@ -26,7 +26,7 @@ from dpaa.data.tables import open_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,33 +37,52 @@ VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
 
 def read_pairs(
     places: Sequence[str | Path],
-    take: Sequence[str] = SPLITS,
+    take: Sequence[str] | None = None,
     *,
     names: ColumnNames | None = None,
     positive: str | None = None,
     file_format: str | None = None,
 ) -> pl.DataFrame:
     """The distinct pairs of some files, or of the splits `take` of a prepared dataset: `user_id, item_id`, sorted."""
-    unknown = [name for name in take if name not in SPLITS]
-    if unknown or not take:
+    return read_pairs_and_notes(places, take, names=names, positive=positive, file_format=file_format)[0]
+
+
+def read_pairs_and_notes(
+    places: Sequence[str | Path],
+    take: Sequence[str] | None = None,
+    *,
+    names: ColumnNames | None = None,
+    positive: str | None = None,
+    file_format: str | None = None,
+) -> tuple[pl.DataFrame, list[str]]:
+    """The same, and what was dropped and why."""
+    if take is not None and (not take or any(name not in SPLITS for name in take)):
         raise InputError(f"--from takes some of train,valid,test, got {','.join(take)!r}")
     folders = [Path(place) for place in places if (Path(place) / ABOUT_FILE).exists()]
     if folders and len(places) > 1:
         raise InputError(f"{folders[0]} is a prepared dataset; give it alone, or files only")
+    notes: list[str] = []
     if folders:
+        if positive or file_format or names not in (None, ColumnNames()):
+            raise InputError(f"{folders[0]} is a prepared dataset; --positive, --format and columns are for files")
         dataset = read_dataset(folders[0])
-        frames = [dataset.frame(name).select(Column.USER, Column.ITEM) for name in SPLITS if name in take]
+        frames = [dataset.frame(name).select(Column.USER, Column.ITEM) for name in SPLITS if name in (take or SPLITS)]
     else:
+        if take is not None:
+            raise InputError("--from names splits of a prepared dataset; with files, give the files that are wanted")
         rule = PositiveRule.parse(positive) if positive else None
         logs = [once_each(read_log(open_table(place, file_format), names, rule)) for place in places]
         logs = as_one_type(logs)
         users = one_type([log.frame[Column.USER] for log in logs], Column.USER)
         items = one_type([log.frame[Column.ITEM] for log in logs], Column.ITEM)
         frames = [pl.DataFrame([user, item]) for user, item in zip(users, items, strict=True)]
-    return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+        notes = [note for log in logs for note in log.notes]
+    return pl.concat(frames).unique().sort(Column.USER, Column.ITEM), notes
 
 
-def with_severity(pairs: pl.DataFrame, severity: float, seed: int = 0, name: str = "severity") -> Dataset:
+def with_severity(
+    pairs: pl.DataFrame, severity: float, seed: int = 0, name: str = "severity", notes: Iterable[str] = ()
+) -> Dataset:
     """A dataset of one severity; the same seed gives the same validation, test and pool for every severity."""
     if not np.isfinite(severity) or severity < 0:
         raise InputError(f"severity must be a number from 0 (no bias) up, got {severity:g}")
@@ -90,6 +109,7 @@ def with_severity(pairs: pl.DataFrame, severity: float, seed: int = 0, name: str
             "with P ∝ rank^-severity, and every item at least once",
             "seed": seed,
         },
+        notes=notes,
     )
 
 

@@ -1,0 +1,1 @@
+"""Numbers become figures; this package draws and never trains."""

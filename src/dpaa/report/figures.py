@@ -1,0 +1,325 @@
+"""Figures by Altair, the same for paper, page and machine: png, svg, pdf, html (self-contained) or json (Vega-Lite).
+
+Colours can be told apart by people who see them differently: Okabe and Ito's for kinds, viridis for an order, blue to
+orange around a middle.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from dpaa.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+    from dpaa.runs.trace import Trace
+
+    Chart = Any
+    """Of Altair, which is an extra."""
+
+FORMATS = ("png", "svg", "pdf", "html", "json")
+OPTIONS: dict[str, dict[str, Any]] = {"png": {"ppi": 200}, "html": {"inline": True}}
+"""Sharp enough for print; a page that needs no network."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito, the strongest first."""
+POINTS = 240
+"""Points of a curve: more cannot be seen."""
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+ORDERED = "viridis"
+MIDDLE = "blueorange"
+DECILE = "popularity decile (1 = rarest tenth of items)"
+
+
+def altair() -> ModuleType:
+    """The drawing library, or one sentence that says what to install."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401  # Altair draws png, svg and pdf with it
+    except ImportError:
+        raise MissingExtraError("drawing figures", "report") from None
+    return altair
+
+
+def check_figure(file: Path) -> None:
+    """Refuse a file that no figure can be written to, before anything is computed for it."""
+    altair()
+    if file.suffix.lower().removeprefix(".") not in FORMATS:
+        raise InputError(f"the ending of {file} tells no format of a figure; use one of .{', .'.join(FORMATS)}")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; give the figure a file of its own")
+
+
+def save(chart: Chart, file: str | Path) -> Path:
+    """Write a figure in the format its ending tells; it appears whole or not at all."""
+    target = Path(file)
+    check_figure(target)
+    form = target.suffix.lower().removeprefix(".")
+    beside = target.with_name(f".{target.name}.new")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        chart.save(str(beside), format=form, **OPTIONS.get(form, {}))
+        beside.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot write {target} ({error.strerror}); choose another place") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    return target
+
+
+def styled(chart: Chart) -> Chart:
+    """One look for all: readable type, no box, faint grid."""
+    return (
+        chart.configure(font=FONT, background="white", padding=12)
+        .configure_view(stroke=None)
+        .configure_title(fontSize=15, anchor="start", fontWeight="bold", subtitleFontSize=12, subtitleColor="#444")
+        .configure_axis(
+            labelFontSize=12, titleFontSize=13, titleFontWeight="normal", gridColor="#e6e6e6", tickColor="#888"
+        )
+        .configure_legend(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", symbolStrokeWidth=3)
+        .configure_header(labelFontSize=12, titleFontSize=13, titleFontWeight="normal")
+    )
+
+
+# ---------------------------------------------------------------------- data
+
+
+def popularity_curves(curves: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "") -> Chart:
+    """Training counts of the items, sorted, on log axes: one line per name; items without pairs are not drawn."""
+    alt = altair()
+    frames = []
+    for name, counts in curves.items():
+        falling = np.sort(np.asarray(counts)[np.asarray(counts) > 0])[::-1]
+        rank = np.unique(np.geomspace(1, max(len(falling), 1), POINTS).round().astype(int))[: len(falling)]
+        frames.append(
+            pl.DataFrame({"rank": rank, "count": falling[rank - 1].astype(float)}).with_columns(curve=pl.lit(name))
+        )
+    names = list(curves)
+    colour = alt.Color("curve:N", sort=names, scale=_colours(alt, len(names)), title=by or None)
+    chart = (
+        alt.Chart(pl.concat(frames), title=title, width=440, height=300)
+        .mark_line(strokeWidth=1.6, interpolate="step-after")
+        .encode(
+            x=alt.X(
+                "rank:Q", title="item, most popular first", scale=alt.Scale(type="log", nice=False), axis=_powers(alt)
+            ),
+            y=alt.Y(
+                "count:Q",
+                title="training pairs of the item",
+                scale=alt.Scale(type="log", nice=False),
+                axis=_powers(alt),
+            ),
+            color=colour if len(names) > 1 else alt.value(PALETTE[0]),
+        )
+    )
+    return styled(chart)
+
+
+def _colours(alt: ModuleType, n: int) -> Any:
+    """Kinds up to three, an order beyond."""
+    if n <= 3:
+        return alt.Scale(range=list(PALETTE[:n]))
+    return alt.Scale(scheme={"name": ORDERED, "extent": [0.0, 0.92]})
+
+
+def _strokes(alt: ModuleType, **where: Any) -> Any:
+    """A legend that shows lines as lines."""
+    return alt.Legend(symbolType="stroke", symbolSize=300, **where)
+
+
+def _powers(alt: ModuleType) -> Any:
+    """Ticks of a log axis at 1, 10, 100 …: the steps between are crowded."""
+    return alt.Axis(values=[10**power for power in range(10)], format="~s", grid=True)
+
+
+# ---------------------------------------------------------------------- trace
+
+
+def trace_figures(trace: Trace) -> dict[str, Chart]:
+    """The figures of a trace by name; those over epochs only where the history tells of them."""
+    found = {"relative-weights": relative_weights(trace)}
+    if any(layer.mass_share for layer in trace.weights):
+        found["message-mass"] = message_mass(trace)
+    found["inverse-interaction-weights"] = premises(trace)
+    if any(line.get("embedding_shift") is not None for line in trace.epochs):
+        found["share-and-shift"] = share_and_shift(trace)
+    if any(line.get("iiw_by_decile") for line in trace.epochs):
+        found["weights-over-epochs"] = weights_over_epochs(trace)
+    return found
+
+
+def relative_weights(trace: Trace) -> Chart:
+    """Heat map, layer × decile: mean message weight relative to LightGCN's, on a log colour scale around 1."""
+    alt = altair()
+    rows = _cells([(f"{layer.layer} → {layer.layer + 1}", layer.relative) for layer in trace.weights], "layer")
+    # A weight that differs from 1 by rounding alone must not look like a pattern.
+    reach = max([math.log2(1.1), *(abs(math.log2(value)) for value in rows["value"] if value > 0)])
+    chart = alt.Chart(
+        rows.with_columns(shade=pl.col("value").clip(1e-9).log(2)),
+        title=alt.Title("Message weight relative to LightGCN's", subtitle=f"{trace.method}; 1 = 1/√(dᵤ dᵢ)"),
+        width=520,
+        height=46 * len(trace.weights),
+    ).encode(x=alt.X("decile:O", title=DECILE, axis=alt.Axis(labelAngle=0)), y=alt.Y("layer:O", title="layer"))
+    scale = alt.Scale(scheme=MIDDLE, domain=[-reach, reach], domainMid=0)
+    heat = chart.mark_rect(stroke="white").encode(color=alt.Color("shade:Q", scale=scale, legend=None))
+    dark = alt.condition(f"abs(datum.shade) > {0.6 * reach}", alt.value("white"), alt.value("black"))
+    text = chart.mark_text(fontSize=12).encode(text=alt.Text("value:Q", format=".2f"), color=dark)
+    return styled(heat + text)
+
+
+def message_mass(trace: Trace) -> Chart:
+    """Share of the message mass by decile and layer, with the run's weights and with LightGCN's."""
+    alt = altair()
+    frames = []
+    for layer in trace.weights:
+        for name, shares in (
+            ("with the run's weights", layer.mass_share),
+            ("LightGCN's weights", layer.plain_mass_share),
+        ):
+            if shares:
+                place = f"layer {layer.layer} → {layer.layer + 1}"
+                frames.append(_cells([(place, shares)], "layer").with_columns(weights=pl.lit(name)))
+    names = ["with the run's weights", "LightGCN's weights"]
+    chart = (
+        alt.Chart(pl.concat(frames), width=190, height=200)
+        .mark_line(point=alt.OverlayMarkDef(size=35), strokeWidth=2)
+        .encode(
+            x=alt.X("decile:O", title="popularity decile", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("value:Q", title="share of message mass", axis=alt.Axis(format="%")),
+            color=alt.Color(
+                "weights:N",
+                sort=names,
+                title=None,
+                scale=alt.Scale(domain=names, range=list(PALETTE[1::-1])),
+                legend=_strokes(alt, orient="top"),
+            ),
+            strokeDash=alt.StrokeDash(
+                "weights:N", sort=names, title=None, scale=alt.Scale(domain=names, range=[[1, 0], [5, 3]]), legend=None
+            ),
+            facet=alt.Facet("layer:N", title=None, columns=3),
+        )
+        .properties(
+            title=alt.Title(
+                "Who is heard: messages from items to users",
+                subtitle=f"{trace.method}; decile 1 = rarest tenth of items",
+            )
+        )
+    )
+    return styled(chart)
+
+
+def premises(trace: Trace) -> Chart:
+    """Inverse interaction weight by decile, one line per layer and for the read-out; the pre-trained model's beside."""
+    alt = altair()
+    whose = {"own": "this run", "pretrained": "its pre-trained model"}
+    table = pl.concat(
+        _cells([(premise.place, premise.iiw)], "place").with_columns(vectors=pl.lit(whose[premise.vectors]))
+        for premise in trace.premises
+    )
+    places = list(table["place"].unique(maintain_order=True))
+    colours = [PALETTE[place % len(PALETTE)] for place in range(len(places))]
+    title = alt.Title(
+        "Inverse interaction weight, 1 − cos(eᵤ, eᵢ)",
+        subtitle=f"{trace.method}; the premise: it falls from rare (1) to popular (10) items",
+    )
+    chart = (
+        alt.Chart(table, width=300, height=260)
+        .mark_line(point=alt.OverlayMarkDef(size=30), strokeWidth=2)
+        .encode(
+            x=alt.X("decile:O", title="popularity decile", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("value:Q", title="mean over edges", scale=alt.Scale(zero=True)),
+            color=alt.Color(
+                "place:N",
+                sort=places,
+                title=None,
+                scale=alt.Scale(domain=places, range=colours),
+                legend=_strokes(alt),
+            ),
+            column=alt.Column("vectors:N", sort=list(whose.values()), title=None),
+        )
+        .properties(title=title)
+    )
+    return styled(chart)
+
+
+def share_and_shift(trace: Trace) -> Chart:
+    """β_t and Δ_t over the epochs, one above the other."""
+    alt = altair()
+    lines = [line for line in trace.epochs if line.get("embedding_shift") is not None]
+    table = pl.DataFrame(
+        {name: [line[name] for line in lines] for name in ("epoch", "embedding_shift", "pretrained_share")}
+    )
+
+    def panel(column: str, title: str, colour: str, **scale: Any) -> Any:
+        return (
+            alt.Chart(table, width=480, height=150)
+            .mark_line(color=colour, strokeWidth=2)
+            .encode(
+                x=alt.X(
+                    "epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)
+                ),
+                y=alt.Y(f"{column}:Q", title=title, scale=alt.Scale(**scale)),
+            )
+        )
+
+    share = panel("pretrained_share", "β, pre-trained share", PALETTE[0], domain=[0, 1])
+    shift = panel("embedding_shift", "Δ, shift per epoch", PALETTE[1], zero=True)
+    title = alt.Title("How far the pre-trained estimate is trusted", subtitle=f"{trace.method}; β = Δ / (Δ + C)")
+    return styled(alt.vconcat(share, shift, title=title))
+
+
+def weights_over_epochs(trace: Trace) -> Chart:
+    """Heat map, decile × epoch: mean inverse interaction weight in force."""
+    alt = altair()
+    lines = [line for line in trace.epochs if line.get("iiw_by_decile")]
+    step = max(1, math.ceil(len(lines) / 200))  # more columns than that cannot be told apart
+    rows = [
+        {"epoch": line["epoch"], "decile": decile + 1, "value": value}
+        for line in lines[::step]
+        for decile, value in enumerate(line["iiw_by_decile"])
+        if value is not None
+    ]
+    shades = alt.Scale(scheme=ORDERED, zero=False)
+    chart = (
+        alt.Chart(
+            pl.DataFrame(rows),
+            title=alt.Title("Inverse interaction weight in force, by epoch", subtitle=trace.method),
+            width=520,
+            height=240,
+        )
+        .transform_calculate(end=f"min(datum.epoch + {1.5 * step}, {lines[-1]['epoch'] + 1})")
+        .mark_rect(height={"band": 1.02})  # each cell reaches under the next: no seams
+        .encode(
+            x=alt.X(
+                "epoch:Q",
+                title="epoch",
+                scale=alt.Scale(nice=False, zero=False),
+                axis=alt.Axis(tickMinStep=1, format="d", grid=False),
+            ),
+            x2="end:Q",
+            y=alt.Y("decile:O", title="popularity decile", sort="descending"),
+            color=alt.Color("value:Q", title=["mean r", "over edges"], scale=shades),
+        )
+    )
+    return styled(chart)
+
+
+def _cells(rows: Sequence[tuple[str, Sequence[float | None]]], name: str) -> pl.DataFrame:
+    """One row per decile that has a value: the name's column, `decile` from 1, `value`."""
+    return pl.DataFrame(
+        [
+            {name: label, "decile": decile + 1, "value": float(value)}
+            for label, values in rows
+            for decile, value in enumerate(values)
+            if value is not None
+        ],
+        schema={name: pl.String, "decile": pl.Int64, "value": pl.Float64},
+    )

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.kernels import common
+from dpaa.kernels.common import Lists, in_common
+
+
+@given(seed=st.integers(0, 100))
+def test_in_common_equals_the_dense_product(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m, columns = rng.integers(1, 12, 3)
+    one, two = rng.random((n, columns)) < 0.3, rng.random((m, columns)) < 0.3
+    lists = [Lists.of(*map(torch.from_numpy, np.nonzero(part)), len(part), int(columns)) for part in (one, two)]
+    rows = rng.integers(0, n, 5)
+    found = in_common(lists[0], torch.from_numpy(rows), lists[1])
+    np.testing.assert_array_equal(found, one[rows].astype(float) @ two.T.astype(float))
+    owner, column = lists[0].entries(torch.from_numpy(rows))
+    again = np.zeros((5, columns), bool)
+    again[owner, column] = True
+    np.testing.assert_array_equal(again, one[rows])
+
+
+def test_blocks_cover_all_rows_in_order(monkeypatch: object) -> None:
+    lists = Lists.of(torch.tensor([0, 2]), torch.tensor([1, 0]), 300, 4)
+    blocks = list(lists.blocks(10))
+    assert torch.equal(torch.cat(blocks), torch.arange(300))
+    assert max(map(len, blocks)) == common.BLOCK_ROWS
+    assert max(map(len, lists.blocks(common.BLOCK_CELLS))) == 1

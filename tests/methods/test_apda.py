@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.methods import apda
+from dpaa.methods.apda import APDA, distance_weight
+from dpaa.methods.lightgcn import LightGCN
+from tests.methods.tools import some_graph, started, trained
+
+
+def test_weights_of_orthogonal_and_identical_vectors() -> None:
+    closeness = torch.tensor([0.0, 1.0])
+    torch.testing.assert_close(distance_weight(closeness, 1.1, "linear"), torch.tensor([2 / 1.1, 0.0]))
+    assert distance_weight(closeness, 1.1, "linear")[0].item() == pytest.approx(1.8182, abs=1e-4)
+    assert distance_weight(closeness, 1.1, "exponential")[0].item() == pytest.approx(6.0639, abs=1e-4)
+    at_most = distance_weight(torch.tensor([-1.0]), 1.1, "exponential").item()
+    assert at_most == pytest.approx(0.5 * math.exp(4 / 1.1) * math.log1p(math.exp(4 / 1.1)), rel=1e-5)
+
+
+@pytest.mark.parametrize(("similarity", "expected"), [("cosine", 0.0), ("cosine/D", (2 - 2 / 8) / 1.1)])
+def test_identical_vectors_under_both_similarities(similarity: str, expected: float) -> None:
+    graph = some_graph()
+    method = started(APDA, graph, embedding_size=8, layers=1, similarity=similarity)
+    method.load_state({"ego": torch.ones(graph.n_nodes, 8)})
+    weight = method.edge_weights(0).to_user / method.graph.symmetric_weights().to_user
+    torch.testing.assert_close(weight, torch.full_like(weight, expected), rtol=1e-5, atol=1e-6)
+
+
+def dense_readout(method: APDA, table: Tensor, stop: bool = True) -> Tensor:
+    """The definition: dense matrices, autograd, float64, no noise."""
+    graph, settings = method.graph, method.settings
+    nodes_u, nodes_i = graph.edge_user, graph.edge_item + graph.n_users
+    scaling = torch.zeros(graph.n_nodes, graph.n_nodes, dtype=torch.float64)
+    scaling[nodes_u, nodes_i] = scaling[nodes_i, nodes_u] = graph.symmetric_weights().to_user.double()
+
+    def unit(x: Tensor) -> Tensor:
+        return x / x.norm(dim=1, keepdim=True).clamp(min=1e-12)
+
+    initial, layer, layers = unit(table), table, [table]
+    for _ in range(settings.layers):
+        z = unit(layer + settings.residual * initial)
+        closeness = (z.detach() if stop else z) @ z.T
+        if settings.similarity == "cosine/D":
+            closeness = closeness / table.shape[1]
+        x = (2 - 2 * closeness) / settings.scale
+        weight = x if settings.weighting == "linear" else 0.5 * x.exp() * torch.nn.functional.softplus(x)
+        layer = (scaling * weight) @ z + settings.residual * (z - initial)
+        layers.append(layer)
+    return torch.stack(layers).mean(0)
+
+
+@pytest.mark.parametrize("weighting", ["linear", "exponential"])
+@pytest.mark.parametrize("similarity", ["cosine", "cosine/D"])
+def test_loss_and_gradient_equal_the_dense_definition(weighting: str, similarity: str) -> None:
+    """The gradient too, which the definition lets through the sender and not through the receiver."""
+    graph = some_graph()
+    settings = {"weighting": weighting, "similarity": similarity, "noise": 0, "dropout": 0, "residual": 0.4, "l2": 0.01}
+    method = started(APDA, graph, embedding_size=40, layers=3, **settings)
+    batch = next(method.batches(1))
+    rows = method.forward(batch)
+    loss = method.loss(batch, rows)
+    loss.backward()
+    found = torch.cat([method.tile_gradient(rows, tile) for tile in range(2)], dim=1).double()
+
+    def by_definition(stop: bool) -> tuple[float, Tensor]:
+        table = method.ego.rows().double().requires_grad_()
+        nodes = batch.nodes(graph.n_users)
+        user, liked, other = batch.split(dense_readout(method, table, stop)[nodes])
+        margin = torch.sum(user * (liked - other), dim=1)
+        total = torch.nn.functional.softplus(-margin).mean() + 0.01 * 0.5 * table[nodes].square().sum() / len(batch)
+        total.backward()
+        assert table.grad is not None
+        return total.item(), table.grad
+
+    expected_loss, gradient = by_definition(stop=True)
+    assert loss.item() == pytest.approx(expected_loss, rel=1e-5)
+    torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-4 * gradient.abs().max().item())
+    through_both = by_definition(stop=False)[1]
+    assert (found - gradient).abs().max() < 0.05 * (found - through_both).abs().max()
+
+
+def test_no_gradient_reaches_the_receiver_of_a_weight(toy_graph: BipartiteGraph) -> None:
+    rows = torch.randn(5, 3, requires_grad=True)
+    to_user, _ = apda._EdgeCloseness.apply(toy_graph, rows)
+    to_user[1].backward()  # what user 0 hears of item 1
+    assert rows.grad is not None
+    assert rows.grad.abs().sum(dim=1).nonzero().squeeze(1).tolist() == [2 + 1]
+    torch.testing.assert_close(rows.grad[3], rows[0].detach())
+
+
+def test_without_its_parts_it_is_lightgcn(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = some_graph()
+    monkeypatch.setattr(apda, "normalize", lambda x: x)
+    monkeypatch.setattr(apda, "distance_weight", lambda closeness, *_: torch.ones_like(closeness))
+    neutral = started(APDA, graph, embedding_size=40, layers=3, residual=0, noise=0, dropout=0)
+    plain = started(LightGCN, graph, embedding_size=40, layers=3)
+    assert torch.equal(neutral.ego.rows(), plain.ego.rows())
+    neutral.finish()
+    plain.finish()
+    torch.testing.assert_close(neutral.user_embedding, plain.user_embedding)
+    torch.testing.assert_close(neutral.item_embedding, plain.item_embedding)
+    torch.testing.assert_close(neutral.item_message, plain.item_message)
+    neutral, plain = (
+        trained(kind, graph, **extra)  # type: ignore[arg-type]
+        for kind, extra in ((APDA, {"residual": 0, "noise": 0, "dropout": 0}), (LightGCN, {}))
+    )
+    torch.testing.assert_close(neutral.ego.rows(), plain.ego.rows(), rtol=1e-3, atol=1e-4)
+
+
+def test_noise_and_dropout_follow_the_place_of_the_batch_and_end_with_training() -> None:
+    graph = some_graph()
+    method = started(APDA, graph, batch_size=16)
+    first, again = list(method.batches(2)), list(method.batches(2, start=3))
+    readout = [method.forward(batch).readout for batch in (first[3], again[0], first[2])]
+    assert torch.equal(readout[0], readout[1])
+    assert readout[0].shape != readout[2].shape or not torch.equal(readout[0], readout[2])
+    method.update_embeddings()
+    before = method.user_embedding
+    method.forward(first[0])
+    method.update_embeddings()
+    assert torch.equal(before, method.user_embedding)
+    unit = torch.nn.functional.normalize(torch.randn(50, 8))
+    noisy = method._perturbed(unit, method.generator(9))
+    torch.testing.assert_close((noisy - unit).norm(dim=1), torch.full((50,), 0.1))
+    assert ((noisy - unit) * unit >= 0).all()
+    dropped = method._dropped(torch.ones(400, 50), method.generator(9))
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.4, abs=0.02)
+    assert dropped.mean().item() == pytest.approx(1, abs=0.03)
+
+
+def test_a_zero_row_gives_no_nan() -> None:
+    graph = some_graph()
+    method = started(APDA, graph, embedding_size=8, layers=2)
+    ego = method.ego.rows()
+    ego[0] = 0
+    method.load_state({"ego": ego})
+    batch = next(method.batches(1))
+    rows = method.forward(batch)
+    method.loss(batch, rows).backward()
+    assert torch.isfinite(method.tile_gradient(rows, 0)).all()
+
+
+def test_the_weights_in_the_run_are_those_of_the_trained_table() -> None:
+    method = trained(APDA, some_graph())
+    names = [name for name, _ in method.message_weights()]
+    assert names == ["weight_0", "weight_back_0", "weight_1", "weight_back_1"]
+    weights = method.edge_weights(1)
+    assert isinstance(weights, EdgeWeights)
+    torch.testing.assert_close(weights.to_user, weights.back)

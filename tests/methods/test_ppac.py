@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Histories
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.ppac import GLOBAL_STRENGTHS, PERSONAL_STRENGTHS, PPAC
+from tests.methods.tools import l2_of, loss_of, readout_of, sigmoid, some_graph, started, trained
+
+
+def rows_of_personal_popularity(method: PPAC) -> Tensor:
+    graph = method.graph
+    users, items = torch.meshgrid(torch.arange(graph.n_users), torch.arange(graph.n_items), indexing="ij")
+    return method.personal_popularity(users.reshape(-1), items.reshape(-1)).view(graph.n_users, graph.n_items)
+
+
+def test_toy_popularity(toy_graph: BipartiteGraph) -> None:
+    method = started(PPAC, toy_graph, neighbours=1)
+    assert method.similar_users.tolist() == [[1], [0]]
+    expected = torch.tensor([[1.0, 0.0, 0.0], [0.5**0.5, 0.5**0.5, 0.0]])
+    torch.testing.assert_close(rows_of_personal_popularity(method), expected)
+    torch.testing.assert_close(method.global_popularity, torch.tensor([2.0, 1.0, 0.0]) / 5**0.5)
+
+
+def similar_by_definition(graph: BipartiteGraph, k: int) -> list[list[int]]:
+    taken = [set(graph.edge_item[graph.edge_user == user].tolist()) for user in range(graph.n_users)]
+    found = []
+    for user, mine in enumerate(taken):
+        likeness = [
+            (len(mine & theirs) / len(mine | theirs), other)
+            for other, theirs in enumerate(taken)
+            if other != user and mine & theirs
+        ]
+        best = [other for _, other in sorted(likeness, reverse=True)[:k]]  # ties to the larger user
+        found.append(best + [-1] * (k - len(best)))
+    return found
+
+
+@pytest.mark.parametrize("k", [1, 4, 40])
+def test_similar_users_and_their_popularity_equal_the_definition(k: int) -> None:
+    graph = some_graph()
+    method = started(PPAC, graph, neighbours=k)
+    expected = similar_by_definition(graph, k)
+    assert method.similar_users.tolist() == expected
+    counts = np.zeros((graph.n_users, graph.n_items))
+    for user, similar in enumerate(expected):
+        for other in similar:
+            if other >= 0:
+                counts[user, graph.edge_item[graph.edge_user == other].numpy()] += 1
+    norms = np.linalg.norm(counts, axis=1, keepdims=True)
+    expected_rows = counts / np.where(norms > 0, norms, 1)
+    np.testing.assert_allclose(rows_of_personal_popularity(method), expected_rows, atol=1e-6)
+    method.finish()
+    plain, personal = method._parts(None, None)(torch.arange(graph.n_users), True)
+    np.testing.assert_allclose(personal, expected_rows, atol=1e-6)
+    assert torch.equal(plain, method.scorer()(torch.arange(graph.n_users)))
+
+
+def test_loss_equals_the_formula() -> None:
+    graph = some_graph()
+    method = started(PPAC, graph, embedding_size=6, layers=2, proxy_weight=0.5, l2=0.01)
+    batch = next(method.batches(1))
+    final, ego, n = readout_of(method), method.ego.rows().double().numpy(), graph.n_users
+    p = {name: tensor.detach().double().numpy() for name, tensor in method.parameters().items()}
+
+    def network(name: str, rows: np.ndarray) -> np.ndarray:
+        hidden = np.maximum(rows @ p[f"{name}_in"] + p[f"{name}_in_bias"], 0)
+        return np.asarray(hidden @ p[f"{name}_out"] + p[f"{name}_out_bias"])
+
+    personal, degree = rows_of_personal_popularity(method).double().numpy(), graph.item_degree.double().numpy()
+    u, y, errors = batch.users.numpy(), [], 0.0
+    for items in (batch.liked.numpy(), batch.other.numpy()):
+        near = sigmoid(np.sum(network("personal", ego[u]) * network("personal", ego[n + items]), axis=1))
+        known = sigmoid(network("global", ego[n + items])[:, 0])
+        y.append(np.sum(final[u] * final[n + items], axis=1) * near * known)
+        errors += 0.5 * np.mean((near - personal[u, items]) ** 2)
+        errors += 0.5 * np.mean((known - degree[items] / np.linalg.norm(degree)) ** 2)
+    expected = np.mean(np.logaddexp(0, y[1] - y[0])) + 0.5 * errors + l2_of(method, batch)
+    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
+
+
+def test_every_interaction_once_and_never_a_liked_other_item() -> None:
+    graph = some_graph()
+    batches = list(started(PPAC, graph, batch_size=16).batches(1))
+    drawn = torch.cat([batch.users * graph.n_items + batch.liked for batch in batches])
+    edges = graph.edge_user * graph.n_items + graph.edge_item
+    assert torch.equal(drawn.sort().values, edges)
+    others = torch.cat([batch.users * graph.n_items + batch.other for batch in batches])
+    assert not torch.isin(others, edges).any()
+
+
+class WithoutProxies(PPAC):
+    """l = g = 1."""
+
+    def network(self, name: str, rows: Tensor) -> Tensor:
+        return torch.full((len(rows), 40 if name == "personal" else 1), 40.0)
+
+
+def test_without_proxies_it_is_lightgcn() -> None:
+    graph = some_graph()
+    neutral = trained(WithoutProxies, graph, proxy_weight=0, sampler="user-uniform")
+    plain = trained(LightGCN, graph)
+    torch.testing.assert_close(neutral.ego.rows(), plain.ego.rows(), rtol=1e-3, atol=1e-4)
+    everybody = torch.arange(graph.n_users)
+    torch.testing.assert_close(neutral.scorer()(everybody), plain.scorer()(everybody), rtol=1e-3, atol=1e-4)
+    neutral.load_state(plain.state() | {f"parameter.{k}": v.detach() for k, v in neutral.parameters().items()})
+    neutral.finish()
+    assert torch.equal(neutral.scorer()(everybody), plain.scorer()(everybody))
+
+
+def test_scores_are_the_formula_and_a_very_negative_strength_ranks_by_ascending_degree() -> None:
+    graph = some_graph()
+    method = trained(PPAC, graph, personal_strength=3, global_strength=-2)
+    users = torch.arange(graph.n_users)
+    n = graph.n_users
+    ego = method.ego.rows()
+    with torch.no_grad():
+        plain = method.user_embedding @ method.item_embedding.T
+        proxies = method.personal_proxy(ego[:n], ego[n:]) * method.global_proxy(ego[n:])
+    expected = plain * proxies + 3 * rows_of_personal_popularity(method) - 2 * method.global_popularity
+    torch.testing.assert_close(method.scorer()(users), expected)
+    some = torch.tensor([7, 2, 11])
+    torch.testing.assert_close(method.scorer(some)(users), expected[:, some])
+    method.personal_strength, method.global_strength = 0.0, -1e9
+    order = method.scorer()(users)[0].argsort(descending=True)
+    assert (graph.item_degree[order].diff() >= 0).all()
+
+
+def test_a_newcomer_with_a_users_items_has_that_user_as_nearest() -> None:
+    graph = some_graph()
+    method = trained(PPAC, graph, neighbours=1, personal_strength=1e6, global_strength=0)
+    lengths = torch.bincount(graph.edge_user, minlength=graph.n_users)
+    user = int(lengths.argmax())
+    items = graph.edge_item[graph.edge_user == user]
+    histories = Histories(Pairs.of(np.zeros(len(items)), items.numpy()), 2)  # and one without any item
+    found = method.scorer(None, histories)(torch.tensor([0, 1]))
+    assert set(found[0].topk(len(items)).indices.tolist()) == set(items.tolist())
+    assert torch.isfinite(found).all()
+
+
+class Preferring:
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.blocks: list[Tensor] = []
+
+    def recall_of(self, method: object) -> float:
+        raise AssertionError("one pass is enough")
+
+    def recalls_of(self, family: object, n: int) -> list[float]:
+        self.blocks = list(family(None)(torch.arange(4)))  # type: ignore[operator]
+        assert len(self.blocks) == n
+        return [float(place == self.place) for place in range(n)]
+
+
+def test_the_best_pair_of_strengths_is_kept() -> None:
+    method = trained(PPAC, some_graph())
+    assert (method.personal_strength, method.global_strength) == (0, 0)
+    validation = Preferring(2 * len(GLOBAL_STRENGTHS) + 4)
+    found = method.tune(validation)
+    assert found == {"personal_strength": PERSONAL_STRENGTHS[2], "global_strength": GLOBAL_STRENGTHS[4]}
+    assert torch.equal(method.scorer()(torch.arange(4)), validation.blocks[validation.place])
+    again = PPAC(method.graph, method.settings)
+    again.load_tensors({name: tensor.detach() for name, tensor in method.tensors().items()})
+    assert torch.equal(again.scorer()(torch.arange(4)), validation.blocks[validation.place])
+
+
+def test_strengths_that_are_set_are_not_tuned() -> None:
+    method = trained(PPAC, some_graph(), personal_strength=2, global_strength=-1)
+    assert method.tune(Preferring(0)) == {}
+    assert (method.personal_strength, method.global_strength) == (2, -1)
+
+
+def test_both_networks_learn() -> None:
+    graph = some_graph()
+    before, after = started(PPAC, graph, embedding_size=40, layers=2, seed=5), trained(PPAC, graph)
+    for name, parameter in after.parameters().items():
+        assert not torch.equal(parameter, before.parameters()[name]), name
