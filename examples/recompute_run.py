@@ -9,8 +9,8 @@ reads the run folder (and the folder of the pre-trained LightGCN its manifest na
     w^l          c · λ_l · r: compared with weight_0 … of edges.parquet
     e^0 … e^L    and their mean, the read-out: compared with user_embedding and item_embedding
 
-Everything is float64; the run was float32, so the differences it prints are its rounding (about 1e-6).  Exit code 1 says
-that something differs by more than 1e-4.  Works for `dpaa` and `dpaa-as-printed` with any settings.
+Everything is float64; the run was float32, so the differences it prints are its rounding (about 1e-6).  Exit code 1
+says that something differs by more than 1e-4.  Works for `dpaa` and `dpaa-as-printed` with any settings.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Files:
 
     @classmethod
     def read(cls, folder: Path) -> Files:
+        """Every file of a finished run."""
         users, items, edges = (pl.read_parquet(folder / f"{name}.parquet") for name in ("users", "items", "edges"))
         row_of_user = {value: row for row, value in enumerate(users["user_id"])}
         row_of_item = {value: row for row, value in enumerate(items["item_id"])}
@@ -117,7 +118,7 @@ def current_weights(run: Files, weighted: range) -> list[np.ndarray]:
 
 
 def interaction_weights(run: Files) -> list[np.ndarray]:
-    """r per weighted layer, as in force in the best epoch; no layer without IIW."""
+    """The blend r per weighted layer, as in force in the best epoch; no layer without IIW."""
     config = run.config
     if not config["iiw"]:
         return []
@@ -154,10 +155,12 @@ def recompute(folder: str | Path) -> dict[str, float]:
 
 
 def difference(new: np.ndarray, old: np.ndarray) -> float:
+    """Largest difference, relative to the largest stored value."""
     return float(np.abs(new - old).max() / np.abs(old).max())
 
 
 def main() -> None:
+    """Print the differences of one run."""
     parser = argparse.ArgumentParser(description="Recompute a DPAA run from its files.")
     parser.add_argument("run", type=Path, help="a finished run folder of dpaa or dpaa-as-printed")
     differences = recompute(parser.parse_args().run)

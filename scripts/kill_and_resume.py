@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from dpaa.data.sources.world import simulate
@@ -35,14 +36,24 @@ def train(folder: Path, method: str, resume: bool) -> None:
     fit_into(folder, data, make_method(data, method, SETTINGS), resume=resume, watch=watch)
 
 
+def start(folder: Path, method: str, resume: bool) -> int:
+    """Train in a child process; its number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            train(folder, method, resume)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
 def finish_with_kills(folder: Path, method: str, longest: float, rng: random.Random) -> int:
     """Start, kill, resume … until the run is whole.  Returns the number of kills."""
     kills = 0
     while not RunFolder(folder).finished:
-        child = os.fork()
-        if child == 0:
-            train(folder, method, resume=True)
-            os._exit(0)
+        child = start(folder, method, resume=True)
         deadline = time.monotonic() + rng.uniform(0.0, longest)
         while time.monotonic() < deadline and os.waitpid(child, os.WNOHANG) == (0, 0):
             time.sleep(0.002)
@@ -83,12 +94,10 @@ def main() -> None:
         whole: dict[str, tuple[Path, float]] = {}
         for method in chosen.methods:
             folder = Path(place) / f"whole-{method}"
-            child = os.fork()
-            if child == 0:
-                train(folder, method, resume=False)
-                os._exit(0)
             began = time.monotonic()
-            os.waitpid(child, 0)
+            _, status = os.waitpid(start(folder, method, resume=False), 0)
+            if status:
+                sys.exit(f"training {method} without interruption failed")
             whole[method] = folder, time.monotonic() - began
         while kills < chosen.kills:
             method = chosen.methods[runs % len(chosen.methods)]

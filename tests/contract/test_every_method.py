@@ -158,3 +158,13 @@ def test_the_grid_names_settings_and_values_they_take(name: str) -> None:
 def test_wrong_settings_get_one_sentence(name: str, values: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make_settings(METHODS[name].settings_type, values, name)
+
+
+@trained_methods
+def test_a_checkpoint_after_every_batch_changes_nothing(name: str, small_world: Dataset, tmp_path: Path) -> None:
+    settings = quick(name) | {"epochs": 3}
+    fit_into(tmp_path / "plain", small_world, make_method(small_world, name, settings))
+    watch = Watch(checkpoint_seconds=0)
+    fit_into(tmp_path / "often", small_world, make_method(small_world, name, settings), watch=watch)
+    files = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("plain", "often")]
+    assert files[0] == files[1]

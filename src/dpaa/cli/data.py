@@ -266,10 +266,10 @@ def severity(
         value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)
         for value in severities
     }
-    for value, folder in folders.items():
-        _write(made[value], folder, overwrite)
     if figure is not None:
         _draw_popularity(made, figure)
+    for value, folder in folders.items():
+        _write(made[value], folder, overwrite)
 
 
 def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, Path]:

@@ -200,10 +200,10 @@ class DPAA(LightGCN):
 
     def state(self) -> dict[str, Tensor]:
         """With the tables, what the weights in force were made from."""
-        found = super().state() | {f"strength.{place}": table for place, table in enumerate(self._strength)}
+        found = super().state() | {f"strength.{place}": table.clone() for place, table in enumerate(self._strength)}
         found["pretrained_share"] = torch.tensor(self._pretrained_share, dtype=torch.float64)
         if self._previous_readout is not None:
-            found["previous_readout"] = self._previous_readout
+            found["previous_readout"] = self._previous_readout.clone()
         return found
 
     def load_state(self, state: dict[str, Tensor]) -> None:

@@ -66,6 +66,9 @@ def save(chart: Chart, file: str | Path) -> Path:
     beside = target.with_name(f".{target.name}.new")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {target} ({error.strerror}); choose another place") from None
+    try:
         chart.save(str(beside), format=form, **OPTIONS.get(form, {}))
         beside.replace(target)
     except OSError as error:

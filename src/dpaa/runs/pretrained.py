@@ -149,6 +149,8 @@ def _from_safetensors(file: Path, data: Dataset) -> Tensor:
                         "(one per id, ascending)"
                     )
                 tables.append(opened.get_tensor(name).float())
+                if not tables[-1].isfinite().all():
+                    raise InputError(f"{file}: {name!r} holds values that are not numbers; correct them")
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; {REMEDY}") from None
     except (SafetensorError, OSError) as error:

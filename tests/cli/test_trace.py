@@ -1,0 +1,77 @@
+"""`dpaa trace` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import TINY
+from tests.command import dpaa_ok, run_dpaa
+
+
+@pytest.fixture(scope="module")
+def weighted(walk: Path) -> Path:
+    """A run of DPAA, its pre-trained model beside it."""
+    dpaa_ok("train", walk / "data", *TINY, "--method", "dpaa", "--out", walk / "traced" / "dpaa")
+    return walk / "traced" / "dpaa"
+
+
+def test_help_has_an_example() -> None:
+    for command in (["trace"], ["data", "severity"]):
+        shown = dpaa_ok(*command, "--help").out
+        assert f"dpaa {' '.join(command)}" in shown.partition("Example")[2]
+
+
+def test_verdicts_come_first_and_name_their_rule(weighted: Path) -> None:
+    lines = dpaa_ok("trace", weighted).out.splitlines()
+    assert lines[0].startswith("at layer 0 the premise ")
+    assert lines[3].startswith("in the read-out the premise ")
+    assert lines[4].startswith("at layer 0 of the pre-trained model the premise ")
+    assert lines[8].startswith("rule: ")
+    for title in ("Lemma 1", "Lemma 2", "over epochs", "messages of layer 1"):
+        assert title in "\n".join(lines[9:])
+    assert not any("…" in line for line in lines), "a table that does not fit"
+
+
+def test_json_is_one_object(weighted: Path) -> None:
+    said = dpaa_ok("trace", weighted, "--json")
+    found = json.loads(said.out)
+    assert found["method"] == "dpaa"
+    assert {verdict["verdict"] for verdict in found["verdicts"]} <= {"holds", "flat", "reversed"}
+    assert len(found["weights"]) == 2
+    assert all(pair["difference"] < 1e-6 for pair in found["lemma_1"])
+    assert [row["layer"] for row in found["lemma_2"]["layers"]] == [0, 1, 2]
+    assert [line["epoch"] for line in found["epochs"]] == [1, 2, 3]
+    assert dpaa_ok("trace", weighted, "--json").out == said.out
+
+
+def test_figures(weighted: Path, tmp_path: Path) -> None:
+    said = dpaa_ok("trace", weighted, "--json", "--figures", tmp_path / "drawn", "--figure-format", "svg")
+    json.loads(said.out)  # what is said about figures goes to the other stream
+    assert len(list((tmp_path / "drawn").glob("*.svg"))) == 5
+    assert said.err.count("figure written to") == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nowhere"], "there is no run folder nowhere"),
+        (["{walk}/data"], "is not a run folder"),
+        (["{walk}/run", "--figures", "{walk}/data/dataset.json"], "dataset.json is a file"),
+        (["{walk}/run", "--figures", "drawn", "--figure-format", "gif"], "tells no format of a figure"),
+    ],
+)
+def test_mistakes(walk: Path, words: list[str], says: str) -> None:
+    said = run_dpaa("trace", *(word.format(walk=walk) for word in words))
+    assert said.code == 2
+    assert says in said.err
+    assert said.out == ""
+
+
+def test_a_method_without_messages(walk: Path, tmp_path: Path) -> None:
+    dpaa_ok("train", walk / "data", "--method", "most-popular", "--out", tmp_path / "run")
+    said = run_dpaa("trace", tmp_path / "run")
+    assert said.code == 2
+    assert "weights no messages (its edges.parquet has no column weight_0)" in said.err

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaa.data.columns import Column
+from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.sources.severity import read_pairs, with_severity
+from dpaa.errors import InputError
+from tests.command import dpaa_ok, run_dpaa
+
+SEVERITIES = st.one_of(st.sampled_from([0, 1, 9, 60]), st.floats(0, 20))
+
+
+@st.composite
+def some_pairs(draw: st.DrawFn) -> pl.DataFrame:
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    taste = rng.random((draw(st.integers(2, 12)), 1)) * rng.random((1, draw(st.integers(5, 15))))
+    user, item = np.nonzero(rng.random(taste.shape) < 0.3 + taste)
+    frame = pl.DataFrame({Column.USER: user, Column.ITEM: item * 7})
+    return frame if len(frame) >= 10 else pl.DataFrame({Column.USER: [0] * 12, Column.ITEM: list(range(12))})
+
+
+def keys(data: Dataset, split: str) -> set[tuple[int, int]]:
+    return set(data.frame(split).select(Column.USER, Column.ITEM).iter_rows())  # type: ignore[arg-type]
+
+
+def pool(pairs: pl.DataFrame, data: Dataset) -> pl.DataFrame:
+    """What validation and test left over."""
+    rest = set(pairs.iter_rows()) - keys(data, "valid") - keys(data, "test")
+    return pl.DataFrame(sorted(rest), schema=pairs.schema, orient="row")
+
+
+@given(pairs=some_pairs(), severity=SEVERITIES, seed=st.integers(0, 99))
+def test_laws(pairs: pl.DataFrame, severity: float, seed: int) -> None:
+    data = with_severity(pairs, severity, seed)
+    train, valid, test = (keys(data, split) for split in ("train", "valid", "test"))
+    assert not train & valid
+    assert not train & test
+    assert not valid & test
+    left = pool(pairs, data)
+    assert len(valid) == round(0.1 * len(pairs))
+    assert len(test) == round(0.2 * len(pairs))
+    assert train <= set(left.iter_rows())
+    assert {item for _, item in train} == set(left[Column.ITEM])
+    owned = left.group_by(Column.USER).len()["len"].to_numpy()
+    draws = np.maximum(np.rint(0.2 * owned), 1).sum()
+    assert left[Column.ITEM].n_unique() <= len(train) <= draws + left[Column.ITEM].n_unique()
+    assert {user for user, _ in train} == set(left[Column.USER])
+
+
+@given(pairs=some_pairs(), one=SEVERITIES, other=SEVERITIES, seed=st.integers(0, 99))
+def test_one_seed_has_one_validation_and_test(pairs: pl.DataFrame, one: float, other: float, seed: int) -> None:
+    first, second = with_severity(pairs, one, seed), with_severity(pairs, other, seed)
+    for split in ("valid", "test"):
+        assert keys(first, split) == keys(second, split)
+    assert with_severity(pairs, one, seed).fingerprint == first.fingerprint
+
+
+def test_another_seed_gives_another_dataset() -> None:
+    pairs = full(20, 15)
+    assert with_severity(pairs, 1, 0).fingerprint != with_severity(pairs, 1, 1).fingerprint
+
+
+def full(n_users: int, n_items: int) -> pl.DataFrame:
+    """Everybody took everything."""
+    grid = np.indices((n_users, n_items)).reshape(2, -1)
+    return pl.DataFrame({Column.USER: grid[0], Column.ITEM: grid[1]})
+
+
+def test_without_severity_all_own_items_are_alike() -> None:
+    """Chi-square over items: a user draws 20 % of the own pool items, each as likely as the other."""
+    n_users, n_items = 4_000, 20
+    pairs = full(n_users, n_items)
+    data = with_severity(pairs, 0)
+    left = pool(pairs, data)
+    owned = left.group_by(Column.USER).len(name="owned").with_columns(draws=(0.2 * pl.col("owned")).round().clip(1))
+    # An own item is in the training set unless every draw misses it; minimum exposure adds one pair per item.
+    chance = left.join(owned, on=Column.USER).with_columns(p=1 - (1 - 1 / pl.col("owned")) ** pl.col("draws"))
+    expected = chance.group_by(Column.ITEM).agg(pl.col("p").sum(), variance=(pl.col("p") * (1 - pl.col("p"))).sum())
+    counts = np.bincount(data.train.item, minlength=n_items)
+    merged = expected.sort(Column.ITEM)
+    z = (counts - merged["p"].to_numpy()) / np.sqrt(merged["variance"].to_numpy())
+    assert np.abs(z).max() < 4.5
+    assert (z**2).sum() < 50  # 20 degrees of freedom: beyond 46 once in a thousand
+
+
+def test_a_large_severity_takes_the_most_popular_own_item() -> None:
+    rng = np.random.default_rng(3)
+    user, item = np.nonzero(rng.random((60, 1)) * 0.6 + np.linspace(0.4, 0, 30) > rng.random((60, 30)))
+    pairs = pl.DataFrame({Column.USER: user, Column.ITEM: item})
+    data = with_severity(pairs, 2_000)
+    left = pool(pairs, data)
+    counts = np.bincount(left[Column.ITEM].to_numpy(), minlength=30)
+    rank = np.empty(30, int)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(30)
+    best = {
+        (u, min(items, key=lambda i: rank[i])) for u, items in left.group_by(Column.USER).agg(Column.ITEM).iter_rows()
+    }
+    train = keys(data, "train")
+    assert best <= train
+    extra = [item for _, item in train - best]
+    assert len(extra) == len(set(extra)), "what is left is the minimum exposure: one pair per item"
+
+
+def test_training_shrinks_and_concentrates() -> None:
+    pairs = full(200, 40)
+    found = [with_severity(pairs, severity) for severity in (0, 1, 3, 9)]
+    sizes = [len(data.train) for data in found]
+    assert sizes == sorted(sizes, reverse=True)
+    share = [np.bincount(data.train.item).max() / len(data.train) for data in found]
+    assert share == sorted(share)
+
+
+SIZES = {0: 30_239, 1: 18_804, 2: 9_163, 3: 6_854, 4: 5_950, 5: 5_535, 6: 5_275, 7: 5_103, 8: 5_020, 9: 4_950}
+"""Training pairs that a throw-away prototype drew from KuaiRec's small matrix, with another generator."""
+
+
+def test_sizes_and_most_popular_on_kuairec(real_data: Path) -> None:
+    from dpaa.runs.fit import evaluate, fit
+
+    files = [real_data / "kuairec" / "paper-split" / f"{name}.txt" for name in ("valid", "test")]
+    pairs = read_pairs(files)
+    assert (len(pairs), pairs[Column.USER].n_unique(), pairs[Column.ITEM].n_unique()) == (216_716, 1_410, 3_275)
+    made = {severity: with_severity(pairs, severity) for severity in SIZES}
+    for severity, size in SIZES.items():
+        assert len(made[severity].train) == pytest.approx(size, rel=0.02)
+    recall = evaluate(fit(made[0], "most-popular"), made[0]).metrics["recall@20"]
+    assert recall == pytest.approx(0.2015, rel=0.03)
+
+
+# ---------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a log, a list form file and a dataset, the current directory."""
+    monkeypatch.chdir(tmp_path)
+    frame = full(30, 12).select(user=pl.format("u{}", Column.USER), item=Column.ITEM)
+    frame.with_columns(stars=1 + pl.col("item") % 5).write_csv("log.csv")
+    lines = [" ".join(map(str, [user, *range(12)])) for user in range(20)]
+    Path("list.txt").write_text("\n".join(lines) + "\n")
+    dpaa_ok("data", "log", "log.csv", "--out", "data")
+    return tmp_path
+
+
+def test_one_severity_is_written_to_the_folder_itself(place: Path) -> None:
+    said = dpaa_ok("data", "severity", "list.txt", "--severity", 1.5, "--seed", 4, "--out", "made")
+    assert "next: dpaa train made --out RUN" in said.out
+    made = read_dataset("made")
+    assert made.fingerprint == with_severity(read_pairs(["list.txt"]), 1.5, 4).fingerprint
+    assert made.about["severity"] == 1.5
+    assert made.about["seed"] == 4
+
+
+def test_several_are_written_beside_one_another(place: Path) -> None:
+    dpaa_ok("data", "severity", "list.txt", "--severity", 0, "--severity", 3, "--severity", 2.5, "--out", "made")
+    assert sorted(path.name for path in Path("made").iterdir()) == ["s0", "s2.5", "s3"]
+    assert keys(read_dataset("made/s0"), "test") == keys(read_dataset("made/s3"), "test")
+
+
+def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
+    rule = ("--positive", "stars>=4", "--user-column", "user", "--item-column", "item", "--rating-column", "stars")
+    said = dpaa_ok("data", "severity", "log.csv", *rule, "--severity", 0, "--out", "made")
+    made = read_dataset("made")
+    assert set(made.item_ids) == {3, 4, 8, 9}
+    assert "are not positive (stars >= 4) and were dropped" in said.err
+
+
+def test_a_dataset_with_chosen_splits(place: Path) -> None:
+    dpaa_ok("data", "severity", "data", "--from", "valid,test", "--severity", 0, "--out", "made")
+    pairs = read_pairs(["data"], ["valid", "test"])
+    assert len(pairs) < len(read_pairs(["data"])) == 360
+    assert read_dataset("made").fingerprint == with_severity(pairs, 0).fingerprint
+
+
+@pytest.mark.parametrize("ending", ["svg", "json"])
+def test_the_figure(place: Path, ending: str) -> None:
+    severities = ("--severity", 0, "--severity", 4)
+    said = dpaa_ok("data", "severity", "list.txt", *severities, "--out", "made", "--figure", f"curve.{ending}")
+    assert f"figure written to curve.{ending}" in said.out
+    assert "severity" in Path(f"curve.{ending}").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["list.txt", "--severity", "-1"], "severity must be a number from 0 (no bias) up, got -1"),
+        (["list.txt", "--severity", "nan"], "severity must be a number from 0 (no bias) up, got nan"),
+        (["list.txt", "--severity", "strong"], "strong"),
+        (["list.txt", "--severity", "0", "--severity", "-2"], "got -2"),
+        (["list.txt", "--severity", "3", "--severity", "3.0"], "--severity 3 is given twice"),
+        (["list.txt"], "missing option '--severity'"),
+        (["nowhere.csv", "--severity", "1"], "there is no file nowhere.csv"),
+        (["data", "list.txt", "--severity", "1"], "data is a prepared dataset; give it alone, or files only"),
+        (["data", "--from", "all", "--severity", "1"], "--from takes some of train,valid,test, got 'all'"),
+        (["list.txt", "--from", "test", "--severity", "1"], "--from names splits of a prepared dataset"),
+        (["data", "--positive", "rating>=3", "--severity", "1"], "--positive, --format and columns are for files"),
+        (["few.csv", "--severity", "1"], "3 pairs are too few"),
+        (["list.txt", "--severity", "1", "--figure", "curve.gif"], "the ending of curve.gif tells no format"),
+        (["list.txt", "--severity", "1", "--figure", "curve"], "the ending of curve tells no format"),
+        (["log.csv", "--positive", "stars>3", "--severity", "1"], "--user-column"),
+    ],
+)
+def test_mistakes(place: Path, words: list[str], says: str) -> None:
+    Path("few.csv").write_text("user_id,item_id\n1,1\n1,2\n2,1\n")
+    pl.read_csv("log.csv").rename({"user": "who"}).write_csv("log.csv")
+    before = sorted(place.rglob("*"))
+    said = run_dpaa("data", "severity", *words, "--out", "made")
+    assert said.code == 2
+    assert says in said.err
+    assert said.err.count("\n") == 1
+    assert sorted(place.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("out", "severities", "says"),
+    [
+        ("data", [1], "data already exists"),
+        ("data", [1, 2], "data is a dataset, several severities need a folder"),
+        ("log.csv", [1, 2], "log.csv is a file"),
+    ],
+)
+def test_places_that_are_taken(place: Path, out: str, severities: list[int], says: str) -> None:
+    words = [word for severity in severities for word in ("--severity", severity)]
+    said = run_dpaa("data", "severity", "list.txt", *words, "--out", out)
+    assert said.code == 2
+    assert says in said.err
+
+
+@settings(max_examples=15)
+@given(pairs=some_pairs(), take=st.lists(st.sampled_from(["train", "valid", "test"]), min_size=1, unique=True))
+def test_splits_are_taken_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, pairs: pl.DataFrame, take: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("taken") / "data"
+    data = with_severity(pairs, 1)
+    data.write(folder)
+    found = read_pairs([folder], take)
+    assert set(found.iter_rows()) == set().union(*(keys(data, split) for split in take))
+
+
+def test_an_empty_choice_of_splits() -> None:
+    with pytest.raises(InputError, match="--from takes some of"):
+        read_pairs(["anywhere"], [])
