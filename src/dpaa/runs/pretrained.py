@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from dpaa.data.ids import encode, is_text
+from dpaa.data.tables import parquet_schema, read_parquet
 from dpaa.errors import InputError
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
@@ -104,7 +105,7 @@ def _vectors(file: Path, wanted: pl.Series, what: str) -> Tensor:
     """A table `id, v0 … vD−1` in the order of the dataset's ids.  (len(wanted), D)."""
     try:
         if file.suffix.lower() == ".parquet":
-            table = pl.read_parquet(file)
+            table = read_parquet(file, list(parquet_schema(file)))
         else:
             table = pl.read_csv(file, schema_overrides={ID: pl.String}, infer_schema_length=None)
     except FileNotFoundError:
