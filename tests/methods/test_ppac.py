@@ -16,12 +16,12 @@ from tests.methods.tools import l2_of, loss_of, readout_of, sigmoid, some_graph,
 def rows_of_personal_popularity(method: PPAC) -> Tensor:
     graph = method.graph
     users, items = torch.meshgrid(torch.arange(graph.n_users), torch.arange(graph.n_items), indexing="ij")
-    return method.personal_popularity(users.reshape(-1), items.reshape(-1)).view(graph.n_users, graph.n_items)
+    return method.personal.of_pairs(users.reshape(-1), items.reshape(-1)).view(graph.n_users, graph.n_items)
 
 
 def test_toy_popularity(toy_graph: BipartiteGraph) -> None:
     method = started(PPAC, toy_graph, neighbours=1)
-    assert method.similar_users.tolist() == [[1], [0]]
+    assert method.personal.similar_users.tolist() == [[1], [0]]
     expected = torch.tensor([[1.0, 0.0, 0.0], [0.5**0.5, 0.5**0.5, 0.0]])
     torch.testing.assert_close(rows_of_personal_popularity(method), expected)
     torch.testing.assert_close(method.global_popularity, torch.tensor([2.0, 1.0, 0.0]) / 5**0.5)
@@ -46,7 +46,7 @@ def test_similar_users_and_their_popularity_equal_the_definition(k: int) -> None
     graph = some_graph()
     method = started(PPAC, graph, neighbours=k)
     expected = similar_by_definition(graph, k)
-    assert method.similar_users.tolist() == expected
+    assert method.personal.similar_users.tolist() == expected
     counts = np.zeros((graph.n_users, graph.n_items))
     for user, similar in enumerate(expected):
         for other in similar:

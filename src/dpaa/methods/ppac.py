@@ -18,11 +18,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
-from dpaa.kernels.common import BLOCK_ROWS, Lists, in_common
-from dpaa.kernels.topk import top_k
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import scores
-from dpaa.methods.neighbourhood import items_of, items_of_users, users_of_items
+from dpaa.methods.neighbourhood import items_of
+from dpaa.methods.personal_popularity import PersonalPopularity
 from dpaa.methods.settings import Settings, TrainedSettings
 
 if TYPE_CHECKING:
@@ -66,60 +65,15 @@ class PPAC(LightGCN):
 
     settings: PpacSettings
 
-    # ------------------------------------------------------------------ popularity
-
     @cached_property
     def global_popularity(self) -> Tensor:
         """GP, (n_items,)."""
         return normalize(self.graph.item_degree, dim=0)
 
     @cached_property
-    def similar_users(self) -> Tensor:
-        """The most similar users of every training user, (n_users, K) int64, −1 where there are fewer."""
-        blocks = self._items.blocks(self.graph.n_users)
-        return torch.cat([self._most_similar(self._items, block, known=True) for block in blocks])
-
-    @cached_property
-    def _items(self) -> Lists:
-        return items_of_users(self.graph)
-
-    @cached_property
-    def _users(self) -> Lists:
-        return users_of_items(self.graph)
-
-    def _most_similar(self, items: Lists, index: Tensor, known: bool) -> Tensor:
-        """By Jaccard similarity, ties to the larger user, never oneself nor anyone with nothing in common."""
-        n_users = self.graph.n_users
-        shared = in_common(items, index, self._items)
-        union = items.lengths[index][:, None] + self._items.lengths - shared
-        similarity = torch.where(shared > 0, shared / union, -torch.inf)
-        if known:
-            similarity[torch.arange(len(index), device=index.device), index] = -torch.inf
-        found = top_k(similarity.flip(1), self.settings.neighbours)[1]
-        return torch.where(found >= 0, n_users - 1 - found, -1)
-
-    def _personal_counts(self, similar: Tensor) -> Tensor:
-        """How many of these users took each item, before rows are normalised.  (rows, n_items)."""
-        row, place = (similar >= 0).nonzero(as_tuple=True)
-        circle = Lists.of(row, similar[row, place], len(similar), self.graph.n_users)
-        return in_common(circle, torch.arange(len(similar), device=similar.device), self._users)
-
-    @cached_property
-    def _personal_norms(self) -> Tensor:
-        """Length of each user's row of counts; 1 for an empty one.  (n_users,)."""
-        blocks = torch.split(self.similar_users, BLOCK_ROWS)
-        norms = torch.cat([self._personal_counts(block).norm(dim=1) for block in blocks])
-        return torch.where(norms > 0, norms, 1.0)
-
-    @cached_property
-    def _edge_keys(self) -> Tensor:
-        return self.graph.edge_user * self.graph.n_items + self.graph.edge_item
-
-    def personal_popularity(self, users: Tensor, items: Tensor) -> Tensor:
-        """PP of these pairs alone: each neighbour is looked up in the sorted training pairs.  (pairs,)."""
-        wanted = self.similar_users[users] * self.graph.n_items + items[:, None]  # negative where there is nobody
-        place = torch.searchsorted(self._edge_keys, wanted).clamp(max=len(self._edge_keys) - 1)
-        return (self._edge_keys[place] == wanted).sum(dim=1) / self._personal_norms[users]
+    def personal(self) -> PersonalPopularity:
+        """PP."""
+        return PersonalPopularity(self.graph, self.settings.neighbours)
 
     # ------------------------------------------------------------------ training
 
@@ -160,8 +114,8 @@ class PPAC(LightGCN):
         liked_known, other_known = (self.global_proxy(item) for item in batch.split(rows.ego)[1:])
         margin = scores(user, liked) * liked_near * liked_known - scores(user, other) * other_near * other_known
         errors = [
-            mse_loss(liked_near, self.personal_popularity(batch.users, batch.liked)),
-            mse_loss(other_near, self.personal_popularity(batch.users, batch.other)),
+            mse_loss(liked_near, self.personal.of_pairs(batch.users, batch.liked)),
+            mse_loss(other_near, self.personal.of_pairs(batch.users, batch.other)),
             mse_loss(liked_known, self.global_popularity[batch.liked]),
             mse_loss(other_known, self.global_popularity[batch.other]),
         ]
@@ -195,15 +149,15 @@ class PPAC(LightGCN):
 
         def parts(index: Tensor, with_personal: bool) -> tuple[Tensor, Tensor | float]:
             if histories is None:
-                similar, ego = self.similar_users[index] if with_personal else None, user_ego[index]
+                similar, ego = self.personal.similar_users[index] if with_personal else None, user_ego[index]
             else:
-                similar = self._most_similar(taken, index, known=False)
+                similar = self.personal.most_similar(taken, index, known=False)
                 there = (similar >= 0)[:, :, None]  # a newcomer has no layer 0: the mean of the similar users' rows
                 ego = torch.sum(user_ego[similar] * there, dim=1) / there.sum(dim=1).clamp(min=1)
             score = plain(index) * self.personal_proxy(ego, item_ego) * global_proxy
             if similar is None or not with_personal:
                 return score, 0.0
-            return score, normalize(self._personal_counts(similar))[:, columns]
+            return score, self.personal.rows(similar)[:, columns]
 
         return torch.no_grad()(parts)
 
@@ -254,7 +208,7 @@ class PPAC(LightGCN):
             super().tensors()
             | self._networks
             | {
-                "similar_users": self.similar_users.float(),
+                "similar_users": self.personal.similar_users.float(),
                 "personal_strength": torch.tensor(self.personal_strength),
                 "global_strength": torch.tensor(self.global_strength),
             }
@@ -265,7 +219,7 @@ class PPAC(LightGCN):
         super().load_tensors(tensors)
         names = _network_shapes(self.settings)
         self._networks = {name: tensors[name].to(self.device, copy=True) for name in names}
-        self.similar_users = tensors["similar_users"].to(self.device).long()
+        self.personal.similar_users = tensors["similar_users"].to(self.device).long()
         self.personal_strength = tensors["personal_strength"].item()
         self.global_strength = tensors["global_strength"].item()
 
