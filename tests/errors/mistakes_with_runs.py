@@ -436,7 +436,9 @@ RECOMMEND = [
 ]
 
 CALLS = [
-    Mistake("a command that does not exist", "dpaa trian", ("no such command 'trian'", "did you mean 'train'?")),
+    Mistake(
+        "a command that does not exist", "dpaa trian", ("no such command 'trian'", "did you mean 'train', 'trace'?")
+    ),
     Mistake("a source that does not exist", "dpaa data movielens", ("'movielens'", "see dpaa data --help")),
     Mistake(
         "an option that does not exist",

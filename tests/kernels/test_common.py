@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.kernels import common
-from dpaa.kernels.common import Lists, in_common
+from dpaa.kernels.common import Lists, in_common, row_blocks
 
 
 @given(seed=st.integers(0, 100))
@@ -24,9 +25,13 @@ def test_in_common_equals_the_dense_product(seed: int) -> None:
     np.testing.assert_array_equal(again, one[rows])
 
 
-def test_blocks_cover_all_rows_in_order(monkeypatch: object) -> None:
-    lists = Lists.of(torch.tensor([0, 2]), torch.tensor([1, 0]), 300, 4)
-    blocks = list(lists.blocks(10))
-    assert torch.equal(torch.cat(blocks), torch.arange(300))
+def test_blocks_cover_the_rows_in_order_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = torch.arange(300)
+    lists = Lists.of(rows, rows % 4, 300, 4)
+    blocks = row_blocks(rows, lists, lists)
+    assert torch.equal(torch.cat(blocks), rows)
     assert max(map(len, blocks)) == common.BLOCK_ROWS
-    assert max(map(len, lists.blocks(common.BLOCK_CELLS))) == 1
+    whole = in_common(lists, rows, lists)
+    monkeypatch.setattr(common, "BLOCK_CELLS", 700)
+    assert max(map(len, row_blocks(rows, lists, lists))) == 2
+    assert torch.equal(in_common(lists, rows, lists), whole)

@@ -284,3 +284,16 @@ def test_the_preview_comes_first(small_world: Dataset) -> None:
     watch = Watch(on_preview=lambda preview: seen.append(f"{preview.epochs}"), on_epoch=lambda _: seen.append("epoch"))
     fit_method(make_method(small_world, "lightgcn", SETTINGS | {"epochs": 2}), small_world, watch)
     assert seen == ["2", "epoch", "epoch"]
+
+
+def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = damaged(run, tmp_path)
+    monkeypatch.setattr("dpaa.data.tables.memory_at_hand", lambda: 1000)
+    with pytest.raises(InputError, match=r"users.parquet claims \d+ rows, more than the memory at hand"):
+        load(folder)
+    monkeypatch.undo()
+    (folder / "config.json").write_text(" " * 10_000_001)
+    with pytest.raises(InputError, match=r"config\.json is larger than 10 MB"):
+        load(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +47,8 @@ def overall(
     folder = work / "coat"
     experiment.coat(coat).write(folder, overwrite=True)
     found = run_all(experiment.runs(folder, labels, seeds), results, work, jobs, _say)
-    _show(experiment.table(found, labels), out_file)
+    command = f"dpaa reproduce overall --coat DIR {_rows(labels)} --seeds {seeds}"
+    _show("Coat: D 256, L 2, lr 1e-3", command, experiment.table(found, labels), out_file)
 
 
 @app.command()
@@ -78,15 +80,23 @@ def severity(
             data.write(folder, overwrite=True)
             specs += experiment.runs(label, folder, labels, seed)
     found = run_all(specs, results, work, jobs, _say)
-    _show(experiment.table(found, chosen, labels, metric), out_file)
+    levels = " ".join(f"--severity {level:g}" for level in chosen)
+    command = f"dpaa reproduce severity --kuairec DIR {levels} {_rows(labels)} --seeds {seeds}"
+    _show("Severity: D 256, L 4, lr 1e-3", command, experiment.table(found, chosen, labels, metric), out_file)
 
 
 def _say(line: str) -> None:
     err.print(line, markup=False)
 
 
-def _show(table: str, file: Path | None) -> None:
+def _rows(labels: list[str]) -> str:
+    return " ".join(f"--method {shlex.quote(label)}" for label in labels)
+
+
+def _show(title: str, command: str, table: str, file: Path | None) -> None:
+    """Print the table; with a file, write it there too, with the command that makes it again."""
     out.print(table, markup=False)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(table, encoding="utf-8")
+        text = f"# {title}\n\nMean ± deviation over seeds.  Made by\n\n    {command}\n\n{table}"
+        file.write_text(text, encoding="utf-8")

@@ -17,6 +17,7 @@ import polars as pl
 
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
+from dpaa.kernels.memory import memory_at_hand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,9 +166,16 @@ def parquet_schema(file: Path) -> dict[str, pl.DataType]:
 
 
 def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Some of the columns of one file."""
+    """Some of the columns of one file; a file that claims more rows than memory holds is refused before it is read."""
     with _no_panic():
+        rows = pl.scan_parquet(file, glob=False).select(pl.len()).collect().item()
+        if rows * len(columns) * BYTES_PER_VALUE > memory_at_hand():
+            raise InputError(f"{file} claims {rows:,} rows, more than the memory at hand; use a smaller file")
         return pl.read_parquet(file, columns=list(columns), glob=False)
+
+
+BYTES_PER_VALUE = 16
+"""What a value takes in memory at least: a number half of it, a short text the whole."""
 
 
 @contextmanager

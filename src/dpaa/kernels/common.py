@@ -8,15 +8,11 @@ every pair of entries.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from dpaa.kernels.spmm import bag
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BLOCK_ROWS = 128
 BLOCK_CELLS = 4_000_000
@@ -54,16 +50,19 @@ class Lists:
         within = torch.arange(len(owner), device=owner.device) - (lengths.cumsum(0) - lengths)[owner]
         return owner, self.columns[self.starts[rows][owner] + within]
 
-    def blocks(self, others: int) -> Iterator[Tensor]:
-        """All rows, as many at once as `in_common` with so many other rows should take."""
-        step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(others, self.n_columns, 1)))
-        yield from torch.split(torch.arange(len(self), device=self.starts.device), step)
+
+def row_blocks(rows: Tensor, one: Lists, other: Lists) -> tuple[Tensor, ...]:
+    """Rows of `one` in blocks whose dense form, and whose `in_common` with `other`, are small."""
+    return torch.split(rows, max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(one.n_columns, len(other), 1))))
 
 
 def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
     """How many columns each of these rows of `one` shares with each row of `other`.  (len(rows), len(other))."""
-    owner, column = one.entries(rows)
-    dense = torch.zeros(one.n_columns, len(rows), device=rows.device)
-    dense[column, owner] = 1.0
     ones = torch.ones(len(other.columns), device=rows.device)
-    return bag(other.starts, other.columns, ones, dense).T.contiguous()
+    found = []
+    for block in row_blocks(rows, one, other):
+        owner, column = one.entries(block)
+        dense = torch.zeros(one.n_columns, len(block), device=rows.device)
+        dense[column, owner] = 1.0
+        found.append(bag(other.starts, other.columns, ones, dense).T)
+    return torch.cat(found)

@@ -234,6 +234,12 @@ class DPAA(LightGCN):
             found[f"strength_item_{place}"] = table[self.graph.n_users :]
         return found
 
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """With LightGCN's, the vectors behind r_c."""
+        super().load_tensors(tensors)
+        places = range(_strength_tables(self.settings))
+        self._strength = [torch.cat([tensors[f"strength_user_{n}"], tensors[f"strength_item_{n}"]]) for n in places]
+
 
 def _strength_tables(settings: DpaaSettings) -> int:
     """How many tables r_c is made from: one, or one per layer where each layer is weighted by its own vectors."""

@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 
 from dpaa.errors import InputError
-from dpaa.kernels.common import in_common
-from dpaa.kernels.machine import memory_at_hand
+from dpaa.kernels.common import in_common, row_blocks
+from dpaa.kernels.memory import memory_at_hand
 from dpaa.kernels.spmm import bag
 from dpaa.methods.base import Method
 from dpaa.methods.neighbourhood import items_of, users_of_items
@@ -56,7 +56,7 @@ class EASE(Method):
             )
         users = users_of_items(graph)
         gram = torch.empty(n, n, dtype=torch.float64, device=graph.edge_user.device)
-        for block in users.blocks(n):
+        for block in row_blocks(torch.arange(n, device=users.starts.device), users, users):
             gram[block] = in_common(users, block, users).double()
         gram.diagonal().add_(self.settings.ridge)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from pydantic import Field
 
-from dpaa.kernels.common import in_common
+from dpaa.kernels.common import in_common, row_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Method
 from dpaa.methods.neighbourhood import items_of, users_of_items
@@ -47,7 +47,7 @@ class ItemKNN(Method):
         users = users_of_items(graph)
         length = users.lengths.clamp(min=1).sqrt()
         found = []
-        for block in users.blocks(graph.n_items):
+        for block in row_blocks(torch.arange(graph.n_items, device=users.starts.device), users, users):
             cosine = in_common(users, block, users) / (length[block][:, None] * length)
             cosine[torch.arange(len(block), device=block.device), block] = 0.0
             found.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.settings.neighbours))

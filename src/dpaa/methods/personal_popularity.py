@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.kernels.common import BLOCK_ROWS, Lists, in_common
+from dpaa.kernels.common import BLOCK_ROWS, Lists, in_common, row_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.neighbourhood import items_of_users, users_of_items
 
@@ -29,14 +29,17 @@ class PersonalPopularity:
     @cached_property
     def similar_users(self) -> Tensor:
         """The most similar users of every training user, (n_users, K) int64, −1 where there are fewer."""
-        blocks = self._items.blocks(self.n_users)
-        return torch.cat([self.most_similar(self._items, block, known=True) for block in blocks])
+        return self.most_similar(self._items, torch.arange(self.n_users, device=self._keys.device), known=True)
 
     def most_similar(self, items: Lists, index: Tensor, known: bool) -> Tensor:
         """By Jaccard similarity, ties to the larger user, never oneself nor anyone with nothing in common.
 
         `items` are the lists of the users to be compared with those of training, `known` says that they are the same.
         """
+        blocks = row_blocks(index, items, self._items)
+        return torch.cat([self._most_similar(items, block, known) for block in blocks])
+
+    def _most_similar(self, items: Lists, index: Tensor, known: bool) -> Tensor:
         shared = in_common(items, index, self._items)
         union = items.lengths[index][:, None] + self._items.lengths - shared
         similarity = torch.where(shared > 0, shared / union, -torch.inf)

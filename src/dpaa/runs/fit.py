@@ -13,7 +13,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
-from dpaa.kernels.machine import memory_at_hand
+from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import make_settings

@@ -46,6 +46,8 @@ USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"
 METRICS, PER_USER = "metrics.json", "per_user.parquet"
 GROUP, CANDIDATE = "group", "candidate"
 FORMAT = 1
+LARGEST_JSON = 10_000_000
+"""Bytes; a config or manifest of ours has a few thousand."""
 
 
 class RunFolder:
@@ -161,6 +163,8 @@ class RunFolder:
 
     @staticmethod
     def _edges(model: Model) -> pl.DataFrame:
+        if model.edges is not None:
+            return pl.read_parquet(model.edges)
         pairs = model.train
         columns = [
             model.user_ids.gather(pairs.user).alias(Column.USER),
@@ -206,6 +210,8 @@ class RunFolder:
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
             state = "an unfinished run" if unfinished else "not a run folder"
             raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
+        if file.stat().st_size > LARGEST_JSON:
+            raise InputError(f"{file} is larger than {LARGEST_JSON / 1e6:.0f} MB; restore it or train again")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
@@ -225,7 +231,8 @@ class RunFolder:
         graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
         method = method_type(graph, settings)
         method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
-        return Model(method, user_ids, item_ids, pairs, self._candidates(items), manifest, self.path)
+        candidates = self._candidates(items)
+        return Model(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES)
 
     def read_weights(self, model: Model, n_layers: int) -> list[EdgeWeights]:
         """The message weights of layers 0..L−1 in the order of the model's edges."""

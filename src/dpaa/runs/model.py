@@ -47,6 +47,8 @@ class Model:
     """Items that may be recommended; None = all."""
     manifest: dict[str, Any] = field(default_factory=dict)
     path: Path | None = None
+    edges: Path | None = None
+    """The message weights of a loaded run, which only their file knows."""
 
     def __repr__(self) -> str:
         return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
