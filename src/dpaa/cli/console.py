@@ -60,4 +60,5 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
         table.add_column(name, justify="left" if text or place == 0 else "right", no_wrap=place == 0 or not text)
     for row in rows:
         table.add_row(*row)
-    out.print(table, width=None if out.is_terminal else WIDE, soft_wrap=False)
+    wide_enough = out if out.is_terminal else Console(highlight=False, width=WIDE)
+    wide_enough.print(table)
