@@ -11,6 +11,10 @@ class InputError(ValueError):
     """
 
 
+class DivergedError(InputError):
+    """Training ran into numbers that are none: going on from a checkpoint would only lead there again."""
+
+
 class MissingExtraError(InputError):
     """A command needs an optional dependency that is not installed."""
 

@@ -212,10 +212,10 @@ SPLITS = [
         "a demand that no user meets",
         LOG,
         "no pair is left",
-        "--min-user-interactions",
-        options="--min-user-interactions 99 ",
+        "--min-user",
+        options="--min-user 99 ",
     ),
-    log("a demand below 1", LOG, "'--min-item-interactions'", "got '0'", options="--min-item-interactions 0 "),
+    log("a demand below 1", LOG, "'--min-item'", "got '0'", options="--min-item 0 "),
     log(
         "a split that leaves nothing to train on",
         "user_id,item_id\na,b\n",

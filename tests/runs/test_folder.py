@@ -297,3 +297,75 @@ def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
     (folder / "config.json").write_text(" " * 10_000_001)
     with pytest.raises(InputError, match=r"config\.json is larger than 10 MB"):
         load(folder)
+
+
+def test_a_failed_training_leaves_other_folders_alone(small_world: Dataset, tmp_path: Path) -> None:
+    def neighbour(_preview: object) -> None:  # somebody else begins to work in the new folder meanwhile
+        (tmp_path / "new" / "runs" / "other").mkdir()
+
+    method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
+    with pytest.raises(InputError, match="the loss became"):
+        fit_into(tmp_path / "new" / "runs" / "bad", small_world, method, watch=Watch(on_preview=neighbour))
+    assert [folder.name for folder in (tmp_path / "new" / "runs").iterdir()] == ["other"]
+    with pytest.raises(InputError, match="the loss became"):
+        fit_into(tmp_path / "newer" / "runs" / "bad", small_world, method)
+    assert not (tmp_path / "newer").exists()
+
+
+def interrupted_overwrite(folder: Path, data: Dataset, settings: dict[str, Any]) -> None:
+    """Overwrite a run, and stop in the middle."""
+    asked = iter(range(100))
+    watch = Watch(stop_requested=lambda: next(asked) == 5)
+    with pytest.raises(Interrupted):
+        fit_into(folder, data, make_method(data, "lightgcn", settings), overwrite=True, watch=watch)
+
+
+def test_an_interrupted_overwrite_is_resumed_with_the_same_call(
+    small_world: Dataset, run: Path, tmp_path: Path
+) -> None:
+    folder, settings = Path(shutil.copytree(run, tmp_path / "run")), SETTINGS | {"seed": 9}
+    interrupted_overwrite(folder, small_world, settings)
+    said: list[str] = []
+    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    method = make_method(small_world, "lightgcn", settings)
+    fit_into(folder, small_world, method, overwrite=True, resume=True, watch=watch)
+    assert any(note.startswith("going on in epoch") for note in said)
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+def test_after_a_checkpoint_too_a_loss_that_is_none_brings_the_old_run_back(
+    small_world: Dataset, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, settings = Path(shutil.copytree(run, tmp_path / "run")), SETTINGS | {"seed": 9}
+    interrupted_overwrite(folder, small_world, settings)
+    method = make_method(small_world, "lightgcn", settings)
+    monkeypatch.setattr("dpaa.training.trainer.math.isfinite", lambda _: False)
+    with pytest.raises(InputError, match="the loss became"):
+        fit_into(folder, small_world, method, resume=True)
+    monkeypatch.undo()
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+    assert (folder / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+
+
+def test_epochs_are_counted_over_interruptions(small_world: Dataset, tmp_path: Path) -> None:
+    reports = 0
+
+    def count(_report: object) -> None:
+        nonlocal reports
+        reports += 1
+
+    watch = Watch(on_epoch=count, stop_requested=lambda: reports == 5)
+    with pytest.raises(Interrupted):
+        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), watch=watch)
+    model = fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True)
+    assert model.manifest["training"]["epochs"] == 5
+
+
+def test_metrics_without_a_value_are_null(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
+    data = Dataset.from_frame(frame, test=pl.DataFrame({"user_id": [2], "item_id": [6]}), name="made")
+    model = fit_into(tmp_path / "run", data, make_method(data, "most-popular", {}))
+    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data))
+    text = (tmp_path / "run" / "metrics.json").read_text()
+    assert "NaN" not in text
+    assert None in json.loads(text)["metrics"].values()

@@ -12,8 +12,9 @@ from safetensors.torch import save_file
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods.dpaa import DPAA
-from dpaa.runs.fit import Watch, fit, fit_into, make_method
+from dpaa.runs.fit import Watch, fit, fit_into, fit_method, make_method
 from dpaa.runs.pretrained import read_pretrained
+from dpaa.training.trainer import Interrupted
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 2, "batch_size": 1024}
 
@@ -157,3 +158,25 @@ def test_what_makes_no_sense(small_world: Dataset, tmp_path: Path, lightgcn: Pat
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(InputError, match="is neither a run folder nor a pair of files"):
         fit(small_world, "dpaa", pretrained=tmp_path / "x.txt", **SETTINGS)
+
+
+def test_a_run_is_not_resumed_with_another_pretrained_model(
+    small_world: Dataset, tmp_path: Path, lightgcn: Path
+) -> None:
+    asked = iter(range(100))
+    watch = Watch(stop_requested=lambda: next(asked) == 3)
+    method = make_method(small_world, "dpaa", SETTINGS)
+    with pytest.raises(Interrupted):
+        fit_into(tmp_path / "run", small_world, method, watch=watch, pretrained=lightgcn)
+    place, _ = tables(small_world, tmp_path, "parquet")
+    again = make_method(small_world, "dpaa", SETTINGS)
+    with pytest.raises(InputError, match="made with another pre-trained model"):
+        fit_into(tmp_path / "run", small_world, again, resume=True, pretrained=place)
+    fit_into(tmp_path / "run", small_world, again, resume=True, pretrained=lightgcn)
+
+
+def test_without_layers_nothing_is_pretrained(small_world: Dataset) -> None:
+    started: list[str] = []
+    method = make_method(small_world, "dpaa", SETTINGS | {"layers": 0})
+    fit_method(method, small_world, Watch(on_start=lambda method, _notes: started.append(method.name)))
+    assert started == ["dpaa"]

@@ -163,7 +163,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     checkpoint = folder.load()
     assert checkpoint is not None
     checkpoint.tensors.pop("adam.mean.0")
-    with pytest.raises(InputError, match=r"the checkpoint does not fit this training .*adam|mean"):
+    with pytest.raises(InputError, match=r"the checkpoint does not fit this training .*mean.0"):
         Trainer(method_of(), checkpoints=folder).run(checkpoint)
     with pytest.raises(InputError, match="the checkpoint does not fit this training"):
         Trainer(method_of(embedding_size=8), checkpoints=folder).run(folder.load())

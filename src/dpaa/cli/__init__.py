@@ -35,7 +35,7 @@ app.command()(evaluate)
 app.command()(recommend)
 app.command()(trace)
 app.command()(methods)
-app.add_typer(reproduce_app, name="reproduce", help="Tables of the DPAA paper, ours beside the paper's.")
+app.add_typer(reproduce_app, name="reproduce", help="Tables of the DPAA paper: Coat, and growing bias severity.")
 
 
 def _version(wanted: bool) -> None:

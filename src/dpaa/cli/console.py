@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,21 +29,15 @@ class PipedConsole(Console):
             raise SystemExit(128 + signal.SIGPIPE) from None
 
 
-out = PipedConsole(highlight=False, soft_wrap=True)
-err = PipedConsole(stderr=True, highlight=False, soft_wrap=True)
+out = PipedConsole(highlight=False, soft_wrap=True, emoji=False)
+err = PipedConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
     """For machines: one JSON object; what has no value is null."""
-    out.print(json.dumps(_plain(content), indent=2, ensure_ascii=False), markup=False)
+    from dpaa.runs.folder import finite  # torch comes with it, and only commands that print JSON have it anyway
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    out.print(json.dumps(finite(content), indent=2, ensure_ascii=False), markup=False)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -59,6 +53,6 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     for place, name in enumerate(header):
         table.add_column(name, justify="left" if text or place == 0 else "right", no_wrap=place == 0 or not text)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))  # an id may look like markup
     wide_enough = out if out.is_terminal else Console(highlight=False, width=WIDE)
     wide_enough.print(table)

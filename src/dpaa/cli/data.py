@@ -59,8 +59,8 @@ def log(
     valid: Annotated[float, typer.Option(help="Share for validation.")] = 0.1,
     test: Annotated[float, typer.Option(help="Share for the test.")] = 0.2,
     last_k: Annotated[int, typer.Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
-    min_user_interactions: Annotated[int, typer.Option(min=1, help="Drop users with fewer pairs.")] = 1,
-    min_item_interactions: Annotated[int, typer.Option(min=1, help="Drop items with fewer pairs.")] = 1,
+    min_user_interactions: Annotated[int, typer.Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
+    min_item_interactions: Annotated[int, typer.Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
     keep_duplicates: KeepDuplicates = False,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -235,8 +235,8 @@ def severity(
 ) -> None:
     """Datasets of known bias from a log in which exposure was (nearly) complete.
 
-    Validation and test stay unbiased and are the same for every severity; training repeats the popular items, the more
-    the higher the severity.
+    Validation and test stay unbiased and are the same for every severity; training is drawn from each
+    user's pairs, the popular items' the more often the higher the severity.
 
     \b
     Example:
@@ -324,7 +324,7 @@ def describe(
         f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}", markup=False
     )
     out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()), markup=False)
-    for key in ("source", "positive", "split", "seed"):
+    for key in ("source", "severity", "positive", "split", "seed"):
         if key in found:
             out.print(f"{key}: {found[key]}", markup=False)
     out.print(f"fingerprint: {found['fingerprint']}", markup=False)

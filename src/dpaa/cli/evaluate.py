@@ -52,6 +52,7 @@ def evaluate(
         print_json(found.as_json())
     else:
         print_evaluation(model.method.name, found)
+        out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet", markup=False)
 
 
 def print_evaluation(name: str, found: Evaluation) -> None:

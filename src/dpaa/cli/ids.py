@@ -17,10 +17,10 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
 
     words: list[str] = []
     for word in given:
-        if word.startswith("@"):
+        if word.startswith("@") and not word.startswith("@@"):
             words += _read_words(Path(word[1:]), what)
         else:
-            words.append(word)
+            words.append(word.removeprefix("@"))  # @@at is the id @at
     ids = pl.Series(f"{what}_id", words, dtype=pl.String)
     if known.dtype == pl.String:
         return ids
@@ -36,11 +36,14 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
 def _read_words(file: Path, what: str) -> list[str]:
     """The lines of a file that are not blank."""
     try:
-        words = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        words = [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError:
         raise InputError(f"{file} is not UTF-8 text; save it in UTF-8, one {what} id a line") from None
     except OSError as error:
-        raise InputError(f"cannot read the {what} ids in {file} ({error.strerror}); give one id a line") from None
+        raise InputError(
+            f"cannot read the {what} ids in {file} ({error.strerror}); give one id a line, "
+            f"or write @@{file} if @{file} is an id"
+        ) from None
     if not words:
         raise InputError(f"{file} has no {what} ids; give one id a line")
     return words

@@ -57,7 +57,7 @@ class EpochDisplay:
         worst = preview.seconds_per_epoch * preview.epochs
         err.print(
             f"about {preview.memory_bytes / 1e6:,.0f} MB and {preview.seconds_per_epoch:.2f} s an epoch; "
-            f"{preview.epochs:,} epochs at most, {duration(worst)} if none is saved by early stopping",
+            f"at most {duration(worst)} for {preview.epochs:,} epochs, less with early stopping",
             markup=False,
         )
 

@@ -14,6 +14,9 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
 )
 
+ROWS = ("most-popular", "lightgcn", "dpaa", "dpaa-as-printed")
+"""What every table that reproduces the paper has at least."""
+
 Methods = Annotated[
     list[str] | None,
     typer.Option("--method", help='Row: a method, settings behind it: "dpaa layer_emphasis=2"; repeatable.'),
@@ -43,7 +46,7 @@ def overall(
     from dpaa.experiments import overall as experiment
     from dpaa.experiments.run import run_all
 
-    labels = method or ["most-popular", "lightgcn"]
+    labels = method or list(ROWS)
     folder = work / "coat"
     experiment.coat(coat).write(folder, overwrite=True)
     found = run_all(experiment.runs(folder, labels, seeds), results, work, jobs, _say)
@@ -72,7 +75,7 @@ def severity(
     from dpaa.experiments import severity as experiment
     from dpaa.experiments.run import run_all
 
-    labels, chosen = method or ["most-popular", "lightgcn"], severities or [float(s) for s in range(10)]
+    labels, chosen = method or list(ROWS), severities or [float(s) for s in range(10)]
     specs = []
     for seed in range(seeds):
         for label, data in experiment.datasets(kuairec, chosen, seed):
@@ -82,6 +85,7 @@ def severity(
     found = run_all(specs, results, work, jobs, _say)
     levels = " ".join(f"--severity {level:g}" for level in chosen)
     command = f"dpaa reproduce severity --kuairec DIR {levels} {_rows(labels)} --seeds {seeds}"
+    command += "" if metric == "recall@20" else f" --metric {metric}"
     _show("Severity: D 256, L 4, lr 1e-3", command, experiment.table(found, chosen, labels, metric), out_file)
 
 

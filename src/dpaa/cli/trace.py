@@ -60,8 +60,9 @@ def print_trace(found: Trace) -> None:
     """Verdicts, then tables."""
     from dpaa.evaluation.trace import RULE
 
+    out.print(found.headline, markup=False)
     for premise in found.premises:
-        out.print(premise.sentence, markup=False)
+        out.print(f"  {premise.sentence}", markup=False)
     out.print(RULE, markup=False)
     _weights(found)
     _strengths(found)

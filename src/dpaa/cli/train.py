@@ -50,10 +50,16 @@ def train(
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.runs.fit import Watch, fit_into, make_method
+    from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
 
     settings = read_settings(config, assignments or [], seed)
     chosen = str(settings.pop("method", method))
+    if resume and RunFolder(out_folder).has_config:  # the kernel that was chosen stays
+        calibrate = False
+        kernel = RunFolder(out_folder).read_json(CONFIG).get("kernel")
+        if kernel is not None:
+            settings.setdefault("kernel", kernel)
     data = read_dataset(dataset)
     fitted = make_method(data, chosen, settings)
     if calibrate:
@@ -67,6 +73,7 @@ def train(
         on_preview=display.preview,
         on_epoch=display.epoch,
         stop_requested=lambda: signals.received is not None,
+        say=lambda line: err.print(line, markup=False),
         checkpoint_seconds=checkpoint_seconds,
     )
     try:
@@ -75,16 +82,17 @@ def train(
                 out_folder, data, fitted, overwrite=overwrite, resume=resume, watch=watch, pretrained=pretrained
             )
     except Interrupted:
-        err.print(f"stopped; go on with the same call and --resume (checkpoint in {out_folder})", markup=False)
+        err.print(f"stopped; go on with the same call and --resume (what is done is in {out_folder})", markup=False)
         sys.exit(128 + (signals.received or signal.SIGINT))
     training = model.manifest.get("training")
-    if training:
-        best = training["best_valid_recall@20"]
-        found = f", validation recall@20 {best:.4f}" if best is not None else ""
-        out.print(
-            f"{model.method.name}: best epoch {training['best_epoch']} of {training['epochs']}{found}", markup=False
-        )
-    out.print(f"run written to {out_folder}; next: dpaa evaluate {out_folder}", markup=False)
+    if training and training["best_valid_recall@20"] is not None:
+        best = f"best epoch {training['best_epoch']} of {training['epochs']}"
+        recall = training["best_valid_recall@20"]
+        out.print(f"{model.method.name}: {best}, validation recall@20 {recall:.4f}", markup=False)
+    elif training:
+        out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept", markup=False)
+    following = "evaluate" if len(data.test) else "recommend"
+    out.print(f"run written to {out_folder}; next: dpaa {following} {out_folder}", markup=False)
 
 
 def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:

@@ -106,6 +106,8 @@ def _place(wanted: npt.NDArray[np.integer], known: npt.NDArray[np.integer]) -> n
 
 def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> npt.NDArray[np.int32]:
     """The index of each id a user gave; `what` is "user" or "item". Unknown ids and other types are errors."""
+    if isinstance(given, str | bytes):
+        raise InputError(f"{given!r} is one {what} id where a list of ids is needed; write [{given!r}]")
     try:
         values = given if isinstance(given, pl.Series) else pl.Series(values=list(given))
         if not len(values):

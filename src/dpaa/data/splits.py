@@ -160,7 +160,7 @@ def drop_rare(frame: pl.DataFrame, min_user: int, min_item: int) -> tuple[pl.Dat
     if not len(kept):
         raise InputError(
             f"no pair is left when every user must have {min_user} interactions and every item {min_item}; "
-            "lower --min-user-interactions or --min-item-interactions"
+            "lower --min-user or --min-item"
         )
     if len(kept) == frame.height:
         return frame, []

@@ -17,7 +17,7 @@ from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import evaluate, fit_into, make_method
-from dpaa.runs.folder import versions
+from dpaa.runs.folder import finite, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -78,8 +78,7 @@ def specs_for(
         method, own = parse_label(label)
         known = find_method(method).settings_type.model_fields
         shared = {key: value for key, value in common.items() if key in known}
-        # A method without training gives the same with every seed.
-        chosen = seeds if "epochs" in known else [0]
+        chosen = seeds if find_method(method).seeded else [0]
         found += [RunSpec(data, folder, label, method, shared | own | {"seed": seed}) for seed in chosen]
     return found
 
@@ -143,7 +142,7 @@ def _run_one(key: str, spec: RunSpec, results: Path, work: Path) -> RunResult:
         },
     )
     beside = results / f"{key}.json.new"
-    beside.write_text(json.dumps(result.__dict__, indent=1), encoding="utf-8")
+    beside.write_text(json.dumps(finite(result.__dict__), indent=1), encoding="utf-8")
     beside.replace(results / f"{key}.json")
     shutil.rmtree(folder)
     return result

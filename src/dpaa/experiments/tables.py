@@ -20,7 +20,8 @@ def mean_and_deviation(values: Sequence[float]) -> str:
 
 def values_of(results: Iterable[RunResult], data: str, label: str, overlap: str, metric: str) -> list[float]:
     """A metric over the seeds."""
-    return [one.metrics[overlap][metric] for one in results if one.data == data and one.label == label]
+    found = (one.metrics[overlap][metric] for one in results if one.data == data and one.label == label)
+    return [float("nan") if value is None else value for value in found]
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

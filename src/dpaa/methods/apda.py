@@ -145,6 +145,11 @@ class APDA(LightGCN):
             layer = heard + settings.residual * (unit - initial)
             yield sent, weights, layer
 
+    def extra_memory_bytes(self) -> int:
+        """Autograd holds about eight tables and eight numbers per edge for every layer."""
+        tables = 8 * self.graph.n_nodes * self.settings.embedding_size * 4
+        return self.settings.layers * (tables + 8 * self.graph.n_edges * 4)
+
     def _perturbed(self, unit: Tensor, generator: torch.Generator) -> Tensor:
         noise = torch.rand(unit.shape, generator=generator).to(self.device)
         return unit + self.settings.noise * unit.sign() * normalize(noise)

@@ -52,6 +52,8 @@ class Method(ABC):
     settings_type: ClassVar[type[Settings]] = Settings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     """Which values of which settings a fair comparison tries, on validation."""
+    seeded: ClassVar[bool] = True
+    """Whether the seed changes the result."""
     iterative: ClassVar[bool] = False
     """Whether the trainer runs epochs (then it is a `LightGCN`) or calls `fit` once."""
 

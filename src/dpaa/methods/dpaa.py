@@ -12,6 +12,7 @@ Weights are constants of an epoch: no gradient flows through them.
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -64,6 +65,11 @@ class DPAA(LightGCN):
     title: ClassVar[str] = "messages weighted by inverse interaction strength and by layer"
     paper: ClassVar[str] = "Islam et al., Debiasing Popularity Amplification in Aggregation, 2026"
     settings_type: ClassVar[type[Settings]] = DpaaSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+        "half_trust_shift": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+        "layer_emphasis": (0.0, 1.0, 2.0, 3.0),
+        "initial_residual": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+    }
 
     settings: DpaaSettings
 
@@ -85,7 +91,25 @@ class DPAA(LightGCN):
 
     def wants_pretrained(self) -> bool:
         """Whether any weight comes from a pre-trained model."""
-        return self.settings.iiw and self.settings.estimate != "current"
+        return self.settings.iiw and self.settings.estimate != "current" and self.settings.layers > 0
+
+    def pretrained_layers(self) -> int:
+        """As far as interactions are weighted."""
+        return max(len(self._weighted) - 1, 0)
+
+    def identity(self) -> dict[str, str]:
+        """The pre-trained model's weights: another model would change the run's course."""
+        if not self.wants_pretrained():
+            return {}
+        digest = hashlib.sha256()
+        for weights in self._pretrained_weights:
+            digest.update(weights.cpu().numpy().tobytes())
+        return {"pre-trained model": digest.hexdigest()}
+
+    def extra_memory_bytes(self) -> int:
+        """Vectors behind r_c and the last read-out, each now and of the best epoch, and those of a refresh."""
+        tables = 2 * _strength_tables(self.settings) + 5
+        return tables * self.graph.n_nodes * self.settings.embedding_size * 4
 
     def take_pretrained(self, pretrained: Pretrained) -> None:
         """`r_m = 1 − cos m`, computed once; the vectors themselves are not kept."""

@@ -40,6 +40,7 @@ class EASE(Method):
     name: ClassVar[str] = "ease"
     title: ClassVar[str] = "a linear map between items, in closed form; for up to some 20,000 items"
     paper: ClassVar[str] = "Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019"
+    seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = EaseSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)}
 

@@ -57,6 +57,7 @@ class LightGCN(Method):
     paper: ClassVar[str] = "He et al., LightGCN, SIGIR 2020"
     settings_type: ClassVar[type[Settings]] = TrainedSettings
     iterative: ClassVar[bool] = True
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-5, 1e-4, 1e-3)}
 
     settings: TrainedSettings
 
@@ -157,6 +158,14 @@ class LightGCN(Method):
     def wants_pretrained(self) -> bool:
         """Whether a model trained before is needed; then `take_pretrained` is called before `start`."""
         return False
+
+    def pretrained_layers(self) -> int:
+        """How many layers beyond layer 0 of that model are needed."""
+        return self.settings.layers
+
+    def identity(self) -> dict[str, str]:
+        """What else than data and settings a checkpoint must have been made with."""
+        return {}
 
     def take_pretrained(self, pretrained: Pretrained) -> None:
         """Take what is needed of a model trained before."""

@@ -20,6 +20,7 @@ class MostPopular(Method):
     name: ClassVar[str] = "most-popular"
     title: ClassVar[str] = "rank by training counts; no training, the floor of every table"
     paper: ClassVar[str] = "-"
+    seeded: ClassVar[bool] = False
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The counts, for whomever."""

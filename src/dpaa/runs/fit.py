@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dpaa.errors import InputError
+from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
@@ -21,7 +21,7 @@ from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.lock import locked
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
-from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Trainer
+from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Interrupted, Trainer
 from dpaa.words import counted
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Watch:
     on_preview: Callable[[Preview], None] = lambda _preview: None
     on_epoch: Callable[[EpochReport], None] = lambda _report: None
     stop_requested: Callable[[], bool] = lambda: False
+    say: Callable[[str], None] = lambda _line: None
+    """What else a person would want to know."""
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
@@ -86,7 +88,7 @@ def fit_into(
 
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
     """
-    topmost = first_missing(Path(folder))
+    made = missing_folders(Path(folder))
     run = RunFolder.begin(folder, overwrite=overwrite, resume=resume)
     with locked(run.path):
         try:
@@ -95,17 +97,17 @@ def fit_into(
             model = fit_method(method, data, watch or Watch(), run, resume, pretrained)
             run.write_config(method)
             run.write_model(model)
-        except InputError:
-            if not run.checkpoints.file.exists():
-                run.give_up(topmost)
+        except InputError as error:
+            if isinstance(error, DivergedError) or not run.checkpoints.file.exists():
+                run.give_up(made)
             raise
         run.keep()
     return model
 
 
-def first_missing(folder: Path) -> Path:
-    """The topmost of the folders that are yet to be made, or the folder itself."""
-    return next((parent for parent in reversed(folder.parents) if not parent.exists()), folder)
+def missing_folders(folder: Path) -> list[Path]:
+    """The parents that are yet to be made, the innermost first."""
+    return [parent for parent in folder.parents if not parent.exists()]
 
 
 def fit_method(
@@ -134,12 +136,15 @@ def fit_method(
             vectors = _pretrained(method, data, watch, run, pretrained)
             method.take_pretrained(vectors)
             manifest["pretrained"] = vectors.origin
+            del vectors  # whole tables, of which only the weights are needed from here on
         elif pretrained:
             raise InputError(f"{method.name} with these settings uses no pre-trained model; leave --pretrained out")
         manifest |= _train(method, data, watch, run, resume)
     else:
         watch.on_start(method, [])
         method.fit()
+    if watch.stop_requested():
+        raise Interrupted
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
 
@@ -181,6 +186,7 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         "method": method.name,
         "settings": method.settings.model_dump(mode="json", exclude={"threads"}),
         "kernel": method.kernel,
+        **method.identity(),
     }
     epochs: list[EpochReport] = []
 
@@ -201,6 +207,8 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         checkpoint_seconds=watch.checkpoint_seconds,
     )
     checkpoint = run.checkpoints.load() if run and resume else None
+    if checkpoint:
+        trainer.check(checkpoint)
     if run:
         run.cut_history(checkpoint.epoch - 1 if checkpoint else 0)
     if checkpoint:
@@ -214,7 +222,7 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         "validation": asdict(validation.protocol) if validation else None,
         "compute": compute,
         "training": {
-            "epochs": epochs[-1].epoch if epochs else stopping.best_epoch,
+            "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
             "best_epoch": stopping.best_epoch,
             "best_valid_recall@20": stopping.best_value if validation else None,
         },
@@ -226,14 +234,17 @@ def _pretrained(
     method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, given: str | Path | None
 ) -> Pretrained:
     if given:
-        return read_pretrained(given, data, method.settings.layers)
+        return read_pretrained(given, data, method.pretrained_layers())
 
     def train(folder: Path | None, plain: LightGCN) -> Model:
+        kept = f" and kept in {folder}" if folder else ""
+        watch.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
         if folder is None:
             return fit_method(plain, data, watch)
-        return fit_into(folder, data, plain, resume=True, watch=watch)
+        return fit_into(folder, data, plain, resume=folder.exists(), watch=watch)
 
-    return train_or_reuse(data, method.settings, method.settings.layers, run.path.parent if run else None, train)
+    beside = run.path.parent if run else None
+    return train_or_reuse(data, method.settings, method.pretrained_layers(), beside, train)
 
 
 def _check_memory(method: LightGCN) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import shutil
@@ -32,7 +33,7 @@ from dpaa.runs.model import Model
 from dpaa.training.checkpoint import CheckpointFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,7 +57,8 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoints = CheckpointFolder(self.path / "checkpoint")
-        self._replaced: Path | None = None
+        self._replaced = self.path.with_name(f".{self.path.name}-replaced")
+        """Where a run that is being overwritten waits, over interruptions too."""
 
     @classmethod
     def begin(cls, path: str | Path, *, overwrite: bool = False, resume: bool = False) -> RunFolder:
@@ -79,25 +81,29 @@ class RunFolder:
         torn = all(file.suffix == ".new" for file in self.path.iterdir())  # killed before the first file was whole
         if not self.has_config and not torn:
             raise InputError(f"{self.path} holds something else than a run; choose another folder with --out")
+        if resume and not self.finished:
+            return  # also with overwrite: what is there is the new run, half done
         if overwrite:
-            self._replaced = self.path.with_name(f".{self.path.name}-replaced-{os.getpid()}")
+            shutil.rmtree(self._replaced, ignore_errors=True)
             self.path.rename(self._replaced)
         elif self.finished:
             raise InputError(f"{self.path} holds a finished run; pass --overwrite or choose another folder with --out")
-        elif not resume:
+        else:
             raise InputError(f"{self.path} holds an unfinished run; go on with --resume or pass --overwrite")
 
     def keep(self) -> None:
         """The new run is whole: what it replaces may go."""
         self.checkpoints.remove()
-        if self._replaced is not None:
-            shutil.rmtree(self._replaced, ignore_errors=True)
+        shutil.rmtree(self._replaced, ignore_errors=True)
 
-    def give_up(self, topmost: Path) -> None:
-        """The new run came to nothing: remove it (from `topmost`, the first folder made for it), bring the old back."""
-        shutil.rmtree(topmost, ignore_errors=True)
-        if self._replaced is not None:
+    def give_up(self, made: Sequence[Path]) -> None:
+        """The new run came to nothing: remove it and the folders made for it that are empty; bring the old back."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._replaced.exists():
             self._replaced.rename(self.path)
+        for folder in made:
+            with suppress(OSError):  # not empty: somebody else works there
+                folder.rmdir()
 
     @property
     def finished(self) -> bool:
@@ -178,7 +184,7 @@ class RunFolder:
     def write_evaluation(self, evaluation: Evaluation) -> None:
         """`metrics.json` and `per_user.parquet`."""
         self._replace(PER_USER, evaluation.per_user.write_parquet)
-        self._replace(METRICS, _as_json(evaluation.as_json()))
+        self._replace(METRICS, _as_json(finite(evaluation.as_json())))
 
     def _replace(self, name: str, content: str | Callable[[Path], object]) -> None:
         beside = self.path / f"{name}.new"
@@ -189,6 +195,7 @@ class RunFolder:
                 content(beside)
             with beside.open("rb") as written:
                 os.fsync(written.fileno())
+            beside.chmod(0o666 & ~_umask())  # some writers make private files; a run is as readable as any other file
             beside.replace(self.path / name)
         except (OSError, SafetensorError, pl.exceptions.PolarsError) as error:
             with suppress(OSError):
@@ -352,6 +359,22 @@ def versions() -> dict[str, str]:
 def now() -> str:
     """The time as ISO text in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _umask() -> int:
+    """What the user's new files may not be; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def finite(content: Any) -> Any:
+    """The same with null for every number that is none: JSON knows no NaN."""
+    if isinstance(content, dict):
+        return {key: finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def _as_json(content: dict[str, Any]) -> str:

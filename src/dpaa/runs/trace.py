@@ -29,12 +29,20 @@ SAME_READOUT = 1e-4
 """Relative difference up to which the saved read-out is the mean of the layers recomputed from tables and weights."""
 
 
+FEW = 100
+"""Edges below which a mean over them says little."""
+_WHOSE = {"own": "the run's own", "pretrained": "the pre-trained model's"}
+_IS = {"holds": "holds", "flat": "is flat", "reversed": "is reversed", "unknown": "cannot be told"}
+
+
 @dataclass(frozen=True)
 class Trace:
     """Where popularity enters a run."""
 
     run: str
     method: str
+    headline: str
+    """The premise where the run's weights look for it, and how much it rests on."""
     premises: list[Premise]
     """One per layer 0..L and for the read-out, first the run's own, then those of its pre-trained model."""
     items: list[int]
@@ -57,6 +65,7 @@ class Trace:
         return {
             "run": self.run,
             "method": self.method,
+            "verdict": self.headline,
             "rule": RULE,
             "verdicts": [premise.as_json() for premise in self.premises],
             "deciles": {"items": self.items, "edges": self.edges},
@@ -105,6 +114,21 @@ class _Reading:
         mean = torch.stack(self.layers).mean(dim=0)
         return bool((mean - self.readout).norm() <= SAME_READOUT * self.readout.norm().clamp(min=1e-30))
 
+    def _headline(self, premises: list[Premise]) -> str:
+        """What counts first: the vectors that the weights in force are made from."""
+        settings = self.method.settings
+        source = getattr(settings, "interaction_strength_from", None)
+        layer = None if source == "readout" else 0
+        where = "the read-out" if layer is None else "layer 0"
+        chosen = [premise for premise in premises if premise.layer == layer]
+        told = " and ".join(f"{_IS[premise.verdict]} in {_WHOSE[premise.vectors]} vectors" for premise in chosen)
+        rare = sum(self.tracer.edges_by_decile()[:2])
+        weak = f"; only {rare:,} edges lead to the rarest fifth of the items: too few to lean on" if rare < FEW else ""
+        begins = (
+            f"{self.method.name} weights messages by {where}" if source else f"DPAA would weight messages by {where}"
+        )
+        return f"{begins}: there the premise {told}{weak}"
+
     def trace(self) -> Trace:
         weights = [
             self.tracer.layer_weights(layer, self.layers[layer][self.n_users :] if layer < len(self.layers) else None)
@@ -118,6 +142,7 @@ class _Reading:
         return Trace(
             run=str(self.run.path),
             method=self.method.name,
+            headline=self._headline(premises),
             premises=premises,
             items=self.tracer.items_by_decile(),
             edges=self.tracer.edges_by_decile(),

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dpaa.errors import InputError
+from dpaa.errors import DivergedError, InputError
 from dpaa.kernels.machine import computing
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
@@ -115,7 +115,7 @@ class Trainer:
         for batch in self.method.batches(at.epoch, at.batch):
             loss = self._step(batch)
             if not math.isfinite(loss):
-                raise InputError(
+                raise DivergedError(
                     f"the loss became {loss} in epoch {at.epoch} with learning_rate "
                     f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate or a larger l2"
                 )
@@ -164,14 +164,25 @@ class Trainer:
         if stop:
             raise Interrupted
 
-    def _resume(self, checkpoint: Checkpoint) -> Progress:
+    def check(self, checkpoint: Checkpoint) -> None:
+        """Refuse a checkpoint that was made with something else, naming the difference."""
+        made_with = dict(checkpoint.progress["identity"])
         for name, value in self.identity.items():
-            found = dict(checkpoint.progress["identity"]).get(name)
-            if found != value:
-                raise InputError(
-                    f"the checkpoint was made with another {name} ({found!r}, now {value!r}); "
-                    "resume with the same call or train into a new folder"
-                )
+            found = made_with.get(name)
+            if found == value:
+                continue
+            if isinstance(found, dict) and isinstance(value, dict):
+                changed = [key for key in value if found.get(key) != value[key]]
+                told = ", ".join(f"{key} was {found.get(key)!r}, is now {value[key]!r}" for key in changed)
+            else:
+                told = f"it was {found!r}, is now {value!r}"
+            raise InputError(
+                f"the checkpoint was made with another {name} ({told}); "
+                "resume with the same call or train into a new folder"
+            )
+
+    def _resume(self, checkpoint: Checkpoint) -> Progress:
+        self.check(checkpoint)
         try:
             self.method.load_state(checkpoint.part("method"))
             self._adam.load_state(checkpoint.part("adam"))

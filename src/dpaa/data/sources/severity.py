@@ -97,6 +97,9 @@ def with_severity(
     n_valid, n_test = round(VALID_SHARE * len(pairs)), round(TEST_SHARE * len(pairs))
     valid, test, pool = order[:n_valid], order[n_valid : n_valid + n_test], order[n_valid + n_test :]
     train = _biased(user[pool], item[pool], len(items), severity, draw_rng)
+    left_out = (
+        f"{len(pool) - len(train):,} of the {len(pool):,} pairs of the training pool were not drawn and are left out"
+    )
     frames = {"train": pairs[np.sort(pool[train])], "valid": pairs[np.sort(valid)], "test": pairs[np.sort(test)]}
     return Dataset.of(
         frames,  # type: ignore[arg-type]  # its keys are the names of the splits
@@ -109,7 +112,7 @@ def with_severity(
             "with P ∝ rank^-severity, and every item at least once",
             "seed": seed,
         },
-        notes=notes,
+        notes=[*notes, left_out],
     )
 
 
