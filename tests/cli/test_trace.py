@@ -26,10 +26,11 @@ def test_help_has_an_example() -> None:
 
 def test_verdicts_come_first_and_name_their_rule(weighted: Path) -> None:
     lines = dpaa_ok("trace", weighted).out.splitlines()
-    assert lines[0].startswith("at layer 0 the premise ")
-    assert lines[3].startswith("in the read-out the premise ")
-    assert lines[4].startswith("at layer 0 of the pre-trained model the premise ")
-    assert lines[8].startswith("rule: ")
+    assert lines[0].startswith("dpaa weights messages by layer 0: there the premise ")
+    assert lines[1].startswith("  at layer 0 the premise ")
+    assert lines[4].startswith("  in the read-out the premise ")
+    assert lines[5].startswith("  at layer 0 of the pre-trained model the premise ")
+    assert lines[9].startswith("rule: ")
     for title in ("Lemma 1", "Lemma 2", "over epochs", "messages of layer 1"):
         assert title in "\n".join(lines[9:])
     assert not any("…" in line for line in lines), "a table that does not fit"
