@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
 from benchmarks.bench_training import stepper
 from benchmarks.graphs import SIZES, graph_of
-from benchmarks.timing import take_turns
+from benchmarks.timing import peak_megabytes, take_turns
 from dpaa.kernels.machine import computing
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
@@ -47,12 +46,12 @@ def peak_memory(name: str, size: int) -> list[str]:
 def print_peak(name: str, size: int) -> None:
     """Train a little and print the peak."""
     graph, layers = graph_of(name)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     method = LightGCN(graph, TrainedSettings(embedding_size=size, layers=layers, threads=1))
     method.start()
     trainer, batches = stepper(method)
     with computing():
         for _ in range(5):
             trainer._step(next(batches))
-    del before
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
+        method.finish()
+        method.state()
+    print(peak_megabytes())

@@ -12,6 +12,12 @@ SIZES = {
     "KuaiRec-size": (7_176, 10_728, 935_000, 4),
 }
 """Users, items, pairs, layers."""
+SMALL = {
+    "Coat-size": (290, 300, 3_622, 2),
+    "severity-9-size": (1_410, 3_275, 4_921, 4),
+    "severity-0-size": (1_410, 3_275, 30_312, 4),
+}
+"""The same of data with few batches an epoch."""
 
 
 def zipf_pairs(n_users: int, n_items: int, n_pairs: int, power: float = 0.8, seed: int = 0) -> Pairs:
@@ -29,5 +35,5 @@ def zipf_pairs(n_users: int, n_items: int, n_pairs: int, power: float = 0.8, see
 
 def graph_of(name: str) -> tuple[BipartiteGraph, int]:
     """The graph and its number of layers."""
-    n_users, n_items, n_pairs, layers = SIZES[name]
+    n_users, n_items, n_pairs, layers = (SIZES | SMALL)[name]
     return BipartiteGraph.from_pairs(zipf_pairs(n_users, n_items, n_pairs), n_users, n_items), layers

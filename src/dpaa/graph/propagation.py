@@ -194,9 +194,11 @@ class Propagation:
         Scales `by_readout` in place.
         """
         by_layer = by_readout.mul_(self.share)
-        by_residual = torch.zeros_like(by_layer) if self.residual else None
+        by_residual: Tensor | None = None
         for values in reversed(self._transposed):
-            if by_residual is not None:
-                by_residual.add_(by_layer, alpha=self.residual)
+            if self.residual:
+                by_residual = (
+                    by_layer * self.residual if by_residual is None else by_residual.add_(by_layer, alpha=self.residual)
+                )
             by_layer = self._hop(values, by_layer).add_(by_readout)
         return by_layer if by_residual is None else by_layer.add_(by_residual)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import DivergedError, InputError
@@ -140,8 +141,7 @@ class Trainer:
             began = time.perf_counter()
             rows = method.forward(batch)
             method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            for tile in range(len(method.ego.tiles)):
-                method.tile_gradient(rows, tile)
+            method.propagation.workers.map(partial(method.tile_gradient, rows), len(method.ego.tiles))
             for parameter in method.parameters().values():
                 parameter.grad = None
             times.append(time.perf_counter() - began)
