@@ -52,6 +52,7 @@ class ALS(Method):
         """By `implicit`; a repeated pair counts once."""
         try:
             from implicit.cpu.als import AlternatingLeastSquares
+            from threadpoolctl import threadpool_limits
             from scipy.sparse import csr_matrix
         except ImportError:
             raise MissingExtraError("method als", "references") from None
@@ -67,7 +68,8 @@ class ALS(Method):
                 iterations=settings.iterations,
                 random_state=settings.seed % 2**32,  # all that numpy's old generator takes
             )
-            model.fit(matrix, show_progress=False)
+            with threadpool_limits(1, "blas"):  # its own threads are the parallel part
+                model.fit(matrix, show_progress=False)
         self.user_factors = torch.from_numpy(model.user_factors).float()
         self.item_factors = torch.from_numpy(model.item_factors).float()
 
