@@ -152,3 +152,9 @@ def test_the_weights_in_the_run_are_those_of_the_trained_table() -> None:
     weights = method.edge_weights(1)
     assert isinstance(weights, EdgeWeights)
     torch.testing.assert_close(weights.to_user, weights.back)
+    graph, table = method.graph, method.ego.rows()
+    unit = torch.nn.functional.normalize
+    sent = unit(table + method.settings.residual * unit(table))  # layer 0, noise and dropout off
+    cosine = (sent[graph.edge_user] * sent[graph.n_users + graph.edge_item]).sum(dim=1)
+    expected = (2 - 2 * cosine) / method.settings.scale * graph.symmetric_weights().to_user
+    torch.testing.assert_close(method.edge_weights(0).to_user.detach(), expected, rtol=1e-4, atol=1e-6)

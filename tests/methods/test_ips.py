@@ -5,12 +5,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.functional import softplus
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.ips import IPS
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.popularity import capped_inverse
+from dpaa.methods.rows import Rows
 from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, some_graph, started, trained
 
 
@@ -18,9 +18,12 @@ def test_toy_weights(toy_graph: BipartiteGraph) -> None:
     torch.testing.assert_close(started(IPS, toy_graph).item_weight, torch.tensor([2 / 3, 1.0, 1.0]))
 
 
-def test_toy_data_term() -> None:
-    margin, weight = torch.tensor([0.0, 1.0]), torch.tensor([2 / 3, 1.0])
-    assert (weight * softplus(-margin)).mean().item() == pytest.approx(0.3877, abs=1e-4)
+def test_toy_data_term(toy_graph: BipartiteGraph) -> None:
+    """Margins 0 (item 0, weight 2/3) and 1 (item 1, weight 1)."""
+    method = started(IPS, toy_graph, embedding_size=1, layers=1, l2=0.0)
+    batch = Batch(torch.tensor([0, 0]), torch.tensor([0, 1]), torch.tensor([2, 2]))
+    rows = Rows(torch.tensor([[1.0], [1.0], [0.0], [1.0], [0.0], [0.0]]), torch.zeros(6, 1))
+    assert method.loss(batch, rows).item() == pytest.approx(0.3877, abs=1e-4)
 
 
 def test_loss_equals_the_formula() -> None:

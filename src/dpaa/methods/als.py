@@ -52,8 +52,8 @@ class ALS(Method):
         """By `implicit`; a repeated pair counts once."""
         try:
             from implicit.cpu.als import AlternatingLeastSquares
-            from threadpoolctl import threadpool_limits
             from scipy.sparse import csr_matrix
+            from threadpoolctl import threadpool_limits
         except ImportError:
             raise MissingExtraError("method als", "references") from None
         graph, settings = self.graph, self.settings
