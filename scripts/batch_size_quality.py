@@ -2,8 +2,8 @@
 
     python scripts/batch_size_quality.py KUAIREC_DIR
 
-`batch_size=auto` is 2,048 up to 1,024,000 interactions; the larger sizes here are what it would be at 4 and 16 times that.
-KUAIREC_DIR holds valid.txt and test.txt, the small matrix's positives in list form.
+`batch_size=auto` is 2,048 up to 1,024,000 interactions; the larger sizes here are what it would be at 4 and 16 times
+that.  KUAIREC_DIR holds valid.txt and test.txt, the small matrix's positives in list form.
 """
 
 from __future__ import annotations
