@@ -217,7 +217,7 @@ class LightGCN(Method):
     def memory_bytes(self) -> int:
         """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores."""
         tables = 5 * self.graph.n_nodes * self.settings.embedding_size * 4
-        edges = self.graph.n_edges * (80 + 8 * self.settings.layers)
+        edges = self.graph.n_edges * (180 + 8 * self.settings.layers)  # graph, sampler and an epoch's triples
         batch = 12 * 3 * self.batch_size * self.settings.embedding_size * 4
         return tables + edges + batch + self.extra_memory_bytes() + 300_000_000
 
