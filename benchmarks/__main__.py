@@ -13,11 +13,11 @@ from dpaa.experiments.tables import markdown
 PROFILE = """
 ## Where a step of the Yahoo-size graph goes (D 64, one thread)
 
-The floor, eight sparse products and Adam on two tiles, is 40 to 60 % of a step, depending on the run. The rest is spread
-thin (shares of a step of 10 ms): the loss and its autograd on 3 × 2,048 rows 16 %, gathering the batch's distinct rows
-from every layer and finding them 8 %, scattering their gradients into the tiles 7 %, zeroing and the additions of
-Horner's rule 7 %; the products themselves are slower than in the floor, which keeps one tile in cache. On graphs with more edges per node the
-same work disappears behind the products (the KuaiRec-size graph).
+The floor, eight sparse products and Adam on two tiles, is 40 to 60 % of a step, depending on the run. The rest is
+spread thin (shares of a step of 10 ms): the loss and its autograd on 3 × 2,048 rows 16 %, gathering the batch's
+distinct rows from every layer and finding them 8 %, scattering their gradients into the tiles 7 %, zeroing and the
+additions of Horner's rule 7 %; the products themselves are slower than in the floor, which keeps one tile in cache.
+On graphs with more edges per node the same work disappears behind the products (the KuaiRec-size graph).
 """
 
 
