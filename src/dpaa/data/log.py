@@ -72,15 +72,15 @@ def read_log(table: Table, names: ColumnNames | None = None, positive: PositiveR
     frame = table.read(list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])])))
     if not frame.height:
         raise InputError(f"{table.name} has no rows; add some or leave it out")
-    columns = [_ids(frame[roles[role]], table).alias(role) for role in (Column.USER, Column.ITEM)]
+    columns = [id_column(frame[roles[role]], table).alias(role) for role in (Column.USER, Column.ITEM)]
     if Column.RATING in roles:
-        columns.append(_numbers(frame[roles[Column.RATING]], table).alias(Column.RATING))
+        columns.append(number_column(frame[roles[Column.RATING]], table).alias(Column.RATING))
     if Column.TIMESTAMP in roles:
         columns.append(_times(frame[roles[Column.TIMESTAMP]], table).alias(Column.TIMESTAMP))
     log = Log(pl.DataFrame(columns), table.name, table.typed)
     if positive is None or rule_column is None:
         return log
-    return _positives(log, positive, _complete(_numbers(frame[rule_column], table), table))
+    return _positives(log, positive, complete_column(number_column(frame[rule_column], table), table))
 
 
 def once_each(log: Log, keep_duplicates: bool = False) -> Log:
@@ -138,7 +138,7 @@ def read_candidates(table: Table, item: str | None = None) -> Log:
         ids = table.read([column])[column]
     if not len(ids):
         raise InputError(f"{table.name} has no rows; leave the candidates out to allow every item")
-    return Log(_ids(ids, table).alias(Column.ITEM).to_frame(), table.name, table.typed)
+    return Log(id_column(ids, table).alias(Column.ITEM).to_frame(), table.name, table.typed)
 
 
 def _as_text(log: Log, column: str) -> Log:
@@ -211,7 +211,7 @@ def _positives(log: Log, rule: PositiveRule, values: pl.Series) -> Log:
     return replace(log, frame=log.frame.filter(kept), notes=(*log.notes, note))
 
 
-def _ids(ids: pl.Series, table: Table) -> pl.Series:
+def id_column(ids: pl.Series, table: Table) -> pl.Series:
     """Ids as integers or text; an empty one is an error."""
     if table.typed:
         ids = checked_type(ids, f"the ids in column {ids.name!r} of {table.name}")
@@ -222,7 +222,7 @@ def _ids(ids: pl.Series, table: Table) -> pl.Series:
     return ids if table.typed else integers_if_unchanged(ids)
 
 
-def _numbers(values: pl.Series, table: Table) -> pl.Series:
+def number_column(values: pl.Series, table: Table) -> pl.Series:
     """A column of numbers; text of a text file becomes Float64; empty values stay empty."""
     if values.dtype.is_numeric():
         numbers = values
@@ -242,7 +242,7 @@ def _numbers(values: pl.Series, table: Table) -> pl.Series:
     return numbers
 
 
-def _complete(values: pl.Series, table: Table) -> pl.Series:
+def complete_column(values: pl.Series, table: Table) -> pl.Series:
     if values.has_nulls():
         row = int(values.is_null().arg_max() or 0)
         raise InputError(f"column {values.name!r} is empty in {table.place(row)}; fill it in or remove the row")
@@ -258,17 +258,17 @@ def _times(values: pl.Series, table: Table) -> pl.Series:
     if isinstance(values.dtype, pl.Datetime):
         zone = values.dtype.time_zone
         times = values.dt.replace_time_zone("UTC") if zone is None else values.dt.convert_time_zone("UTC")
-        return _complete(times, table)
+        return complete_column(times, table)
     if values.dtype == pl.String:
-        values = _complete(values, table)
+        values = complete_column(values, table)
         for dtype in (pl.Int64, pl.Float64):
             numbers = values.str.strip_chars().cast(dtype, strict=False)
             if not numbers.has_nulls():
-                return _numbers(numbers, table)
+                return number_column(numbers, table)
         if numbers.null_count() < len(numbers) / 2:  # mostly numbers: the odd one out is a mistake, not a date
-            return _numbers(values, table)
+            return number_column(values, table)
         return _iso_times(values, table)
-    return _complete(_numbers(values, table), table)
+    return complete_column(number_column(values, table), table)
 
 
 def _iso_times(values: pl.Series, table: Table) -> pl.Series:

@@ -1,0 +1,250 @@
+"""Anybody's recommendations: a table of `user_id, item_id[, score][, rank]` becomes lists of item indices.
+
+The order of a list is that of `rank` (1 is best; gaps do not matter), else of `score` (largest first, ties by lower
+item index), else of the rows.  A user the dataset does not know is left out, with a note.  An item it does not know
+keeps its place: the slot holds −1, so that what follows keeps its rank; it cannot be relevant, and metrics of
+popularity, which know nothing about it, leave it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from dpaa.data.columns import Column
+from dpaa.data.ids import encode, is_text, kind
+from dpaa.data.log import KNOWN_NAMES, complete_column, id_column, number_column
+from dpaa.data.tables import as_table, open_table
+from dpaa.errors import InputError
+from dpaa.kernels.memory import memory_at_hand
+from dpaa.words import counted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpaa.data.tables import Table
+
+    Ints = NDArray[Any]
+
+NO_ITEM = -1
+"""In lists: the list has ended, or an item the dataset does not know."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendations:
+    """Lists of some users."""
+
+    name: str
+    """The file's name."""
+    users: Ints
+    """(n,) ascending user indices."""
+    items: Ints
+    """(n, k) item indices, best first; −1 where a list ends early or the dataset does not know the item."""
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and what to know before believing the numbers."""
+
+    def for_users(self, users: Ints, k: int | None = None) -> Ints:
+        """The lists of these users (indices), (len(users), k); a user without a list has −1 everywhere."""
+        width = self.items.shape[1] if k is None else k
+        found = np.full((len(users), width), NO_ITEM, dtype=self.items.dtype)
+        if not len(self.users):
+            return found
+        place = np.minimum(np.searchsorted(self.users, users), len(self.users) - 1)
+        there = self.users[place] == users
+        shared = min(width, self.items.shape[1])
+        found[there, :shared] = self.items[place[there], :shared]
+        return found
+
+
+def read_recommendations(
+    path: str | Path | Any, user_ids: pl.Series, item_ids: pl.Series, k: int | None = None
+) -> Recommendations:
+    """The lists in a file (CSV, TSV, Parquet, list form) or in a dataframe; `k` cuts them, None keeps them whole.
+
+    `user_ids` and `item_ids` are those of the dataset, ascending; a list longer than k is cut after k places, a
+    shorter one is filled with −1.  Where there is a rank, scores are not looked at.
+    """
+    if k is not None and k < 1:
+        raise InputError(f"k must be at least 1, got {k!r}")
+    if isinstance(path, str | Path):
+        table, name = open_table(path), Path(path).name
+    else:
+        table, name = as_table(path, "the recommendations"), "recommendations"
+    rows = _Rows.read(table, user_ids, item_ids)
+    rows.check_pairs_once(len(item_ids))
+    users, items = rows.in_order()
+    return Recommendations(name, *_as_lists(users, items, k, table), rows.notes())
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a recommendation file, checked one by one."""
+
+    table: Table
+    user_id: pl.Series
+    item_id: pl.Series
+    users: Ints
+    """(rows,) indices, −1 for users the dataset does not know."""
+    items: Ints
+    """(rows,)"""
+    rank: NDArray[np.float64] | None
+    score: NDArray[np.float64] | None
+    """Only where there is no rank."""
+
+    @classmethod
+    def read(cls, table: Table, user_ids: pl.Series, item_ids: pl.Series) -> _Rows:
+        columns = _columns(table)
+        frame = table.read(list(columns.values()))
+        if not frame.height:
+            raise InputError(f"{table.name} has no rows; a recommendation file needs at least one")
+        user_id, item_id = (frame[columns[role]] for role in (Column.USER, Column.ITEM))
+        return cls(
+            table,
+            user_id,
+            item_id,
+            _indices(user_id, user_ids, table, "user"),
+            _indices(item_id, item_ids, table, "item"),
+            _ranks(frame[columns["rank"]], table) if "rank" in columns else None,
+            _scores(frame[columns["score"]], table) if "score" in columns else None,
+        )
+
+    @cached_property
+    def kept(self) -> Ints:
+        """The rows of users the dataset knows."""
+        return np.flatnonzero(self.users >= 0)
+
+    def check_pairs_once(self, n_items: int) -> None:
+        """Refuse a pair that is there twice; items the dataset does not know are told apart by their ids."""
+        codes = self.items[self.kept].astype(np.int64)
+        strange = codes < 0
+        if strange.any():
+            codes[strange] = n_items + self.item_id.gather(self.kept[strange]).rank("dense").to_numpy()
+        keys = self.users[self.kept] * (codes.max() + 1) + codes
+        row = self._second_of_equals(keys)
+        if row is not None:
+            raise InputError(
+                f"{self.table.place(row)} recommends item {self.item_id[row]!r} to user {self.user_id[row]!r} a second "
+                "time; each pair may occur once"
+            )
+
+    def in_order(self) -> tuple[Ints, Ints]:
+        """Users and items of the kept rows, by user and then by place in the list."""
+        users, items = self.users[self.kept], self.items[self.kept]
+        if self.rank is not None:
+            ranks = self.rank[self.kept]
+            order = np.lexsort((ranks, users))
+            again = (np.diff(users[order]) == 0) & (np.diff(ranks[order]) == 0)
+            if again.any():
+                place = int(np.argmax(again))
+                row = int(self.kept[order[place + 1]])
+                raise InputError(
+                    f"{self.table.place(row)} has rank {ranks[order[place]]:.0f} of user {self.user_id[row]!r} a "
+                    "second time; each place of a list may be taken once"
+                )
+        elif self.score is not None:
+            # An item the dataset does not know has no index to break a tie with: it comes last.
+            tie = np.where(items < 0, np.iinfo(items.dtype).max, items)
+            order = np.lexsort((tie, -self.score[self.kept], users))
+        else:
+            order = np.argsort(users, kind="stable")
+        return users[order], items[order]
+
+    def notes(self) -> list[str]:
+        """What the dataset does not know, and where the order comes from if from nowhere else."""
+        notes = []
+        name = self.table.name
+        if len(self.kept) < len(self.users):
+            unknown = self.user_id.filter(pl.Series(self.users < 0))
+            who = counted(unknown.n_unique(), "user is", "users are")
+            notes.append(f"{name}: {who} not in the dataset and left out ({counted(len(unknown), 'row', 'rows')})")
+        strange = self.kept[self.items[self.kept] < 0]
+        if len(strange):
+            what = counted(self.item_id.gather(strange).n_unique(), "item is", "items are")
+            slots = counted(len(strange), "recommendation of them counts as a miss", "of their places count as misses")
+            notes.append(f"{name}: {what} not in the dataset; {slots}")
+        if self.rank is None and self.score is None:
+            notes.append(f"{name} has neither a rank nor a score column; the order of its rows is taken")
+        return notes
+
+    def _second_of_equals(self, keys: Ints) -> int | None:
+        """The row of the file where a key occurs for the second time."""
+        in_order = np.sort(keys)
+        again = np.flatnonzero(in_order[1:] == in_order[:-1])
+        if not len(again):
+            return None
+        return int(self.kept[np.flatnonzero(keys == in_order[again[0]])[1]])
+
+
+def _columns(table: Table) -> dict[str, str]:
+    """Which column is user and item, and which one the order comes from: rank before score."""
+    by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
+    listed = ", ".join(repr(column) for column in table.columns[:12]) + (", …" if len(table.columns) > 12 else "")
+    found = {}
+    for role in (Column.USER, Column.ITEM):
+        name = next((by_lower[usual] for usual in KNOWN_NAMES[role] if usual in by_lower), None)
+        if name is None:
+            raise InputError(
+                f"{table.name} has no column {role!r} (it has {listed}); recommendations need user_id and item_id, "
+                "and rank or score for their order"
+            )
+        found[role] = name
+    for role in ("rank", "score"):
+        if role in by_lower:
+            return found | {role: by_lower[role]}
+    return found
+
+
+def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> Ints:
+    """Where each id of the file is among the dataset's, −1 where it is not there; another type is an error."""
+    given = id_column(values, table)
+    if is_text(ids) and not table.typed:  # whole numbers of a text file may be text as well
+        given = values
+    if is_text(given) != is_text(ids):
+        raise InputError(
+            f"the {what}s in {table.name} are {kind(given)} (such as {given[0]!r}), those of the dataset are "
+            f"{kind(ids)} (such as {ids[0]!r}); cast them"
+        )
+    index = encode(given, ids)
+    if (index < 0).all():
+        raise InputError(
+            f"no {what} in {table.name} is in the dataset (it has {given[0]!r}, the dataset {ids[0]!r}); "
+            f"use the {what} ids of the training log"
+        )
+    return index
+
+
+def _ranks(values: pl.Series, table: Table) -> NDArray[np.float64]:
+    ranks = complete_column(number_column(values, table), table).cast(pl.Float64)
+    wrong = (ranks < 1) | (ranks != ranks.floor())
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise InputError(
+            f"column {values.name!r} has {values[row]!r} in {table.place(row)}; ranks are whole numbers from 1"
+        )
+    return ranks.to_numpy()
+
+
+def _scores(values: pl.Series, table: Table) -> NDArray[np.float64]:
+    return complete_column(number_column(values, table), table).cast(pl.Float64).to_numpy()
+
+
+def _as_lists(users: Ints, items: Ints, k: int | None, table: Table) -> tuple[Ints, Ints]:
+    """Sorted rows as (n,) users and (n, k) lists."""
+    start = np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
+    length = np.diff(start, append=len(users))
+    width = int(length.max()) if k is None else k
+    if len(start) * width * items.itemsize > memory_at_hand() / 4:
+        raise InputError(
+            f"the {len(start):,} lists of {table.name} at {width:,} places each are more than memory holds; "
+            "cut them with a smaller k"
+        )
+    place = np.arange(len(users)) - np.repeat(start, length)
+    lists = np.full((len(start), width), NO_ITEM, dtype=items.dtype)
+    within = place < width
+    lists[np.repeat(np.arange(len(start)), length)[within], place[within]] = items[within]
+    return users[start], lists
