@@ -1,0 +1,62 @@
+"""How unequally something is spread over items: curve, Gini, share of the head.  `counts` is (n_items,), each ≥ 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+CURVE_POINTS = 101
+"""Points of the curve that are kept: one per cent of the items each."""
+HEAD_FRACTION = 5
+"""The head is one item in five, rounded up."""
+
+
+def lorenz(counts: Array, points: int = CURVE_POINTS) -> Array:
+    """Lorenz curve: the least popular share p of the items has the share L(p) of the counts.
+
+    L joins the points (j/n, Σ of the j smallest counts / Σ of all) by lines; it is convex, L(0) = 0, L(1) = 1, and
+    L(p) = p where all items are alike (Lorenz, 1905).  Returns (points, 2): p and L(p), evenly spaced in p.
+    """
+    rising = np.sort(counts).astype(np.float64)
+    total = rising.sum()
+    if total <= 0:
+        raise ValueError("a curve needs a positive count")
+    p = np.linspace(0.0, 1.0, points)
+    share = np.interp(p, np.linspace(0.0, 1.0, len(rising) + 1), np.concatenate([[0.0], np.cumsum(rising) / total]))
+    share[-1] = 1.0
+    return np.column_stack([p, share])
+
+
+def gini(counts: Array) -> float:
+    """Gini coefficient `Σ_j (2j − n − 1) c_(j) / (n Σ c)`, c_(1) ≤ … ≤ c_(n): 0 = all alike, (n − 1)/n = one has all.
+
+    Twice the area between the Lorenz curve and the diagonal.  NaN where nothing was counted.
+    """
+    rising = np.sort(counts).astype(np.float64)
+    n, total = len(rising), rising.sum()
+    if total <= 0:
+        return float("nan")
+    return float(max(0.0, (2.0 * np.arange(1, n + 1) - n - 1) @ rising / (n * total)))
+
+
+def head(counts: Array) -> NDArray[np.bool_]:
+    """The fifth (rounded up) of the items that occur, `counts` > 0, with the highest counts; ties by lower index.
+
+    Returns (n_items,) bool.
+    """
+    n_head = -(-int((counts > 0).sum()) // HEAD_FRACTION)
+    found = np.zeros(len(counts), dtype=bool)
+    found[np.argsort(-counts, kind="stable")[:n_head]] = True
+    return found
+
+
+def share_of(group: NDArray[np.bool_], counts: Array) -> float:
+    """The group's share of all counts, in [0, 1]; NaN where nothing was counted."""
+    total = counts.sum()
+    return float(counts[group].sum() / total) if total > 0 else float("nan")

@@ -1,0 +1,75 @@
+"""Curve, Gini and head against numbers worked out by hand, and laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.evaluation.concentration import gini, head, lorenz, share_of
+
+some_counts = st.lists(st.integers(0, 1000), min_size=1, max_size=60).filter(any).map(np.array)
+
+
+def gini_by_pairs(counts: np.ndarray) -> float:
+    """The definition: mean absolute difference of all pairs, over twice the mean."""
+    return float(np.abs(counts[:, None] - counts[None, :]).mean() / (2 * counts.mean()))
+
+
+def test_gini_by_hand() -> None:
+    # 1, 1, 2, 4: Σ (2j − 5) c = −3 − 1 + 2 + 12 = 10, over 4 · 8
+    assert gini(np.array([4, 1, 2, 1])) == pytest.approx(10 / 32)
+    assert gini(np.array([7, 7, 7])) == 0.0
+    assert gini(np.array([0, 0, 0, 5])) == pytest.approx(3 / 4)
+    assert gini(np.array([3])) == 0.0
+    assert np.isnan(gini(np.array([0, 0])))
+
+
+def test_lorenz_by_hand() -> None:
+    # 1, 1, 2, 4 of 8: after one item 1/8, two 2/8, three 4/8
+    assert lorenz(np.array([4, 1, 2, 1]), 5).tolist() == [[0, 0], [0.25, 0.125], [0.5, 0.25], [0.75, 0.5], [1, 1]]
+    assert lorenz(np.array([4, 1, 2, 1]), 9)[1].tolist() == [0.125, 0.0625]  # half of the first item
+    with pytest.raises(ValueError, match="positive count"):
+        lorenz(np.array([0, 0]))
+
+
+def test_the_head_is_a_fifth_of_the_items_that_occur_rounded_up() -> None:
+    assert head(np.array([1, 9, 3, 0, 0])).tolist() == [False, True, False, False, False]
+    assert head(np.array([5, 5, 4, 1, 1, 1])).tolist() == [True, True, False, False, False, False]
+    assert head(np.array([2, 2])).tolist() == [True, False], "ties go to the lower index"
+    assert head(np.ones(15)).sum() == 3, "0.2 · 15 is a little above 3 in floating point"
+    assert share_of(head(np.array([1, 9, 3, 0, 0])), np.array([1, 9, 3, 0, 0])) == pytest.approx(9 / 13)
+    assert np.isnan(share_of(np.array([True]), np.array([0])))
+
+
+@given(some_counts)
+def test_gini_is_the_mean_difference_of_pairs(counts: np.ndarray) -> None:
+    assert gini(counts) == pytest.approx(gini_by_pairs(counts), abs=1e-9)
+
+
+@given(some_counts, st.randoms(use_true_random=False), st.integers(1, 9))
+def test_gini_lies_in_its_range_and_knows_neither_order_nor_unit(counts: np.ndarray, random, factor: int) -> None:
+    shuffled = counts.tolist()
+    random.shuffle(shuffled)
+    assert 0 <= gini(counts) <= 1 - 1 / len(counts) + 1e-12 < 1
+    assert gini(np.array(shuffled)) == gini(counts)
+    assert gini(factor * counts) == pytest.approx(gini(counts))
+
+
+@given(some_counts)
+def test_lorenz_is_convex_under_the_diagonal_and_encloses_half_the_gini(counts: np.ndarray) -> None:
+    points = lorenz(counts, 10 * len(counts) + 1)  # every corner is among them
+    p, share = points.T
+    assert points[0].tolist() == [0, 0]
+    assert points[-1].tolist() == [1, 1]
+    assert (share <= p + 1e-12).all()
+    assert (np.diff(share, 2) >= -1e-9).all()
+    assert 1 - 2 * np.trapezoid(share, p) == pytest.approx(gini(counts), abs=1e-9)
+
+
+@given(some_counts)
+def test_the_head_has_at_least_its_share_of_the_items(counts: np.ndarray) -> None:
+    in_head = head(counts)
+    assert share_of(in_head, counts) >= in_head.sum() / (counts > 0).sum() - 1e-12
+    assert counts[in_head].min() >= counts[~in_head].max(initial=0)
