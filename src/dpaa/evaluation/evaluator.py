@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,11 +11,11 @@ import torch
 
 from dpaa.data.columns import Column
 from dpaa.data.pairs import Pairs
-from dpaa.data.popularity import popular_items
+from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
-from dpaa.evaluation import bias
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.evaluation.ranking import Ranker, ranked_blocks
+from dpaa.evaluation.suite import Suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,13 +78,17 @@ class Evaluation:
     metrics: dict[str, float]
     protocol: Protocol
     per_user: pl.DataFrame
-    """`user_id`, and each accuracy metric at the largest k; null where a group has no relevant item of the user."""
+    """`user_id`, and each metric that a user has alone at the largest k; null where there is nothing to measure, as in
+    an item group without a relevant item of the user; and the user's `taste`."""
     lists: Ints
     """(users, k) recommended item indices in the order of `per_user`."""
+    exposure: dict[str, list[float]] = field(default_factory=dict)
+    """k → share of the recommendations on each popularity decile, rarest first, then on items not in training; under
+    `history` the training interactions of the same users."""
 
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
-        return {"metrics": self.metrics, "protocol": asdict(self.protocol)}
+        return {"metrics": self.metrics, "protocol": asdict(self.protocol), "exposure": self.exposure}
 
 
 class Evaluator:
@@ -107,7 +111,6 @@ class Evaluator:
         n_items = dataset.n_items
         candidates = dataset.candidates
         self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
-        self.popular = popular_items(self.counts)
         target, known = dataset.split(split).keys(n_items), dataset.train.keys(n_items)
         if mask_valid and split == "test":
             known = np.union1d(known, dataset.valid.keys(n_items))
@@ -116,9 +119,17 @@ class Evaluator:
         both = np.intersect1d(target, known, assume_unique=True)
         relevant = np.setdiff1d(target, both, assume_unique=True) if overlap == "drop" else target
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
-        self._relevant = relevant
         self._masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
-        self.users, self._place = np.unique(relevant // n_items, return_inverse=True)
+        self.users = np.unique(relevant // n_items)
+        self.suite = Suite(
+            users=self.users,
+            n_users=dataset.n_users,
+            counts=self.counts,
+            relevant=relevant,
+            history=(dataset.train.user, dataset.train.item),
+            masked=(self._masked.user, self._masked.item),
+            candidates=candidates,
+        )
         self.protocol = Protocol(
             split=split,
             k=cuts,
@@ -137,6 +148,11 @@ class Evaluator:
                 "prepare a dataset with a larger split"
             )
 
+    @property
+    def popular(self) -> NDArray[np.bool_]:
+        """(n_items,): the popular items of the training pairs."""
+        return self.suite.popular
+
     def lists(self, method: Method) -> Ints:
         """The recommended items of the split's users, (users, largest k)."""
         blocks = ranked_blocks(
@@ -152,37 +168,33 @@ class Evaluator:
         return found
 
     def evaluate(self, method: Method) -> Evaluation:
-        """All metrics, overall and for popular and niche items."""
+        """All metrics: overall, for popular and niche items, and for users by taste."""
         return self.evaluate_lists(self.lists(method))
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
         """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""
-        hits = self._hits(lists)
-        niche = ~self.popular
-        metrics: dict[str, float] = {}
-        columns: list[pl.Series] = [self.dataset.user_ids.gather(self.users).alias(Column.USER)]
-        for suffix, group in (("", None), ("/popular", self.popular), ("/niche", niche)):
-            relevant = self._relevant_per_user(group)
-            counted = relevant > 0
-            group_hits = hits if group is None else hits & group[lists]
-            for k in self.protocol.k:
-                for name, formula in ACCURACY.items():
-                    values = formula(group_hits[counted, :k], relevant[counted])
-                    metrics[f"{name}@{k}{suffix}"] = float(values.mean()) if len(values) else float("nan")
-                    if k == self.protocol.k[-1]:
-                        whole = np.full(len(self.users), np.nan)
-                        whole[counted] = values
-                        columns.append(pl.Series(f"{name}@{k}{suffix}", whole).fill_nan(None))
-        for k in self.protocol.k:
-            metrics[f"arp@{k}"] = bias.arp(lists[:, :k], self.counts)
-            metrics[f"aplt@{k}"] = bias.aplt(lists[:, :k], self.popular)
-            metrics[f"coverage@{k}"] = bias.coverage(lists[:, :k], self.protocol.candidates)
-        return Evaluation(metrics, self.protocol, pl.DataFrame(columns), lists)
+        found = self.suite.measure(lists, self.protocol.k)
+        columns = [self.dataset.user_ids.gather(self.users).alias(Column.USER)]
+        for name, values in found.per_row.items():
+            if name == "taste":
+                columns.append(pl.Series(name, values.tolist(), dtype=pl.String))
+            else:
+                columns.append(pl.Series(name, values).fill_nan(None))
+        exposure = found.exposure | {"history": self._exposure_of_history()}
+        return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure)
+
+    def _exposure_of_history(self) -> list[float]:
+        """Share of these users' training pairs on each popularity decile; the eleventh, items not in training, is 0."""
+        theirs = np.zeros(self.dataset.n_users, dtype=bool)
+        theirs[self.users] = True
+        decile = popularity_deciles(self.counts)[self.dataset.train.item[theirs[self.dataset.train.user]]]
+        pairs = np.bincount(decile, minlength=11)
+        return [float(share) for share in pairs / max(pairs.sum(), 1)]
 
     def recall(self, method: Method) -> dict[str, float]:
         """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""
         k = self.protocol.k[-1]
-        hits, relevant = self._hits(self.lists(method)), self._relevant_per_user(None)
+        hits, relevant = self.suite.hits(self.lists(method)), self.suite.relevant_per_row()
         return {f"{name}@{k}": float(ACCURACY[name](hits, relevant).mean()) for name in ("recall", "ndcg")}
 
     def recall_of(self, method: Method) -> float:
@@ -200,14 +212,5 @@ class Evaluator:
             for found, scores in zip(lists, scores_of(index), strict=True):
                 found[place : place + len(block)] = ranker.rank(scores, block, self.protocol.k[-1]).items
             place += len(block)
-        relevant = self._relevant_per_user(None)
-        return [float(ACCURACY["recall"](self._hits(found), relevant).mean()) for found in lists]
-
-    def _hits(self, lists: Ints) -> NDArray[np.bool_]:
-        keys = self.users[:, None].astype(np.int64) * self.dataset.n_items + lists
-        place = np.minimum(np.searchsorted(self._relevant, keys), len(self._relevant) - 1)
-        return np.asarray((self._relevant[place] == keys) & (lists >= 0))
-
-    def _relevant_per_user(self, group: NDArray[np.bool_] | None) -> Ints:
-        counted = self._place if group is None else self._place[group[self._relevant % self.dataset.n_items]]
-        return np.bincount(counted, minlength=len(self.users))
+        relevant = self.suite.relevant_per_row()
+        return [float(ACCURACY["recall"](self.suite.hits(found), relevant).mean()) for found in lists]
