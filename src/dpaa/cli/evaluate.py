@@ -1,4 +1,4 @@
-"""`dpaa evaluate`: test metrics of a run."""
+"""`dpaa evaluate`: test metrics of a run, or of anybody's recommendations."""
 
 from __future__ import annotations
 
@@ -7,16 +7,39 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaa.cli.console import out, print_json, print_table
+from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.evaluation.evaluator import Evaluation
+    from dpaa.evaluation.offpolicy import OffPolicy
+
+GROUPS = {"all items": "", "popular": "/popular", "niche": "/niche"}
+BIAS = {
+    "arp": "mean training count of the recommended items; lower is less popular",
+    "popularity_lift": "list against the user's history: 0 = as popular, 1 = twice as popular",
+    "upd": "distance of a list's mix of popularity from the history's: 0 = alike, 1 = nothing in common",
+    "aplt": "share of niche items in a list; higher is more niche",
+    "aclt": "number of niche items in a list",
+    "head_share": "share of the recommendations on the most popular fifth of the items",
+    "coverage": "share of the candidates that anybody is recommended; higher is more diverse",
+    "gini": "how unequally the candidates are recommended: 0 = alike, near 1 = a few have all",
+    "entropy": "of the recommendations, in bits; higher is more diverse",
+    "pop_reo": "do relevant popular and niche items have equal chances? 0 = yes, 1 = one group has all",
+    "pop_rsp": "the same of all popular and niche items, relevant or not",
+}
+"""Metric → what it says."""
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    dataset: Annotated[Path | None, typer.Option(help="The dataset, if it has moved since training.")] = None,
+    run: Annotated[Path | None, typer.Argument(help="A finished run folder.", show_default=False)] = None,
+    recs: Annotated[
+        Path | None,
+        typer.Option(help="Instead of a run: recommendations, a table of user_id, item_id, and rank or score."),
+    ] = None,
+    dataset: Annotated[
+        Path | None, typer.Option(help="The dataset; needed with --recs, and where it has moved since training.")
+    ] = None,
     k: Annotated[
         list[int] | None, typer.Option("--k", min=1, help="Length of the lists; repeatable.  [default: 20]")
     ] = None,
@@ -25,16 +48,59 @@ def evaluate(
         typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep."),
     ] = "drop",
     mask_valid: Annotated[bool, typer.Option("--mask-valid", help="Treat validation pairs as known too.")] = False,
+    off_policy: Annotated[
+        bool,
+        typer.Option("--off-policy", help="Add estimates for a test split that is as biased as the training log."),
+    ] = False,
+    power: Annotated[
+        float, typer.Option(help="With --off-policy: the chance to be seen grows as training count to this power.")
+    ] = 0.5,
+    floor: Annotated[
+        float, typer.Option(help="With --off-policy: no chance is taken to be smaller, the most popular item has 1.")
+    ] = 0.01,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a run on the test split: overall, popular and niche items; the protocol stands beside the numbers.
+    """Measure a run, or anybody's recommendations, on the test split of a dataset.
 
-    Writes metrics.json and per_user.parquet into the run folder.
+    Accuracy overall, for popular and niche items and for users by taste; popularity bias; exposure by popularity.  The
+    protocol stands beside the numbers; docs/metrics.md defines each.  For a run, metrics.json and per_user.parquet are
+    written into its folder.
 
     \b
     Example:
       dpaa evaluate runs/lightgcn --k 10 --k 20
+      dpaa evaluate --recs recs.csv --dataset data/shop
     """
+    from dpaa.evaluation.offpolicy import propensities
+
+    if (run is None) == (recs is None):
+        raise InputError("name a run folder, or a recommendation file with --recs; one of them")
+    cuts = tuple(sorted(set(k or [20])))
+    if off_policy:
+        import numpy as np
+
+        propensities(np.ones(1), power, floor)  # refuse a wrong setting before the long part
+    if recs is not None:
+        name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid)
+    else:
+        assert run is not None
+        name, found = _of_run(run, dataset, cuts, overlap, mask_valid)
+    estimates = found.off_policy(power, floor) if off_policy else None
+    print_notes(found.notes)
+    if as_json:
+        extra = {} if estimates is None else {"off_policy": estimates.as_json()}
+        print_json(found.as_json() | extra)
+        return
+    print_evaluation(name, found)
+    if estimates is not None:
+        print_estimates(estimates, found)
+    if run is not None:
+        out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet", markup=False)
+
+
+def _of_run(
+    run: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool
+) -> tuple[str, Evaluation]:
     from dpaa.data.dataset import read_dataset
     from dpaa.runs.fit import evaluate as measure
     from dpaa.runs.folder import RunFolder
@@ -46,32 +112,87 @@ def evaluate(
         raise InputError(f"{run} does not say where its dataset is; name it with --dataset")
     if not Path(place).exists():
         raise InputError(f"the dataset of {run} is no longer at {place}; name it with --dataset")
-    found = measure(model, read_dataset(place), tuple(k or [20]), overlap, mask_valid)  # type: ignore[arg-type]
+    found = measure(model, read_dataset(place), cuts, overlap, mask_valid)  # type: ignore[arg-type]
     folder.write_evaluation(found)
-    if as_json:
-        print_json(found.as_json())
-    else:
-        print_evaluation(model.method.name, found)
-        out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet", markup=False)
+    return model.method.name, found
+
+
+def _of_file(recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool) -> Evaluation:
+    from dpaa.data.dataset import read_dataset
+    from dpaa.evaluation.evaluator import Evaluator
+    from dpaa.evaluation.recommendations import read_recommendations
+
+    if dataset is None:
+        raise InputError(f"{recs} does not say what it should have recommended; name the dataset with --dataset")
+    data = read_dataset(dataset)
+    evaluator = Evaluator(data, cuts, "test", overlap, mask_valid)  # type: ignore[arg-type]
+    return evaluator.evaluate_recommendations(read_recommendations(recs, data.user_ids, data.item_ids, cuts[-1]))
 
 
 def print_evaluation(name: str, found: Evaluation) -> None:
-    """A table per list length, and the protocol in words."""
+    """Tables per list length, and the protocol in words."""
+    from dpaa.evaluation.metrics import ACCURACY
+
     metrics, protocol = found.metrics, found.protocol
     for k in protocol.k:
         rows = [
-            [metric, *(_number(metrics[f"{metric}@{k}{group}"]) for group in ("", "/popular", "/niche"))]
-            for metric in ("recall", "ndcg", "hit")
+            [metric, *(_number(metrics[f"{metric}@{k}{group}"]) for group in GROUPS.values())] for metric in ACCURACY
         ]
-        print_table(f"{name}, lists of {k}", [f"@{k}", "all items", "popular", "niche"], rows)
-        out.print(
-            f"mean training count of recommended items (arp@{k}) {metrics[f'arp@{k}']:.1f}, "
-            f"share of niche items (aplt@{k}) {metrics[f'aplt@{k}']:.3f}, "
-            f"items recommended to anyone (coverage@{k}) {metrics[f'coverage@{k}']:.3f}",
-            markup=False,
-        )
+        print_table(f"{name}, lists of {k}: accuracy", [f"@{k}", *GROUPS], rows)
+        bias = [[metric, _number(metrics[f"{metric}@{k}"]), says] for metric, says in BIAS.items()]
+        print_table("Popularity bias", [f"@{k}", "", "what it says"], bias, text=True)
+        _print_exposure(found, k)
+        _print_tastes(found, k)
     out.print(protocol.in_words(), markup=False)
 
 
+def _print_exposure(found: Evaluation, k: int) -> None:
+    """Recommendations by popularity of their item, beside what the users had in training."""
+    tenths = ["rarest tenth", *(f"{place}." for place in range(2, 10)), "most popular tenth", "not in training"]
+    shares = zip(found.exposure["history"], found.exposure[str(k)], strict=True)
+    rows = [[tenth, *map(_share, pair)] for tenth, pair in zip(tenths, shares, strict=True)]
+    print_table("Share of the history and of the lists", ["items by popularity", "history", f"lists of {k}"], rows)
+
+
+def _print_tastes(found: Evaluation, k: int) -> None:
+    from dpaa.evaluation.metrics import ACCURACY
+    from dpaa.evaluation.tastes import TASTES
+
+    users = {taste: int((found.per_user["taste"] == taste).sum() or 0) for taste in TASTES}
+    header = [f"@{k}", *(f"{taste} ({number:,})" for taste, number in users.items())]
+    rows = [
+        [metric, *(_number(found.metrics[f"{metric}@{k}/{taste}-tastes"]) for taste in TASTES)]
+        for metric in (*ACCURACY, "arp", "popularity_lift", "upd")
+    ]
+    print_table("Users by taste: the share of popular items in their history", header, rows)
+
+
+def print_estimates(estimates: OffPolicy, found: Evaluation) -> None:
+    """Off-policy estimates beside the plain numbers, and how far to trust them."""
+    rows = [
+        [
+            f"{plain}@{k}",
+            _number(found.metrics[f"{plain}@{k}"]),
+            *(_number(estimates.metrics.get(f"{kind}_{plain}@{k}", float("nan"))) for kind in ("snips", "stratified")),
+        ]
+        for k in found.protocol.k
+        for plain in ("recall", "ndcg")
+    ]
+    print_table("If the test split is as biased as the log", ["", "plain", "self-normalised", "stratified"], rows)
+    out.print(
+        f"each relevant pair weighs 1/max({estimates.floor:g}, (count/largest count)^{estimates.power:g}); effective "
+        f"sample size {estimates.effective_sample_size:,.0f} of {estimates.pairs:,} pairs, "
+        f"{estimates.clipped_share:.1%} at the floor",
+        markup=False,
+    )
+    print_notes(f"do not trust the estimates: {warning}" for warning in estimates.warnings)
+
+
 def _number(value: float) -> str:
-    return f"{value:.4f}" if value == value else "-"
+    if value != value:
+        return "-"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.4f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if value == value else "-"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,16 +14,19 @@ from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.metrics import ACCURACY
+from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.ranking import Ranker, ranked_blocks
 from dpaa.evaluation.suite import Suite
+from dpaa.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from torch import Tensor
 
     from dpaa.data.dataset import Dataset
+    from dpaa.evaluation.recommendations import Recommendations
     from dpaa.methods.base import Method, ScorerFamily
 
     Ints = NDArray[Any]
@@ -52,6 +55,8 @@ class Protocol:
     """Pairs of the split that are also known (training, or masked validation) pairs."""
     outside_candidates: int
     """Pairs of the split whose item is no candidate: never relevant."""
+    lists: Literal["ranked", "given"] = "ranked"
+    """Whether we ranked the candidates, or the lists came from a file as they are."""
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
@@ -64,10 +69,10 @@ class Protocol:
         overlapping = (
             f"{self.overlapping:,} also in {known} ({treated})" if self.overlapping else f"none also in {known}"
         )
+        ranked = f"{known} pairs removed from the ranking" if self.lists == "ranked" else "lists as they were given"
         return (
             f"protocol: {self.split} split, {self.users:,} users, {self.relevant:,} relevant pairs, {overlapping}; "
-            f"{self.candidates:,} candidates; overlap convention {self.overlap!r}, "
-            f"{known} pairs removed from the ranking"
+            f"{self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
         )
 
 
@@ -85,6 +90,16 @@ class Evaluation:
     exposure: dict[str, list[float]] = field(default_factory=dict)
     """k → share of the recommendations on each popularity decile, rarest first, then on items not in training; under
     `history` the training interactions of the same users."""
+    suite: Suite | None = field(default=None, repr=False)
+    """What the lists were measured against."""
+    notes: tuple[str, ...] = ()
+    """What to know before believing the numbers, where the lists came from a file."""
+
+    def off_policy(self, power: float = POWER, floor: float = FLOOR) -> OffPolicy:
+        """Estimates for a test split that is as biased as the log; see `dpaa.evaluation.offpolicy`."""
+        if self.suite is None:
+            raise ValueError("this evaluation was made without a suite")
+        return off_policy(self.suite, self.lists, self.protocol.k, power=power, floor=floor)
 
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
@@ -181,7 +196,40 @@ class Evaluator:
             else:
                 columns.append(pl.Series(name, values).fill_nan(None))
         exposure = found.exposure | {"history": self._exposure_of_history()}
-        return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure)
+        return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure, self.suite)
+
+    def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
+        """The same for lists from a file; a user of the split without a list has only misses."""
+        lists = recs.for_users(self.users, self.protocol.k[-1])
+        return replace(
+            self.evaluate_lists(lists),
+            protocol=replace(self.protocol, lists="given"),
+            notes=(*recs.notes, *self._notes_on(recs, lists)),
+        )
+
+    def _notes_on(self, recs: Recommendations, lists: Ints) -> Iterator[str]:
+        """What is odd about given lists, of those that are evaluated."""
+        taken = lists >= 0
+        without = int((~np.isin(self.users, recs.users)).sum())
+        if without:
+            yield f"{counted(without, 'test user has', 'test users have')} no list in {recs.name}: all misses"
+        longest = int(np.flatnonzero(taken.any(axis=0)).max(initial=-1)) + 1
+        if longest < self.protocol.k[-1]:
+            yield f"no list of {recs.name} goes beyond place {longest}; @{self.protocol.k[-1]} sees it end early"
+        keys = (self.users[:, None].astype(np.int64) * self.dataset.n_items + lists)[taken]
+        known = int(np.isin(keys, self._masked.keys(self.dataset.n_items)).sum())
+        if known:
+            yield (
+                f"{recs.name}: {counted(known, 'recommendation is a pair', 'recommendations are pairs')} the user has "
+                "in training, which a recommender would leave out; they take their places as misses"
+            )
+        if self.dataset.candidates is not None:
+            outside = int((~np.isin(lists[taken], self.dataset.candidates)).sum())
+            if outside:
+                yield (
+                    f"{recs.name}: {counted(outside, 'recommendation is', 'recommendations are')} not among the "
+                    "candidates; they take their places as misses"
+                )
 
     def _exposure_of_history(self) -> list[float]:
         """Share of these users' training pairs on each popularity decile; the eleventh, items not in training, is 0."""

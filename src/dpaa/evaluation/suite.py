@@ -143,6 +143,11 @@ class Suite:
         row = self._relevant_row if group is None else self._relevant_row[group[self._relevant_item]]
         return np.bincount(row, minlength=len(self.users))
 
+    @property
+    def relevant_pairs(self) -> Pairs:
+        """Row and item of every relevant pair, by user and item."""
+        return self._relevant_row, self._relevant_item
+
     def _accuracy(self, lists: Array, hits: Mask, k: int) -> Iterator[tuple[str, Floats]]:
         """Name and values of each row, NaN for a row without a relevant item in the group."""
         for suffix, group in (("", None), ("/popular", self.popular), ("/niche", ~self.popular)):

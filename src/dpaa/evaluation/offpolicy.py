@@ -1,0 +1,153 @@
+"""Estimates for a test split that is as biased as the log: weigh each relevant pair by how unlikely it was to be seen.
+
+A pair is in the split only if its user met the item; popular items are met more often.  With the propensity p_i, the
+relative chance that item i was met, the weight `1/p_i` gives the rarely met their due.  Propensities are a guess from
+training counts, `p_i = max(floor, (count_i / largest count)^power)`: the numbers below are estimates under that guess
+and no substitute for a split with random exposure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpaa.evaluation.suite import Suite
+
+    Array = NDArray[Any]
+    Floats = NDArray[np.float64]
+
+POWER = 0.5
+"""Saito et al., WSDM 2020."""
+FLOOR = 0.01
+"""No pair weighs more than 1/floor pairs with the most popular item."""
+FEW_PAIRS = 100
+SMALL_SHARE = 0.1
+LARGE_SHARE = 0.1
+UNSEEN_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class OffPolicy:
+    """Estimates and how far to trust them."""
+
+    metrics: dict[str, float]
+    """`snips_recall@k`, `snips_ndcg@k`, `stratified_recall@k`."""
+    power: float
+    floor: float
+    pairs: int
+    """Relevant pairs."""
+    effective_sample_size: float
+    """`(Σ w)² / Σ w²`: as many pairs of equal weight would be as noisy."""
+    clipped_share: float
+    """Share of the pairs whose propensity was raised to the floor."""
+    unseen_share: float
+    """Share of the pairs whose item never occurs in training: counted as if it occurred once."""
+    warnings: list[str]
+    """Why the estimates cannot be trusted; empty where nothing speaks against them but the guess itself."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As `evaluate --json` prints it."""
+        return dict(vars(self))
+
+
+def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> tuple[Floats, NDArray[np.bool_]]:
+    """`max(floor, (count / largest count)^power)`, an item that never occurs as if once; and which were raised.
+
+    Power 0 makes all alike: estimates are then the plain metrics.  Returns (n_items,) each.
+    """
+    if not 0.0 <= power <= 3.0:
+        raise InputError(f"the power of the propensities must lie between 0 and 3, got {power!r}")
+    if not 0.0 < floor <= 1.0:
+        raise InputError(f"the floor of the propensities must lie above 0 and not above 1, got {floor!r}")
+    raw = (np.maximum(counts, 1.0) / max(float(np.max(counts)), 1.0)) ** power
+    return np.maximum(raw, floor), raw < floor
+
+
+def snips_recall(hits: Floats, total: Floats) -> float:
+    """Self-normalised inverse-propensity recall `mean_u Σ_hits w / Σ_relevant w`, w = 1/p, in [0, 1]; higher is better.
+
+    Yang et al., RecSys 2018.  `hits` and `total` are each user's sums of weights, `total` > 0.
+    """
+    return float(np.mean(hits / total))
+
+
+def stratified_recall(hits: Floats, total: Floats) -> float:
+    """Popularity-stratified recall `Σ_u Σ_hits w / Σ_u Σ_relevant w`, in [0, 1]; higher is better.
+
+    The same weights, over all pairs together: users with many rare relevant items count for more (Steck, RecSys 2011).
+    """
+    return float(hits.sum() / total.sum())
+
+
+def snips_ndcg(gain: Floats, best: Floats) -> float:
+    """`mean_u Σ_hits w/log2(rank + 1)` over the same sum for the user's best list of k, heaviest first; in [0, 1]."""
+    return float(np.mean(gain / best))
+
+
+def off_policy(
+    suite: Suite, lists: Array, cuts: tuple[int, ...], *, power: float = POWER, floor: float = FLOOR
+) -> OffPolicy:
+    """All estimates for the lists, (rows, largest k), of a suite's users."""
+    propensity, raised = propensities(suite.counts, power, floor)
+    weight = 1.0 / propensity
+    row, item = suite.relevant_pairs
+    n_rows = len(suite.users)
+    total = np.bincount(row, weight[item], minlength=n_rows).astype(np.float64)
+    counted = total > 0
+    hits = suite.hits(lists)
+    gained = np.where(hits, weight[lists], 0.0)
+    metrics: dict[str, float] = {}
+    for k in cuts:
+        discount = 1.0 / np.log2(np.arange(k) + 2.0)
+        found = gained[counted, :k].sum(axis=1)
+        metrics[f"snips_recall@{k}"] = snips_recall(found, total[counted])
+        best = _best(row, weight[item], discount, n_rows)[counted]
+        metrics[f"snips_ndcg@{k}"] = snips_ndcg(gained[counted, :k] @ discount, best)
+        metrics[f"stratified_recall@{k}"] = stratified_recall(found, total[counted])
+    weights = weight[item]
+    size = float(weights.sum() ** 2 / (weights**2).sum())
+    clipped, unseen = float(raised[item].mean()), float((suite.counts[item] == 0).mean())
+    warnings = _warnings(len(item), size, clipped, unseen, floor)
+    return OffPolicy(metrics, power, floor, len(item), size, clipped, unseen, warnings)
+
+
+def _best(row: Array, weight: Floats, discount: Floats, n_rows: int) -> Floats:
+    """`Σ_j w_(j) discount_j` over each row's heaviest pairs, as many as there are discounts.  Returns (n_rows,)."""
+    order = np.lexsort((-weight, row))
+    length = np.bincount(row, minlength=n_rows)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    within = place < len(discount)
+    gain = weight[order][within] * discount[place[within]]
+    return np.bincount(row[order][within], gain, minlength=n_rows).astype(np.float64)
+
+
+def _warnings(pairs: int, size: float, clipped: float, unseen: float, floor: float) -> list[str]:
+    found = []
+    if size < FEW_PAIRS:
+        found.append(
+            f"the estimates rest on an effective {size:.0f} pairs; below {FEW_PAIRS} they are mostly noise: "
+            "use a larger test split or a smaller power"
+        )
+    elif size < SMALL_SHARE * pairs:
+        found.append(
+            f"a few rare pairs carry the estimates (effective sample size {size:,.0f} of {pairs:,} pairs): "
+            "use a smaller power or a higher floor"
+        )
+    if clipped > LARGE_SHARE:
+        found.append(
+            f"{clipped:.0%} of the pairs have a propensity below the floor of {floor:g} and weigh less than they "
+            "should: the estimates lean towards popular items; lower the floor if the sample allows"
+        )
+    if unseen > UNSEEN_SHARE:
+        found.append(
+            f"{unseen:.0%} of the pairs have an item that never occurs in training: how likely it was to be seen "
+            "cannot be told from training counts"
+        )
+    return found
