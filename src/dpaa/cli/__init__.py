@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import dpaa
+from dpaa.cli.audit import audit
 from dpaa.cli.console import err
 from dpaa.cli.data import app as data_app
 from dpaa.cli.demo import demo
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
+app.command()(audit)
 app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)

@@ -1,0 +1,247 @@
+"""`dpaa audit`: how skewed a log is, and what anybody's recommendations make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaa.cli.console import err, out, print_json, print_notes, print_table
+from dpaa.cli.data import (
+    FormatOption,
+    ItemColumn,
+    KeepDuplicates,
+    Positive,
+    RatingColumn,
+    TimestampColumn,
+    UserColumn,
+)
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from dpaa.evaluation.amplification import Amplification, ItemShift
+    from dpaa.evaluation.audit import Audit
+    from dpaa.evaluation.skew import Skew
+
+
+def audit(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATASET|LOG",
+            help="A prepared dataset (its training split), or a log: CSV, TSV, Parquet, RecBole .inter or list form.",
+        ),
+    ],
+    recs: Annotated[
+        Path | None, typer.Option(help="Recommendations, anybody's: a table user_id, item_id[, score][, rank].")
+    ] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, help="Cut the lists after this many places.")] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar='"NAME OP NUMBER"',
+            help="Exit with 1 if this holds, such as head_share>0.8; repeatable.  A wrong NAME lists them all.",
+        ),
+    ] = None,
+    file_format: FormatOption = None,
+    user_column: UserColumn = None,
+    item_column: ItemColumn = None,
+    rating_column: RatingColumn = None,
+    timestamp_column: TimestampColumn = None,
+    positive: Positive = None,
+    keep_duplicates: KeepDuplicates = False,
+    periods: Annotated[
+        int, typer.Option(min=1, help="Parts of equally many interactions that times are cut into.")
+    ] = 10,
+    per_user: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write list against history of every user: .parquet or .csv.")
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the curve of interactions: .png, .svg, .pdf …"),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a self-contained page.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --per-user.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Audit a log for popularity bias, and with --recs the recommendations somebody's system makes from it.
+
+    Says how unequally interactions are spread over items, over time and over users; with --recs whether lists are more
+    popular than the users' own histories, what share of the items is shown at all, and who wins and loses.  No model
+    of this package is needed.
+
+    \b
+    Examples:
+      dpaa audit data/coat
+      dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
+      dpaa audit clicks.csv --fail-if "head_share>0.8" --fail-if "gini>=0.9"
+    """
+    _check_targets(recs, per_user, figure, html, overwrite)
+    from dpaa.data.log import ColumnNames
+    from dpaa.evaluation.audit import audit as measure
+
+    found = measure(
+        data,
+        recs,
+        k=k,
+        fail_if=fail_if or [],
+        fmt=file_format,
+        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
+        positive=positive,
+        keep_duplicates=keep_duplicates,
+        periods=periods,
+    )
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print_audit(found)
+    print_notes(found.notes)
+    _write(found, per_user, figure, html)
+    for check in found.failed:
+        err.print("[bold red]check failed:[/] ", end="")
+        err.print(check.sentence, markup=False)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def _check_targets(
+    recs: Path | None, per_user: Path | None, figure: Path | None, html: Path | None, overwrite: bool
+) -> None:
+    """Refuse files that could not be written, before any work."""
+    if per_user is not None:
+        from dpaa.runs.stream import check_target
+
+        if recs is None:
+            raise InputError("--per-user compares lists with histories; name the lists with --recs")
+        check_target(per_user, overwrite)
+    if figure is not None:
+        from dpaa.report.figures import check_figure
+
+        check_figure(figure)
+    if html is not None and html.is_dir():
+        raise InputError(f"{html} is a folder; name a file for --html")
+
+
+def _write(found: Audit, per_user: Path | None, figure: Path | None, html: Path | None) -> None:
+    if per_user is not None and found.recommendations is not None:
+        from dpaa.runs.stream import write_stream
+
+        table = found.recommendations.per_user
+        rows = write_stream(iter([table]), table.schema, per_user)
+        err.print(f"{rows:,} users written to {per_user}", markup=False)
+    if figure is not None:
+        from dpaa.report.audit_figures import lorenz_curve
+        from dpaa.report.figures import save
+
+        err.print(f"figure written to {save(lorenz_curve(found), figure)}", markup=False)
+    if html is not None:
+        from dpaa.report.page import audit_page
+
+        audit_page(found, html)
+        err.print(f"page written to {html}", markup=False)
+
+
+def print_audit(found: Audit) -> None:
+    """Sentences, then tables."""
+    out.print(f"Audit of {found.source}", markup=False, style="bold")
+    for sentence in found.in_words():
+        out.print(f"- {sentence}", markup=False)
+    _print_deciles(found.log, found.recommendations)
+    _print_tastes(found)
+    _print_periods(found.log)
+    if found.recommendations is not None:
+        _print_shifts("winners: more of the recommendations than of the interactions", found.recommendations.winners)
+        _print_shifts("losers: less of the recommendations than of the interactions", found.recommendations.losers)
+
+
+def _print_deciles(log: Skew, recs: Amplification | None) -> None:
+    header = ["tenth of the items", "interactions"]
+    columns = [log.deciles]
+    if recs is not None:
+        header.append("recommendations")
+        columns.append(recs.deciles)
+    labels = ["1 (rarest)", *map(str, range(2, 10)), "10 (most popular)"]
+    rows = [[label, *map(_share, cells)] for label, *cells in zip(labels, *columns, strict=True)]
+    if recs is not None and recs.outside_deciles:
+        rows.append(["not in the log", _share(0.0), _share(recs.outside_deciles)])
+    print_table("share by popularity of the item", header, rows)
+
+
+def _print_tastes(found: Audit) -> None:
+    """Users by taste; with recommendations, what happens to each."""
+    header = ["tastes", "users", "popular items in history", "history (median)"]
+    rows = [
+        [
+            group.taste,
+            f"{group.users:,}",
+            f"{_share(group.mean)} ({_share(group.lowest)} to {_share(group.highest)})" if group.users else "-",
+            f"{group.history_median:,.0f}" if group.users else "-",
+        ]
+        for group in found.log.tastes
+    ]
+    print_table("users by the share of popular items in their history", header, rows)
+    if found.recommendations is None:
+        return
+    header = ["tastes", "users", "arp, history", "arp, list", "lift", "niche, history", "niche, list", "upd"]
+    rows = [
+        [
+            shift.taste,
+            f"{shift.users:,}",
+            _number(shift.arp_history, ",.1f"),
+            _number(shift.arp, ",.1f"),
+            _number(shift.popularity_lift, "+.1%"),
+            _share(shift.niche_share_history),
+            _share(shift.niche_share),
+            _number(shift.upd, ".3f"),
+        ]
+        for shift in found.recommendations.tastes
+    ]
+    print_table("list against history, by taste (means over users)", header, rows)
+
+
+def _print_periods(log: Skew) -> None:
+    rows = [
+        [
+            str(number),
+            str(period.start),
+            str(period.end),
+            f"{period.interactions:,}",
+            f"{period.items:,}",
+            f"{period.new_items:,}",
+            f"{period.gini:.3f}",
+            _share(period.head_share),
+            _share(period.niche_share),
+            _share(period.new_share),
+        ]
+        for number, period in enumerate(log.periods, start=1)
+    ]
+    if rows:
+        header = ["period", "from", "to", "interactions", "items", "new items"]
+        header += ["gini", "head share", "niche share", "on new items"]
+        print_table("over time, in periods of about as many interactions each", header, rows)
+
+
+def _print_shifts(title: str, items: list[ItemShift]) -> None:
+    rows = [
+        [
+            str(item.item_id),
+            item.group,
+            f"{item.interactions:,}",
+            f"{item.recommendations:,}",
+            f"{item.interaction_share:.3%}",
+            f"{item.recommendation_share:.3%}",
+        ]
+        for item in items
+    ]
+    if rows:
+        header = ["item", "group", "interactions", "recommendations", "share of interactions", "of recommendations"]
+        print_table(title, header, rows)
+
+
+def _share(value: float) -> str:
+    return _number(value, ".1%")
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if value == value else "-"

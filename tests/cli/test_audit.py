@@ -1,0 +1,98 @@
+"""`dpaa audit` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.command import dpaa_ok, run_dpaa
+
+
+@pytest.fixture(scope="module")
+def lists(walk: Path) -> Path:
+    """Recommendations of the run."""
+    dpaa_ok("recommend", walk / "run", "--k", 5, "--out", walk / "audited.parquet")
+    return walk / "audited.parquet"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    file = tmp_path / "log.csv"
+    file.write_text("user_id,item_id,rating,timestamp\n" + "".join(f"u{n},i{n % 3},{n % 5},{n}\n" for n in range(30)))
+    return file
+
+
+def test_help_has_examples() -> None:
+    assert "dpaa audit clicks.csv" in dpaa_ok("audit", "--help").out.partition("Examples")[2]
+
+
+def test_says_in_plain_words_and_tables_what_was_found(walk: Path, lists: Path) -> None:
+    shown = dpaa_ok("audit", walk / "data", "--recs", lists).out
+    lines = shown.splitlines()
+    assert lines[0] == "Audit of the training split of dataset demo"
+    assert lines[2].startswith("- The most popular fifth of the items")
+    for title in ("share by popularity", "users by the share of popular items", "list against history", "winners"):
+        assert title in shown
+    assert "over time" not in shown, "the demo has no times"
+    assert not any("…" in line for line in lines), "a table that does not fit"
+
+
+def test_json_is_one_object_with_the_same_numbers_as_in_python(walk: Path, lists: Path) -> None:
+    import dpaa
+
+    found = json.loads(dpaa_ok("audit", walk / "data", "--recs", lists, "--json").out)
+    direct = dpaa.audit(walk / "data", lists)
+    numbers = {name: value for name, value in found["numbers"].items() if value is not None}
+    assert numbers == pytest.approx({name: direct.numbers[name] for name in numbers})
+    assert found["kind"] == "audit"
+    assert found["numbers"]["head_share_trend"] is None
+    assert len(found["recommendations"]["winners"]) == 10
+    assert set(found["meanings"]) == set(found["numbers"])
+
+
+def test_a_log_with_times(log: Path) -> None:
+    said = dpaa_ok("audit", log, "--positive", "rating>=1", "--periods", 4)
+    assert "over time" in said.out
+    assert "6 of 30 rows are not positive" in said.err
+
+
+def test_checks_for_pipelines(log: Path) -> None:
+    passed = run_dpaa("audit", log, "--fail-if", "head_share>0.8")
+    assert (passed.code, passed.err) == (0, "")
+    failed = run_dpaa(
+        "audit", log, "--json", "--fail-if", "head_share>0.3", "--fail-if", "gini<0", "--fail-if", "items==3"
+    )
+    assert failed.code == 1
+    assert failed.err.splitlines() == [
+        "check failed: head_share is 0.333333, which is above 0.3",
+        "check failed: items is 3, which is equal to 3",
+    ]
+    assert [check["failed"] for check in json.loads(failed.out)["checks"]] == [True, False, True]
+
+
+def test_a_number_without_value_does_not_pass(walk: Path) -> None:
+    said = run_dpaa("audit", walk / "data", "--fail-if", "head_share_trend>0.1")
+    assert said.code == 1
+    assert "head_share_trend has no value here" in said.err
+
+
+def test_files(walk: Path, lists: Path, tmp_path: Path) -> None:
+    table, figure = tmp_path / "users.csv", tmp_path / "curve.svg"
+    said = dpaa_ok("audit", walk / "data", "--recs", lists, "--per-user", table, "--figure", figure, "--json")
+    json.loads(said.out)  # what is said about files goes to the other stream
+    assert pl.read_csv(table).columns[:2] == ["user_id", "taste"]
+    assert figure.read_text().startswith("<svg")
+    again = run_dpaa("audit", walk / "data", "--recs", lists, "--per-user", table)
+    assert (again.code, "already exists" in again.err) == (2, True)
+    dpaa_ok("audit", walk / "data", "--recs", lists, "--per-user", table, "--overwrite")
+
+
+def test_ids_that_look_like_markup_are_shown_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("user_id,item_id\nu,[red]x[/red]\nv,[red]x[/red]\nv,y\n")
+    recs = tmp_path / "recs.csv"
+    recs.write_text("user_id,item_id,rank\nu,y,1\n")
+    assert "[red]x[/red]" in dpaa_ok("audit", file, "--recs", recs).out
