@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.errors import InputError, MissingExtraError
+from dpaa.report.look import PALETTE, PAPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dpaa.report.look import Look
     from dpaa.runs.trace import Trace
 
     Chart = Any
@@ -29,11 +31,8 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf", "html", "json")
 OPTIONS: dict[str, dict[str, Any]] = {"png": {"ppi": 200}, "html": {"inline": True}}
 """Sharp enough for print; a page that needs no network."""
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito, the strongest first."""
 POINTS = 240
 """Points of a curve: more cannot be seen."""
-FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 ORDERED = "viridis"
 MIDDLE = "blueorange"
 DECILE = "popularity decile (1 = rarest tenth of items)"
@@ -78,17 +77,32 @@ def save(chart: Chart, file: str | Path) -> Path:
     return target
 
 
-def styled(chart: Chart) -> Chart:
+def styled(chart: Chart, look: Look = PAPER, padding: int = 12) -> Chart:
     """One look for all: readable type, no box, faint grid."""
+    small, large = look.font_size, look.font_size + 1
+    text = {"labelColor": look.ink, "titleColor": look.ink, "titleFontWeight": "normal"}
     return (
-        chart.configure(font=FONT, background="white", padding=12)
+        chart.configure(font=look.font, background=look.ground, padding=padding)
         .configure_view(stroke=None)
-        .configure_title(fontSize=15, anchor="start", fontWeight="bold", subtitleFontSize=12, subtitleColor="#444")
-        .configure_axis(
-            labelFontSize=12, titleFontSize=13, titleFontWeight="normal", gridColor="#e6e6e6", tickColor="#888"
+        .configure_title(
+            fontSize=15,
+            anchor="start",
+            fontWeight="bold",
+            color=look.ink,
+            subtitleFontSize=small,
+            subtitleColor=look.soft,
         )
-        .configure_legend(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", symbolStrokeWidth=3)
-        .configure_header(labelFontSize=12, titleFontSize=13, titleFontWeight="normal")
+        .configure_axis(
+            labelFontSize=small,
+            titleFontSize=large,
+            gridColor=look.grid,
+            domainColor=look.soft,
+            tickColor=look.soft,
+            titlePadding=10,
+            **text,
+        )
+        .configure_legend(labelFontSize=small, titleFontSize=small, symbolStrokeWidth=3, **text)
+        .configure_header(labelFontSize=small, titleFontSize=large, **text)
     )
 
 
@@ -159,23 +173,33 @@ def trace_figures(trace: Trace) -> dict[str, Chart]:
     return found
 
 
-def relative_weights(trace: Trace) -> Chart:
-    """Heat map, layer × decile: mean message weight relative to LightGCN's, on a log colour scale around 1."""
+def relative_weights(trace: Trace, look: Look | None = None) -> Chart:
+    """Heat map, layer × decile: mean message weight relative to LightGCN's, on a log colour scale around 1.
+
+    With a look of its own it has no title: it stands on a page that has one.
+    """
     alt = altair()
     rows = _cells([(f"{layer.layer} → {layer.layer + 1}", layer.relative) for layer in trace.weights], "layer")
     # A weight that differs from 1 by rounding alone must not look like a pattern.
     reach = max([math.log2(1.1), *(abs(math.log2(value)) for value in rows["value"] if value > 0)])
-    chart = alt.Chart(
-        rows.with_columns(shade=pl.col("value").clip(1e-9).log(2)),
-        title=alt.Title("Message weight relative to LightGCN's", subtitle=f"{trace.method}; 1 = 1/√(dᵤ dᵢ)"),
-        width=520,
-        height=46 * len(trace.weights),
-    ).encode(x=alt.X("decile:O", title=DECILE, axis=alt.Axis(labelAngle=0)), y=alt.Y("layer:O", title="layer"))
+    title = alt.Title("Message weight relative to LightGCN's", subtitle=f"{trace.method}; 1 = 1/√(dᵤ dᵢ)")
+    shaded = rows.with_columns(shade=pl.col("value").clip(1e-9).log(2))
+    flat = alt.Axis(labelAngle=0)
+    if look is not None and look.narrow:  # no room for ten numbers beside each other: they go below each other
+        y = alt.Y("decile:O", title=DECILE, sort="descending")
+        chart = alt.Chart(shaded, width=look.width - 100, height=300).encode(
+            x=alt.X("layer:O", title="layer", axis=flat), y=y
+        )
+    else:
+        width = 520 if look is None else look.width - 92
+        chart = alt.Chart(
+            shaded, title=title if look is None else alt.Undefined, width=width, height=46 * len(trace.weights)
+        ).encode(x=alt.X("decile:O", title=DECILE, axis=flat), y=alt.Y("layer:O", title="layer"))
     scale = alt.Scale(scheme=MIDDLE, domain=[-reach, reach], domainMid=0)
     heat = chart.mark_rect(stroke="white").encode(color=alt.Color("shade:Q", scale=scale, legend=None))
     dark = alt.condition(f"abs(datum.shade) > {0.6 * reach}", alt.value("white"), alt.value("black"))
     text = chart.mark_text(fontSize=12).encode(text=alt.Text("value:Q", format=".2f"), color=dark)
-    return styled(heat + text)
+    return styled(heat + text, look or PAPER)
 
 
 def message_mass(trace: Trace) -> Chart:

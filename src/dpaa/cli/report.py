@@ -1,0 +1,41 @@
+"""`dpaa report`: one self-contained page from datasets, runs, comparisons and audits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpaa.cli.console import err, out, print_notes
+
+
+def report(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH…", help="Prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."),
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="The page to write, FILE.html.")],
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    k: Annotated[int, typer.Option("--k", min=1, help="Length of the lists that exposure is counted in.")] = 20,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder to write every figure into as a file of its own, too.")
+    ] = None,
+    figure_format: Annotated[str, typer.Option(metavar="svg|png|pdf|html|json", help="Format of those files.")] = "svg",
+) -> None:
+    """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
+
+    The page is a single file that loads nothing: it opens without network, can be sent and printed.  Runs show the
+    metrics that `dpaa evaluate` wrote; their lists are made anew.  Nothing is trained or measured here.
+
+    \b
+    Example:
+      dpaa report data/coat runs/lightgcn runs/dpaa --out report.html
+    """
+    from dpaa.report.page import write_page
+
+    made = write_page(paths, out_file, k=k, title=title, figures=figures, figure_format=figure_format)
+    print_notes(made.notes)
+    out.print(f"page written to {out_file} ({out_file.stat().st_size / 1e6:.1f} MB)", markup=False)
+    if figures is not None:
+        err.print(f"figures written to {figures}", markup=False)

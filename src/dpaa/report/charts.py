@@ -1,0 +1,253 @@
+"""Charts of the page and of papers: the same code, drawn with the look it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from dpaa.data.popularity import popular_items
+from dpaa.report.figures import POINTS, altair, styled
+from dpaa.report.look import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+    from dpaa.report.figures import Chart
+    from dpaa.report.look import Look
+
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart, and how it is told from the others."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    place: int | None
+    """Place in the palette; None = the ink, dashed: what everything else is measured against."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a scatter."""
+
+    name: str
+    """In the legend; several points may share it."""
+    x: float
+    y: float
+    place: int
+    tip: str
+
+
+# ---------------------------------------------------------------------- data
+
+
+def long_tail(counts: NDArray[Any], look: Look) -> Chart:
+    """Training counts, the most popular item first, on log axes; popular and niche in two colours."""
+    alt = altair()
+    falling = np.sort(counts[counts > 0])[::-1].astype(float)
+    n_popular = int(popular_items(counts).sum())
+    names = [f"popular: {n_popular:,} items", f"niche: {len(counts) - n_popular:,} items"]
+    rank = np.unique(np.geomspace(1, len(falling), POINTS).round().astype(int))
+    rank = np.unique(np.append(rank, n_popular))  # the line of the niche begins where the other ends
+    table = pl.concat(
+        pl.DataFrame({"rank": part, "count": falling[part - 1]}).with_columns(group=pl.lit(name))
+        for name, part in zip(names, (rank[rank <= n_popular], rank[rank >= n_popular]), strict=True)
+    )
+    chart = (
+        alt.Chart(table)
+        .mark_line(strokeWidth=3, interpolate="linear")
+        .encode(
+            x=alt.X("rank:Q", title="item, most popular first", scale=_log(alt), axis=_powers(alt)),
+            y=alt.Y("count:Q", title="interactions of the item", scale=_log(alt), axis=_powers(alt)),
+            color=_legend(alt, "group", names, [look.colour(1), look.colour(0)], look),
+        )
+    )
+    return fitted(chart, look, rows=_rows(names, look))
+
+
+def concentration(counts: NDArray[Any], look: Look) -> Chart:
+    """Share of all interactions that the most popular x % of the items have; the diagonal: all alike."""
+    falling = np.sort(counts)[::-1].astype(float)
+    share = np.concatenate([[0.0], np.cumsum(falling) / max(falling.sum(), 1)])
+    place = np.unique(np.linspace(0, len(falling), POINTS).round().astype(int))
+    lines = [
+        Line("this log", list(place / len(falling)), list(share[place]), 0),
+        Line("if all items were alike", [0.0, 1.0], [0.0, 1.0], None),
+    ]
+    return curves(lines, look, "share of items, most popular first", "share of interactions", percent="xy", top=1.0)
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def scatter(points: Sequence[Point], look: Look, x: str, y: str) -> Chart:
+    """Points by colour and shape; axes need not start at zero."""
+    alt = altair()
+    names = list(dict.fromkeys(point.name for point in points))
+    places = [next(point.place for point in points if point.name == name) for name in names]
+    table = pl.DataFrame({key: [getattr(point, key) for point in points] for key in ("name", "x", "y", "tip")})
+    shapes = alt.Scale(domain=names, range=[SHAPES[place % len(SHAPES)] for place in places])
+    chart = (
+        alt.Chart(table)
+        .mark_point(filled=True, size=150, opacity=0.92, clip=False)
+        .encode(
+            x=alt.X(
+                "x:Q", title=look.lines(x), scale=_around(alt, [point.x for point in points]), axis=_few(alt, look)
+            ),
+            y=alt.Y("y:Q", title=y, scale=_around(alt, [point.y for point in points])),
+            color=_legend(alt, "name", names, [look.colour(place) for place in places], look),
+            shape=alt.Shape("name:N", scale=shapes, sort=names, title=None),
+            description="tip:N",
+        )
+    )
+    return fitted(chart, look, rows=_rows(names, look))
+
+
+def curves(
+    lines: Sequence[Line],
+    look: Look,
+    x: str,
+    y: str,
+    *,
+    percent: str = "",
+    top: float | None = None,
+    dots: bool = False,
+    whole: bool = False,
+    mark: float | None = None,
+    zero: bool = True,
+) -> Chart:
+    """Lines over a common axis.
+
+    `percent` names the axes shown as shares, `top` ends the y axis, `dots` marks every value, `whole` counts the x axis
+    in whole steps, `mark` draws an upright line.
+    """
+    alt = altair()
+    table = pl.DataFrame(
+        [
+            {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {_shown(a)} → {_shown(b)}"}
+            for line in lines
+            for a, b in zip(line.x, line.y, strict=True)
+            if b is not None
+        ],
+        schema={"name": pl.String, "x": pl.Float64, "y": pl.Float64, "tip": pl.String},
+    )
+    names = [line.name for line in lines]
+    colours = [look.soft if line.place is None else look.colour(line.place) for line in lines]
+    dashes = [[3, 3] if line.place is None else DASHES[line.place // len(look.palette) % len(DASHES)] for line in lines]
+    x_format, y_format = ("%" if axis in percent else None for axis in "xy")
+    x_scale = alt.Scale(nice=False, zero=False) if not whole else alt.Scale(nice=False, zero=False, padding=6)
+    axis = alt.Axis(format=x_format or ("d" if whole else "~s"), tickMinStep=1 if whole else 0, **_count(look))
+    y_scale = alt.Scale(domain=[0, top]) if top is not None else alt.Scale(zero=zero)
+    base = alt.Chart(table).encode(
+        x=alt.X("x:Q", title=look.lines(x), scale=x_scale, axis=axis),
+        y=alt.Y("y:Q", title=y, scale=y_scale, axis=alt.Axis(format=y_format) if y_format else alt.Axis()),
+        color=_legend(alt, "name", names, colours, look, stroke=True),
+    )
+    strokes = alt.StrokeDash("name:N", sort=names, title=None, scale=alt.Scale(domain=names, range=dashes), legend=None)
+    layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=strokes, detail="name:N")]
+    if dots:
+        layers.append(base.mark_point(filled=True, size=46, opacity=1).encode(description="tip:N"))
+    if mark is not None:
+        upright = alt.Chart(pl.DataFrame({"x": [float(mark)]})).mark_rule(
+            color=look.soft, strokeDash=[4, 4], strokeWidth=1.4
+        )
+        layers.append(upright.encode(x="x:Q"))
+    return fitted(alt.layer(*layers), look, rows=_rows(names, look))
+
+
+def intervals(rows: Sequence[Mapping[str, Any]], look: Look, x: str) -> Chart:
+    """A dot and its interval per row (`label, name, place, value, low, high, tip`), around an upright line at zero."""
+    alt = altair()
+    names = list(dict.fromkeys(str(row["name"]) for row in rows))
+    labels = list(dict.fromkeys(str(row["label"]) for row in rows))
+    colours = [look.colour(next(row["place"] for row in rows if row["name"] == name)) for name in names]
+    table = pl.DataFrame([{key: row[key] for key in ("label", "name", "value", "low", "high", "tip")} for row in rows])
+    base = alt.Chart(table).encode(
+        y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=look.width // 2, grid=False)),
+        yOffset=alt.YOffset("name:N", sort=names),
+        color=_legend(alt, "name", names, colours, look),
+        description="tip:N",
+    )
+    zero = alt.Chart(pl.DataFrame({"x": [0.0]})).mark_rule(color=look.ink, strokeWidth=1).encode(x="x:Q")
+    bars = base.mark_rule(strokeWidth=2.5).encode(
+        x=alt.X("low:Q", title=look.lines(x), axis=alt.Axis(format="+%", **_count(look))), x2="high:Q"
+    )
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("value:Q", title=look.lines(x)))
+    height = 60 + len(labels) * max(22, 13 * len(names))
+    return fitted(alt.layer(zero, bars, dots), look, rows=_rows(names, look), height=height)
+
+
+# ---------------------------------------------------------------------- common
+
+
+def fitted(chart: Chart, look: Look, rows: int = 0, height: int | None = None) -> Chart:
+    """The look's size as a whole, with room for a legend of so many rows above."""
+    alt = altair()
+    size = alt.AutoSizeParams(type="fit", contains="padding")
+    return styled(
+        chart.properties(width=look.width, height=(height or look.height) + 20 * rows, autosize=size), look, padding=4
+    )
+
+
+def _legend(
+    alt: ModuleType, field: str, names: Sequence[str], colours: Sequence[str], look: Look, stroke: bool = False
+) -> Any:
+    """A colour by name, explained above the plot; nothing to explain where there is one name."""
+    legend = alt.Legend(
+        orient="top",
+        direction="vertical",
+        columns=_columns(names, look),
+        labelLimit=look.width - 50,
+        symbolType="stroke" if stroke else alt.Undefined,
+        symbolSize=240 if stroke else 110,
+        offset=8,
+        # The reader's font may be wider than the one that is measured here.
+        columnPadding=14 + max((len(name) for name in names), default=0) * 1.4,
+    )
+    scale = alt.Scale(domain=list(names), range=list(colours))
+    return alt.Color(f"{field}:N", sort=list(names), scale=scale, title=None, legend=legend)
+
+
+def _columns(names: Sequence[str], look: Look) -> int:
+    longest = max((len(name) for name in names), default=1)
+    return max(1, min(len(names), int((look.width - 60) // (longest * 8.4 + 44))))
+
+
+def _rows(names: Sequence[str], look: Look) -> int:
+    return -(-len(names) // _columns(names, look))
+
+
+def _around(alt: ModuleType, values: Sequence[float]) -> Any:
+    """The values with some room, which does not reach below zero if they do not."""
+    low, high = min(values), max(values)
+    room = 0.12 * (high - low) or 0.1 * abs(high) or 1.0
+    return alt.Scale(domain=[max(low - room, 0.0) if low >= 0 else low - room, high + room], zero=False, nice=False)
+
+
+def _log(alt: ModuleType) -> Any:
+    return alt.Scale(type="log", nice=False)
+
+
+def _powers(alt: ModuleType) -> Any:
+    return alt.Axis(values=[10**power for power in range(10)], format="~s", grid=True)
+
+
+def _count(look: Look) -> dict[str, Any]:
+    return {"tickCount": 5 if look.narrow else 10, "labelFlush": True}
+
+
+def _few(alt: ModuleType, look: Look) -> Any:
+    return alt.Axis(**_count(look))
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4g}"

@@ -1,0 +1,52 @@
+"""HTML put together so that text cannot become markup: whatever is no `Markup` is escaped on its way in."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+VOID = frozenset({"br", "col", "hr", "input", "meta", "link"})
+_NOT_IN_HTML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+class Markup(str):
+    """Text that is HTML already; only this module and `drawn` make it."""
+
+    __slots__ = ()
+
+
+def text(content: object) -> Markup:
+    """Any value as harmless text; control characters, which no page may hold, become `�`."""
+    if isinstance(content, Markup):
+        return content
+    return Markup(escape(_NOT_IN_HTML.sub("�", str(content)), quote=True))
+
+
+def join(*content: object) -> Markup:
+    """Pieces one after the other; None is nothing, lists are opened."""
+    return Markup("".join(_piece(piece) for piece in content))
+
+
+def tag(name: str, /, *content: object, **attributes: object) -> Markup:
+    """`<name …>content</name>`.
+
+    Attributes: `class_` is `class`, `data_x` is `data-x`; True stands alone, None and False are left out.
+    """
+    written = "".join(
+        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in VOID:
+        return Markup(f"<{name}{written}>")
+    return Markup(f"<{name}{written}>{join(*content)}</{name}>")
+
+
+def _piece(piece: object) -> str:
+    if piece is None:
+        return ""
+    return join(*piece) if isinstance(piece, list | tuple) else text(piece)
+
+
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")

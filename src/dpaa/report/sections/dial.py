@@ -1,0 +1,80 @@
+"""The popularity dial: what turning it does, where a run has measured it on validation.
+
+`manifest.json` holds `"dial": {"chosen": κ, "curve": [{"kappa": κ, "ndcg@20": …, …}, …]}`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpaa.report.charts import Line, curves
+from dpaa.report.foreign import is_number
+from dpaa.report.parts import Cell, Figure, Head, Section, number, table
+
+if TYPE_CHECKING:
+    from dpaa.report.markup import Markup
+    from dpaa.report.material import Material, Run
+
+KAPPA = "kappa"
+SHOWN = {
+    "ndcg@20": "accuracy (NDCG@20)",
+    "recall@20/niche": "recall of niche items",
+    "coverage@20": "items shown to anybody",
+    "arp@20": "mean popularity (ARP)",
+}
+FURTHER = ("recall@20",)
+MOST = 6
+
+
+def section(material: Material) -> Section:
+    """A figure per run with a dial."""
+    found = [(run, curve) for run in material.runs if (curve := _curve(run))]
+    parts: list[Figure | Markup] = [
+        _figure(run, curve, f"-{place + 1}" if place else "") for place, (run, curve) in enumerate(found[:MOST])
+    ]
+    return Section("dial", "The popularity dial", "Dial", parts)
+
+
+def _curve(run: Run) -> list[dict[str, Any]]:
+    """The points with a κ, ascending; none where the manifest has no dial of this form."""
+    dial = run.model.manifest.get("dial")
+    points = dial.get("curve") if isinstance(dial, dict) else dial
+    if not isinstance(points, list):
+        return []
+    kept = [point for point in points if isinstance(point, dict) and isinstance(point.get(KAPPA), int | float)]
+    return sorted(kept, key=lambda point: float(point[KAPPA]))
+
+
+def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
+    dial = run.model.manifest["dial"]
+    chosen = dial.get("chosen") if isinstance(dial, dict) else None
+    mark = float(chosen) if isinstance(chosen, int | float) else None
+    lines = []
+    for place, (metric, name) in enumerate(SHOWN.items()):
+        values = [float(point[metric]) if is_number(point.get(metric)) else None for point in curve]
+        largest = max((value for value in values if value is not None), default=0.0)
+        if largest > 0:
+            scaled = [None if value is None else value / largest for value in values]
+            lines.append(Line(name, [float(point[KAPPA]) for point in curve], scaled, place))
+    metrics = [name for name in (*SHOWN, *FURTHER) if any(is_number(point.get(name)) for point in curve)]
+    rows = [
+        [
+            Cell(f"{point[KAPPA]:g}{' (chosen)' if mark == point[KAPPA] else ''}", float(point[KAPPA])),
+            *(number(point.get(name) if is_number(point.get(name)) else None) for name in metrics),
+        ]
+        for point in curve
+    ]
+    told = "" if mark is None else f" The dotted line marks the setting that was chosen, κ = {mark:g}."
+    return Figure(
+        f"dial{suffix}",
+        f"{run.name}: turning the popularity dial",
+        f"Metrics over the dial's setting κ, each as a share of its own highest value.{told}",
+        "The dial adds or takes away popularity when items are ranked: to the right (κ above 0) popular items are "
+        "favoured, to the left held back, and 0 leaves the ranking as it was. Each line is drawn as a share of its own "
+        "highest value, so that lines of different size can be seen together; the table has the values "
+        f"themselves.{told}",
+        lambda look: curves(
+            lines, look, "popularity dial κ", "share of the highest value", percent="y", dots=True, mark=mark
+        ),
+        table(f"The dial of {run.name}", [Head("κ", numeric=False), *(Head(name) for name in metrics)], rows),
+    )

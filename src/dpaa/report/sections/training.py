@@ -1,0 +1,103 @@
+"""Training: validation accuracy and loss over the epochs, and how far DPAA trusts its pre-trained model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpaa.report.charts import Line, curves
+from dpaa.report.figures import POINTS
+from dpaa.report.foreign import is_number
+from dpaa.report.parts import Figure, Section
+from dpaa.report.sections.metrics import place_of
+
+if TYPE_CHECKING:
+    from dpaa.report.markup import Markup
+    from dpaa.report.material import Material, Run
+
+MOST = 24
+"""Runs with a line; more cannot be told apart."""
+
+
+def section(material: Material) -> Section:
+    """One figure for each thing the histories tell."""
+    runs = [run for run in material.runs if run.history][:MOST]
+    parts: list[Figure | Markup] = []
+    stopped = "; ".join(_stopped(run) for run in runs)
+    recall = _lines(runs, lambda line: _valid(line, "recall@20"))
+    if recall:
+        parts.append(
+            Figure(
+                "training-accuracy",
+                "Learning: validation recall by epoch",
+                f"Validation recall@20 over the epochs of training. {stopped}.",
+                "One epoch is one pass over the training data. The line shows how many of the items people liked in "
+                "the validation data were found after each epoch. Training stops when it has not improved for a while, "
+                f"and the best epoch is kept ({stopped}). A line that still climbs at its end was stopped too early. "
+                "The test data plays no part in this.",
+                lambda look: curves(recall, look, "epoch", "validation recall@20", whole=True),
+            )
+        )
+    loss = _lines(runs, lambda line: line.get("loss"))
+    if loss:
+        parts.append(
+            Figure(
+                "training-loss",
+                "Learning: loss by epoch",
+                "Training loss over the epochs.",
+                "The loss is what training makes smaller: how often, and how badly, a random item is ranked above "
+                "an item the user took. It should fall and flatten. Losses of different methods cannot be compared "
+                "with each other.",
+                lambda look: curves(loss, look, "epoch", "training loss", whole=True),
+            )
+        )
+    share = _lines(runs, lambda line: line.get("pretrained_share"))
+    if share:
+        parts.append(
+            Figure(
+                "pretrained-share",
+                "How far the pre-trained model is trusted (β)",
+                "Share β of the pre-trained model in DPAA's message weights, by epoch.",
+                "DPAA turns down messages between users and items that already agree strongly. Early in training its "
+                "own embeddings (the vectors it learns) are still noise, so it judges agreement by a LightGCN trained "
+                "before. β is that model's share in the judgement: 1 means it is trusted entirely, 0 not at all. It "
+                "falls as DPAA's own embeddings settle down from one epoch to the next; where it stays near 1 they "
+                "kept moving, and the pre-trained model judged to the end.",
+                lambda look: curves(share, look, "epoch", "β, share of the pre-trained model", whole=True, top=1.0),
+            )
+        )
+    return Section("training", "How training went", "Training", parts)
+
+
+def _lines(runs: list[Run], value: Any) -> list[Line]:
+    """A line per run that has values, with at most as many points as can be seen."""
+    found = []
+    for run in runs:
+        points = [
+            (float(line["epoch"]), float(value(line)))
+            for line in run.history
+            if isinstance(line, dict) and is_number(line.get("epoch")) and is_number(value(line))
+        ]
+        step = max(1, -(-len(points) // POINTS))
+        kept = points[::step] + ([points[-1]] if points and (len(points) - 1) % step else [])
+        if kept:
+            found.append(Line(run.name, [x for x, _ in kept], [y for _, y in kept], _place(run, runs)))
+    return found
+
+
+def _place(run: Run, runs: list[Run]) -> int:
+    """By method where each has one run, as in the other figures; else one colour per run."""
+    family = run.family.runs
+    alone = len({other.method for other in runs}) == len(runs)
+    return place_of(run, family) if alone and all(other in family for other in runs) else runs.index(run)
+
+
+def _valid(line: dict[str, Any], metric: str) -> Any:
+    found = line.get("valid")
+    return found.get(metric) if isinstance(found, dict) else None
+
+
+def _stopped(run: Run) -> str:
+    training = run.model.manifest.get("training")
+    if not isinstance(training, dict) or "best_epoch" not in training:
+        return f"{run.name}: {len(run.history)} epochs"
+    return f"{run.name}: best epoch {training['best_epoch']} of {training.get('epochs', len(run.history))}"
