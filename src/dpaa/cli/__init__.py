@@ -9,12 +9,14 @@ import typer
 
 import dpaa
 from dpaa.cli.audit import audit
+from dpaa.cli.compare import compare
 from dpaa.cli.console import err
 from dpaa.cli.data import app as data_app
 from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
+from dpaa.cli.report import report
 from dpaa.cli.reproduce import app as reproduce_app
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
@@ -35,7 +37,9 @@ app.command()(audit)
 app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
+app.command()(compare)
 app.command()(trace)
+app.command()(report)
 app.command()(methods)
 app.add_typer(reproduce_app, name="reproduce", help="Tables of the DPAA paper: Coat, and growing bias severity.")
 

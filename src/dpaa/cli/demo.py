@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpaa.cli.console import err, out, print_notes, print_table
-from dpaa.errors import InputError
+from dpaa.errors import InputError, MissingExtraError
 
 QUICK: dict[str, object] = {"learning_rate": 5e-3, "patience": 20}
 """Settings that reach the defaults' quality in a fraction of the time."""
@@ -23,6 +23,8 @@ SHOWN = {
     "coverage": "coverage@20",
 }
 
+PAGE = "report.html"
+
 
 def demo(
     out_folder: Annotated[Path, typer.Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
@@ -32,7 +34,7 @@ def demo(
     ] = 1.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the demo that is there.")] = False,
 ) -> None:
-    """Simulate a small world, train on its biased log, test on random exposure: about a minute on two cores.
+    """Simulate a small world, train on its biased log, test on random exposure, write a page: about a minute.
 
     The world's log shows popular items more; validation and test come from uniformly random exposure, so the
     numbers say what people like rather than what they were shown.
@@ -81,6 +83,7 @@ def demo(
     user = data.user_ids[0]
     best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
     out.print(f"\n{name} recommends to {user}: {best}", markup=False)
+    _write_page([dataset_folder, *(out_folder / "runs" / name for name in METHODS)], out_folder / PAGE)
     out.print(
         f"\nWritten to {out_folder}.  Look further:\n"
         f"  dpaa data describe {dataset_folder}\n"
@@ -89,3 +92,15 @@ def demo(
         f"  dpaa recommend {folder} --k 10 --out recs.parquet",
         markup=False,
     )
+
+
+def _write_page(paths: list[Path], page: Path) -> None:
+    """The report of everything; without its extra the walk still ends well, and says what to install."""
+    from dpaa.report.page import write_page
+
+    try:
+        print_notes(write_page(paths, page).notes)
+    except MissingExtraError as error:
+        print_notes([f"there is no page: {error}"])
+    else:
+        out.print(f"\nEverything on one page, to open in a browser: {page.resolve()}", markup=False)
