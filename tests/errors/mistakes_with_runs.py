@@ -447,7 +447,7 @@ CALLS = [
     ),
     Mistake("an option without its value", "dpaa train data --out", "'--out' requires an argument"),
     Mistake("an argument too many", "dpaa evaluate run again", ("again", "see dpaa evaluate --help")),
-    Mistake("an argument missing", "dpaa evaluate", ("missing argument", "see dpaa evaluate --help")),
+    Mistake("an argument missing", "dpaa recommend", ("missing argument", "see dpaa recommend --help")),
     Mistake("an option that takes no value", "dpaa evaluate run --json=yes", "--json"),
     Mistake("a method to show that does not exist", "dpaa methods lightgnc", ("'lightgnc'", "did you mean lightgcn?")),
 ]

@@ -13,11 +13,23 @@ import pytest
 
 from dpaa.methods import METHODS
 from tests.command import run_dpaa
-from tests.errors import mistakes_in_datasets, mistakes_in_tables, mistakes_with_runs
+from tests.errors import (
+    mistakes_in_audits,
+    mistakes_in_datasets,
+    mistakes_in_recommendations,
+    mistakes_in_tables,
+    mistakes_with_runs,
+)
 from tests.errors.mistake import Mistake
 from tests.errors.workshop import tree
 
-SECTIONS = mistakes_in_tables.SECTIONS | mistakes_in_datasets.SECTIONS | mistakes_with_runs.SECTIONS
+SECTIONS = (
+    mistakes_in_tables.SECTIONS
+    | mistakes_in_datasets.SECTIONS
+    | mistakes_with_runs.SECTIONS
+    | mistakes_in_recommendations.SECTIONS
+    | mistakes_in_audits.SECTIONS
+)
 MISTAKES = [mistake for section in SECTIONS.values() for mistake in section]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 REMEDY = "run `DPAA_WRITE_DOCS=1 pytest tests/errors`"

@@ -1,12 +1,14 @@
+"""Accuracy: cases worked by hand, laws, and scikit-learn's NDCG."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
 
-from dpaa.evaluation import bias
-from dpaa.evaluation.metrics import ACCURACY, hit, ndcg, recall
+from dpaa.evaluation.metrics import ACCURACY, average_precision, hit, mrr, ndcg, precision, recall
 
 
 @st.composite
@@ -18,11 +20,28 @@ def hits_and_relevant(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return hits, relevant
 
 
-def test_toy_case() -> None:
+def test_hits_at_first_and_third_place_of_four_relevant() -> None:
     hits, relevant = np.array([[True, False, True]]), np.array([4])
-    assert recall(hits, relevant).item() == 0.5
+    assert recall(hits, relevant).item() == 2 / 4
+    assert precision(hits, relevant).item() == pytest.approx(2 / 3)
     assert hit(hits, relevant).item() == 1.0
-    assert ndcg(hits, relevant).item() == pytest.approx(0.7039, abs=1e-4)
+    assert mrr(hits, relevant).item() == 1.0
+    # Gain 1/log2(2) + 1/log2(4) = 1.5; at best 1 + 0.6309 + 0.5 = 2.1309.
+    assert ndcg(hits, relevant).item() == pytest.approx(1.5 / 2.1309, abs=1e-4)
+    # Precision 1/1 at the first hit, 2/3 at the second; at best three hits.
+    assert average_precision(hits, relevant).item() == pytest.approx((1 + 2 / 3) / 3)
+
+
+def test_a_hit_at_second_place_of_one_relevant() -> None:
+    hits, relevant = np.array([[False, True, False]]), np.array([1])
+    found = {name: formula(hits, relevant).item() for name, formula in ACCURACY.items()}
+    expected = {"recall": 1, "precision": 1 / 3, "ndcg": 1 / np.log2(3), "mrr": 1 / 2, "map": 1 / 2, "hit": 1}
+    assert found == pytest.approx(expected)
+
+
+def test_an_empty_list_scores_nothing() -> None:
+    for formula in ACCURACY.values():
+        assert formula(np.zeros((1, 3), dtype=bool), np.array([2])).item() == 0.0
 
 
 @given(hits_and_relevant())
@@ -35,7 +54,7 @@ def test_all_metrics_lie_between_0_and_1(case: tuple[np.ndarray, np.ndarray]) ->
 
 
 @given(hits_and_relevant(), st.data())
-def test_ndcg_never_rises_when_a_hit_moves_down(case: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
+def test_a_hit_that_moves_down_never_helps(case: tuple[np.ndarray, np.ndarray], data: st.DataObject) -> None:
     hits, relevant = case
     k = hits.shape[1]
     place = data.draw(st.integers(0, k - 1))
@@ -43,8 +62,10 @@ def test_ndcg_never_rises_when_a_hit_moves_down(case: tuple[np.ndarray, np.ndarr
     moved = hits.copy()
     lower = hits[:, place] & ~hits[:, later]
     moved[lower, place], moved[lower, later] = False, True
-    assert (ndcg(moved, relevant) <= ndcg(hits, relevant) + 1e-12).all()
-    np.testing.assert_array_equal(recall(moved, relevant), recall(hits, relevant))
+    for formula in (ndcg, mrr, average_precision):
+        assert (formula(moved, relevant) <= formula(hits, relevant) + 1e-12).all()
+    for formula in (recall, precision, hit):
+        np.testing.assert_array_equal(formula(moved, relevant), formula(hits, relevant))
 
 
 @given(hits_and_relevant())
@@ -58,15 +79,28 @@ def test_one_more_hit_never_hurts(case: tuple[np.ndarray, np.ndarray]) -> None:
 
 
 @given(st.integers(1, 10), st.integers(1, 10))
-def test_a_perfect_list_has_ndcg_1(k: int, relevant: int) -> None:
+def test_a_perfect_list_scores_1_where_a_list_of_k_can(k: int, relevant: int) -> None:
     hits = np.arange(k)[None] < relevant
-    assert ndcg(hits, np.array([relevant])).item() == pytest.approx(1.0)
+    for formula in (ndcg, mrr, average_precision, hit):
+        assert formula(hits, np.array([relevant])).item() == pytest.approx(1.0)
 
 
-def test_bias_by_hand() -> None:
-    lists = np.array([[0, 1], [0, -1], [-1, -1]])
-    counts, popular = np.array([10, 2, 5]), np.array([True, False, False])
-    assert bias.arp(lists, counts) == pytest.approx((6 + 10) / 2)
-    assert bias.aplt(lists, popular) == pytest.approx((0.5 + 0) / 2)
-    assert bias.coverage(lists, 3) == pytest.approx(2 / 3)
-    assert np.isnan(bias.arp(np.full((2, 2), -1), counts))
+@given(hits_and_relevant(), st.randoms())
+def test_each_user_is_measured_alone(case: tuple[np.ndarray, np.ndarray], random: object) -> None:
+    hits, relevant = case
+    order = np.arange(len(hits))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    for formula in ACCURACY.values():
+        np.testing.assert_allclose(formula(hits[order], relevant[order]), formula(hits, relevant)[order])
+
+
+@given(st.integers(2, 30), st.integers(1, 12), st.integers(0, 10_000))
+def test_ndcg_is_scikit_learns(n_items: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.permuted(np.tile(np.arange(n_items), (4, 1)), axis=1)
+    wanted = rng.random((4, n_items)) < 0.3
+    wanted[:, 0] = True
+    order = np.argsort(-scores, axis=1)[:, :k]
+    ours = ndcg(np.take_along_axis(wanted, order, axis=1), wanted.sum(axis=1))
+    # The list may be longer than there are items: the ideal is then shorter than k, here as there.
+    assert ours.mean() == pytest.approx(ndcg_score(wanted.astype(int), scores, k=k))

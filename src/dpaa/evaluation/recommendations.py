@@ -74,7 +74,7 @@ def read_recommendations(
     if isinstance(path, str | Path):
         table, name = open_table(path), Path(path).name
     else:
-        table, name = as_table(path, "the recommendations"), "recommendations"
+        table, name = as_table(path, "the frame"), "the frame"
     rows = _Rows.read(table, user_ids, item_ids)
     rows.check_pairs_once(len(item_ids))
     users, items = rows.in_order()

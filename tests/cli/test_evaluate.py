@@ -1,0 +1,72 @@
+"""`dpaa evaluate`: of a run, and of anybody's recommendations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.command import dpaa_ok
+
+
+@pytest.fixture(scope="module")
+def recs(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's own recommendations as a file."""
+    file = tmp_path_factory.mktemp("recs") / "recs.csv"
+    dpaa_ok("recommend", walk / "run", "--k", 20, "--out", file)
+    return file
+
+
+def test_a_runs_own_recommendations_have_the_runs_metrics(walk: Path, recs: Path) -> None:
+    of_run = json.loads(dpaa_ok("evaluate", walk / "run", "--k", 5, "--k", 20, "--json").out)
+    said = dpaa_ok("evaluate", "--recs", recs, "--dataset", walk / "data", "--k", 5, "--k", 20, "--json")
+    of_file = json.loads(said.out)
+    assert said.err == ""
+    assert of_file["metrics"] == pytest.approx(of_run["metrics"])
+    assert of_file["exposure"] == of_run["exposure"]
+    assert of_file["protocol"] == of_run["protocol"] | {"lists": "given"}
+
+
+def test_notes_say_what_is_odd_about_a_file(walk: Path, recs: Path, tmp_path: Path) -> None:
+    table = pl.read_csv(recs).filter(pl.col("rank") <= 4)
+    train = pl.read_parquet(walk / "data" / "train.parquet")
+    user = table["user_id"][0]
+    known = train.filter(pl.col("user_id") == user)["item_id"][0]
+    rows = [(user, known, 0.0, 5), (user, "unheard-of", 0.0, 6), ("nobody", known, 0.0, 1)]
+    others = table.filter(pl.col("user_id") != table["user_id"][-1])
+    odd = pl.concat([others, pl.DataFrame(rows, schema=table.schema, orient="row")])
+    odd.write_csv(tmp_path / "odd.csv")
+    said = dpaa_ok("evaluate", "--recs", tmp_path / "odd.csv", "--dataset", walk / "data")
+    notes = " ".join(said.err.split())
+    assert "1 user is not in the dataset and left out (1 row)" in notes
+    assert "1 item is not in the dataset; 1 recommendation of them counts as a miss" in notes
+    assert "1 test user has no list in odd.csv: all misses" in notes
+    assert "1 recommendation is a pair the user has in training" in notes
+    assert "no list of odd.csv goes beyond place 5; @20 sees it end early" in notes
+    assert "lists as they were given" in said.out
+
+
+def test_tables_show_groups_bias_exposure_and_tastes(walk: Path) -> None:
+    shown = dpaa_ok("evaluate", walk / "run", "--k", 10).out
+    for words in ("popular", "niche", "mrr", "pop_reo", "what it says", "most popular tenth", "blockbuster ("):
+        assert words in shown
+
+
+def test_off_policy_estimates_stand_beside_the_plain_numbers(walk: Path) -> None:
+    said = dpaa_ok("evaluate", walk / "run", "--off-policy", "--power", 0)
+    assert "If the test split is as biased as the log" in said.out
+    found = json.loads(dpaa_ok("evaluate", walk / "run", "--off-policy", "--power", 0, "--json").out)
+    estimates = found["off_policy"]
+    assert estimates["metrics"]["snips_recall@20"] == pytest.approx(found["metrics"]["recall@20"])
+    assert estimates["effective_sample_size"] == pytest.approx(found["protocol"]["relevant"])
+    rare = dpaa_ok("evaluate", walk / "run", "--off-policy", "--power", 3, "--floor", 0.5)
+    assert "do not trust the estimates" in rare.err
+
+
+def test_per_user_table(walk: Path) -> None:
+    dpaa_ok("evaluate", walk / "run", "--k", 10)
+    table = pl.read_parquet(walk / "run" / "per_user.parquet")
+    assert {"user_id", "recall@10", "map@10/niche", "popularity_lift@10", "upd@10", "taste"} <= set(table.columns)
+    assert set(table["taste"].drop_nulls()) <= {"niche", "diverse", "blockbuster"}

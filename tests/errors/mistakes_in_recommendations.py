@@ -1,0 +1,100 @@
+"""Recommendation files, and the ways to evaluate them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tests.errors.mistake import Mistake
+
+HEADER = "user_id,item_id,score,rank\n"
+GOOD = "u0002,i0001,0.9,1\nu0002,i0002,0.5,2\n"
+
+
+def recs(kind: str, content: str | bytes, *says: str, name: str = "recs.csv", data: str = "data") -> Mistake:
+    """`dpaa evaluate --recs` on a file with this content."""
+    return Mistake(kind, f"dpaa evaluate --recs {name} --dataset {data}", says, {name: content})
+
+
+def float_ids() -> None:
+    pl.DataFrame({"user_id": [1.5], "item_id": ["i0001"]}).write_parquet("recs.parquet")
+
+
+RECOMMENDATIONS = [
+    Mistake("neither a run nor recommendations", "dpaa evaluate", ("name a run folder", "--recs")),
+    Mistake("a run and recommendations", "dpaa evaluate run --recs log.csv", ("name a run folder", "one of them")),
+    Mistake("recommendations without a dataset", "dpaa evaluate --recs log.csv", ("log.csv", "--dataset")),
+    Mistake(
+        "recommendations that are not there",
+        "dpaa evaluate --recs no.csv --dataset data",
+        "there is no file no.csv; check the path",
+    ),
+    recs("an empty recommendation file", "", "recs.csv is empty"),
+    recs("a recommendation file without rows", HEADER, "recs.csv has no rows"),
+    recs("recommendations without users", "who,item_id\nu0002,i0001\n", "no column 'user_id'", "'who', 'item_id'"),
+    recs("recommendations without items", "user_id,what\nu0002,i0001\n", "no column 'item_id'", "'user_id', 'what'"),
+    recs(
+        "a recommendation without its user",
+        HEADER + GOOD + ",i0003,0.1,3\n",
+        "'user_id' is empty in line 4 of recs.csv",
+    ),
+    recs(
+        "a recommendation without its rank",
+        HEADER + GOOD + "u0002,i0003,0.1,\n",
+        "'rank' is empty in line 4 of recs.csv",
+    ),
+    recs("a rank of 0", HEADER + GOOD + "u0002,i0003,0.1,0\n", "'rank' has '0' in line 4 of recs.csv", "from 1"),
+    recs("a rank that is no whole number", HEADER + GOOD + "u0002,i0003,0.1,2.5\n", "'rank' has '2.5' in line 4"),
+    recs("a rank that is text", HEADER + GOOD + "u0002,i0003,0.1,third\n", "'rank' has 'third' in line 4"),
+    recs(
+        "a rank given twice",
+        HEADER + GOOD + "u0002,i0003,0.1,2\n",
+        "line 4 of recs.csv has rank 2 of user 'u0002' a second",
+    ),
+    recs(
+        "a score that is infinite",
+        "user_id,item_id,score\nu0002,i0001,inf\n",
+        "'score' has 'inf' in line 2 of recs.csv, which is not a number",
+    ),
+    recs(
+        "the same item recommended twice",
+        HEADER + GOOD + "u0002,i0001,0.1,3\n",
+        "line 4 of recs.csv recommends item 'i0001' to user 'u0002' a second time",
+    ),
+    recs(
+        "recommendations for nobody known",
+        "user_id,item_id\nbob,i0001\n",
+        "no user in recs.csv is in the dataset",
+        "'bob'",
+    ),
+    recs(
+        "recommendations of nothing known",
+        "user_id,item_id\nu0002,hat\n",
+        "no item in recs.csv is in the dataset",
+        "'hat'",
+    ),
+    recs(
+        "recommendations with ids of another type",
+        "user_id,item_id\nu0002,i0001\n",
+        "the users in recs.csv are text",
+        "those of the dataset are integers",
+        data="numbers",
+    ),
+    Mistake(
+        "recommendations with decimal ids",
+        "dpaa evaluate --recs recs.parquet --dataset data",
+        "the ids in column 'user_id' of recs.parquet cannot be Float64",
+        spoil=float_ids,
+    ),
+    Mistake(
+        "a power of the propensities below 0",
+        "dpaa evaluate run --off-policy --power -1",
+        ("power of the propensities must lie between 0 and 3", "-1"),
+    ),
+    Mistake(
+        "a floor of the propensities of 0",
+        "dpaa evaluate run --off-policy --floor 0",
+        ("floor of the propensities must lie above 0", "0.0"),
+    ),
+]
+
+SECTIONS = {"Recommendation files": RECOMMENDATIONS}

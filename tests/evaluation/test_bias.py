@@ -1,0 +1,286 @@
+"""Bias: cases worked by hand, other people's definitions, and laws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.errors import InputError
+from dpaa.evaluation import bias
+from dpaa.evaluation.tastes import TASTES, tastes
+
+# Five items, 20 interactions; 10 + 6 = 80 %, so the first two are popular; item 4 never occurs.
+COUNTS = np.array([10, 6, 3, 1, 0])
+POPULAR = np.array([True, True, False, False, False])
+# Three users: a full list, one that ends early, none.
+LISTS = np.array([[0, 1, 2], [0, 3, -1], [-1, -1, -1]])
+EMPTY = np.full((2, 3), -1)
+
+
+@st.composite
+def lists_of_items(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Lists and training counts."""
+    n_items, k = draw(st.integers(1, 9)), draw(st.integers(1, 6))
+    rows = []
+    for _ in range(draw(st.integers(1, 6))):
+        length = draw(st.integers(0, min(k, n_items)))
+        rows.append(draw(st.permutations(range(n_items)))[:length] + [-1] * (k - length))
+    counts = draw(st.lists(st.integers(0, 20), min_size=n_items, max_size=n_items).filter(any))
+    return np.array(rows), np.array(counts)
+
+
+# ------------------------------------------------------------------ by hand
+
+
+def test_popularity_of_lists_by_hand() -> None:
+    assert bias.popular_by(COUNTS).tolist() == POPULAR.tolist()
+    assert bias.arp(LISTS, COUNTS) == pytest.approx(((10 + 6 + 3) / 3 + (10 + 1) / 2) / 2)
+    assert bias.aplt(LISTS, POPULAR) == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert bias.aclt(LISTS, POPULAR) == pytest.approx((1 + 1) / 2)
+    assert bias.head_share(LISTS, COUNTS) == pytest.approx(2 / 5)  # the head is item 0: a fifth of four that occur
+
+
+def test_spread_over_items_by_hand() -> None:
+    assert bias.exposure(LISTS, 5).tolist() == [2, 1, 1, 1, 0]
+    assert bias.coverage(LISTS, 5) == pytest.approx(4 / 5)
+    assert bias.coverage(LISTS, 2, candidates=np.array([3, 4])) == pytest.approx(1 / 2)
+    # 0, 1, 1, 1, 2 with factors −4, −2, 0, 2, 4: (−2 + 0 + 2 + 8) / (5 · 5).
+    assert bias.gini(LISTS, 5) == pytest.approx(8 / 25)
+    # Of candidates 3 and 4: counts 0 and 1.
+    assert bias.gini(LISTS, 5, candidates=np.array([3, 4])) == pytest.approx(1 / 2)
+    # One share of 2/5, three of 1/5.
+    assert bias.entropy(LISTS, 5) == pytest.approx(0.4 * math.log2(2.5) + 0.6 * math.log2(5))
+
+
+def test_deciles_by_hand() -> None:
+    decile = np.array([9, 6, 3, 0, -1])
+    shares = bias.decile_shares(np.array([[0, 1, 4], [0, 3, -1]]), decile)
+    assert shares.tolist() == [0.2, 0, 0, 0, 0, 0, 0.2, 0, 0, 0.4, 0.2]
+
+
+def test_equal_opportunity_by_hand() -> None:
+    # User 0 wants 0 and 4, user 1 wants 1 and 3, user 2 wants 0: popular 3 with 1 hit, niche 2 with 1 hit.
+    hits = np.array([[True, False, False], [False, True, False], [False, False, False]])
+    relevant = np.array([0, 4, 1, 3, 0])
+    popular, niche = 1 / 3, 1 / 2
+    expected = abs(popular - niche) / (popular + niche)
+    assert bias.pop_reo(LISTS, hits, relevant, POPULAR) == pytest.approx(expected)
+    share = np.array([popular, niche])
+    assert bias.pop_reo(LISTS, hits, relevant, POPULAR, "elliot") == pytest.approx(share.std() / share.mean())
+    assert bias.pop_reo(LISTS, hits, relevant, POPULAR, "warprec") == pytest.approx(expected)
+    # Before 1.14.1: 3 popular and 2 niche items were recommended, for 3 and 2 that were wanted.
+    assert bias.pop_reo(LISTS, hits, relevant, POPULAR, "warprec-1.14.0") == 0.0
+    assert math.isnan(bias.pop_reo(LISTS, hits, np.array([0, 1]), POPULAR))
+    assert bias.pop_reo(LISTS, hits, np.array([0, 1]), POPULAR, "warprec") == 0.0
+    assert math.isnan(bias.pop_reo(LISTS, np.zeros_like(hits), relevant, POPULAR))
+
+
+def test_statistical_parity_by_hand() -> None:
+    # Three users × (3 niche, 2 popular) items, less what was masked: item 4 once, item 0 twice, item 1 once.
+    available = bias.available_pairs(POPULAR, 3, None, np.array([4, 0, 0, 1]))
+    assert available.tolist() == [9 - 1, 6 - 3]
+    niche, popular = 2 / 8, 3 / 3
+    assert bias.pop_rsp(LISTS, POPULAR, available) == pytest.approx((popular - niche) / (popular + niche))
+    assert bias.available_pairs(POPULAR, 3, np.array([0, 4]), np.array([4, 1])).tolist() == [2, 3]
+    assert math.isnan(bias.pop_rsp(LISTS, POPULAR, np.array([0, 3])))
+
+
+def test_popularity_lift_by_hand() -> None:
+    lift = bias.popularity_lift(np.array([9.0, 2.0, np.nan, 5.0]), np.array([6.0, 4.0, 3.0, np.nan]))
+    np.testing.assert_allclose(lift, [0.5, -0.5, np.nan, np.nan])
+
+
+def test_upd_by_hand() -> None:
+    # Item 0 alone has half of the interactions: it is the head; item 1 the middle; the others the tail.
+    band = bias.popularity_bands(COUNTS)
+    assert band.tolist() == [2, 1, 0, 0, 0]
+    row, place = np.nonzero(LISTS >= 0)
+    shares = bias.band_shares(row, LISTS[row, place], band, 3)
+    np.testing.assert_allclose(shares, [[1 / 3, 1 / 3, 1 / 3], [1 / 2, 0, 1 / 2], [np.nan] * 3])
+    history = np.array([[1 / 3, 1 / 3, 1 / 3], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(bias.upd(shares, history), [0.0, 1.0, np.nan], atol=1e-7)
+    # Half in common: m = (3/4, 1/4); ½ (½ log2(2/3) + ½ log2 2) + ½ log2(4/3) = 0.3113.
+    one, other = np.array([[0.5, 0.5, 0.0]]), np.array([[1.0, 0.0, 0.0]])
+    assert bias.upd(one, other).item() == pytest.approx(math.sqrt(0.311278), abs=1e-5)
+
+
+def test_tastes_by_hand() -> None:
+    shares = np.array([0.1, 0.9, 0.5, np.nan, 0.6, 0.4])
+    # Five users with a history, one in each outer fifth.
+    assert [TASTES[place] if place >= 0 else None for place in tastes(shares)] == [
+        *("niche", "blockbuster", "diverse", None, "diverse", "diverse"),
+    ]
+    assert tastes(np.array([1.0, 1.0, 1.0, 0.5, 0.2])).tolist() == [2, 2, 2, 1, 0]  # equal shares stay together
+    assert tastes(np.array([0.7, 0.7])).tolist() == [1, 1]
+    assert tastes(np.array([np.nan])).tolist() == [-1]
+
+
+def test_nothing_recommended_is_no_number() -> None:
+    assert math.isnan(bias.arp(EMPTY, COUNTS))
+    assert math.isnan(bias.aplt(EMPTY, POPULAR))
+    assert math.isnan(bias.aclt(EMPTY, POPULAR))
+    assert math.isnan(bias.head_share(EMPTY, COUNTS))
+    assert math.isnan(bias.gini(EMPTY, 5))
+    assert math.isnan(bias.entropy(EMPTY, 5))
+    assert np.isnan(bias.decile_shares(EMPTY, np.zeros(5, dtype=int))).all()
+    assert bias.coverage(EMPTY, 5) == 0.0
+
+
+def test_one_item() -> None:
+    lists = np.array([[0], [0]])
+    assert bias.gini(lists, 1) == 0.0
+    assert bias.entropy(lists, 1) == 0.0
+    assert bias.coverage(lists, 1) == 1.0
+    assert math.isnan(bias.gini(lists, 1, definition="elliot"))
+
+
+# ------------------------------------------------------------------ other people's definitions
+
+
+def test_arp_elsewhere() -> None:
+    assert bias.arp(LISTS, COUNTS, "elliot") == bias.arp(LISTS, COUNTS)
+    # Sums 19, 11 and 0 over lists of 3.
+    assert bias.arp(LISTS, COUNTS, "recbole") == pytest.approx((19 / 3 + 11 / 3 + 0) / 3)
+    new = np.array([[4, 0, 2]])
+    assert bias.arp(new, COUNTS, "recbole") == pytest.approx(13 / 3)
+    assert bias.arp(new, COUNTS, "warprec") == pytest.approx(14 / 3)  # an item that never occurs counts 1
+    # Of four items that occur, item 0 has rank 4/4, item 2 has 2/4, item 4 none.
+    assert bias.arp(new, COUNTS, "lenskit") == pytest.approx((0 + 1 + 0.5) / 3)
+    # Ties share their ranks: 1, 2.5, 2.5 of 3.
+    assert bias.arp(np.array([[1, 2]]), np.array([1, 5, 5]), "lenskit") == pytest.approx(2.5 / 3)
+
+
+def test_gini_elsewhere() -> None:
+    ours = 8 / 25
+    assert bias.gini(LISTS, 5, definition="lenskit") == pytest.approx(ours)
+    assert bias.gini(LISTS, 5, definition="warprec") == pytest.approx(ours * 5 / 4)
+    assert bias.gini(LISTS, 5, definition="elliot") == pytest.approx(1 - ours * 5 / 4)
+    # Six items with the padding: 0, 0, 1, 1, 1, 2 with factors −5 … 5: (−1 + 1 + 3 + 10) / (6 · 5).
+    assert bias.gini(LISTS, 5, definition="recbole") == pytest.approx(13 / 30)
+
+
+def test_entropy_elsewhere() -> None:
+    bits = 0.4 * math.log2(2.5) + 0.6 * math.log2(5)
+    assert bias.entropy(LISTS, 5, "warprec") == pytest.approx(bits * math.log(2))
+    assert bias.entropy(LISTS, 5, "recbole") == pytest.approx(bits * math.log(2) / 4)
+    # Users weigh alike: item 0 has (1/3 + 1/2)/2, items 1 and 2 a sixth each, item 3 a quarter.
+    surprise = {0: math.log2(2.5), 1: math.log2(5)}
+    expected = 5 / 12 * surprise[0] + (1 / 6 + 1 / 6 + 1 / 4) * surprise[1]
+    assert bias.entropy(LISTS, 5, "elliot") == pytest.approx(expected)
+    full = LISTS[:1]
+    assert bias.entropy(full, 5, "elliot") == pytest.approx(bias.entropy(full, 5))
+
+
+def test_warprec_asks_for_more_than_80_per_cent() -> None:
+    assert bias.popular_by(COUNTS, "warprec").tolist() == [True, True, True, False, False]
+    counts = np.array([10, 7, 3])
+    assert bias.popular_by(counts, "warprec").tolist() == bias.popular_by(counts).tolist() == [True, True, False]
+
+
+def test_a_definition_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match="no definition 'lenskit' of entropy; choose one of dpaa, recbole"):
+        bias.entropy(LISTS, 5, "lenskit")
+    with pytest.raises(InputError, match="no definition 'recbole' of pop_reo"):
+        bias.pop_reo(LISTS, LISTS >= 0, np.array([0]), POPULAR, "recbole")
+    with pytest.raises(InputError, match="of gini"):
+        bias.gini(LISTS, 5, definition="mine")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ laws
+
+
+@given(lists_of_items())
+def test_ranges(case: tuple[np.ndarray, np.ndarray]) -> None:
+    lists, counts = case
+    n, popular = len(counts), bias.popular_by(counts)
+
+    def within(value: float, low: float, high: float) -> bool:
+        return math.isnan(value) or low - 1e-9 <= value <= high + 1e-9
+
+    assert within(bias.arp(lists, counts), 0, counts.max())
+    assert within(bias.aplt(lists, popular), 0, 1)
+    assert within(bias.aclt(lists, popular), 0, lists.shape[1])
+    assert within(bias.head_share(lists, counts), 0, 1)
+    assert within(bias.coverage(lists, n), 0, 1)
+    assert within(bias.gini(lists, n), 0, (n - 1) / n)
+    assert within(bias.entropy(lists, n), 0, math.log2(n))
+    assert within(bias.pop_rsp(lists, popular, bias.available_pairs(popular, len(lists), None, lists[:0, 0])), 0, 1)
+
+
+@given(lists_of_items(), st.randoms())
+def test_the_order_of_users_and_places_does_not_matter(case: tuple[np.ndarray, np.ndarray], random: object) -> None:
+    lists, counts = case
+    shuffled = lists.copy()
+    for row in shuffled:
+        random.shuffle(row)  # type: ignore[attr-defined]
+    order = np.arange(len(lists))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    shuffled = shuffled[order]
+    popular = bias.popular_by(counts)
+    for one, other in (
+        (bias.arp(lists, counts), bias.arp(shuffled, counts)),
+        (bias.aplt(lists, popular), bias.aplt(shuffled, popular)),
+        (bias.gini(lists, len(counts)), bias.gini(shuffled, len(counts))),
+        (bias.entropy(lists, len(counts)), bias.entropy(shuffled, len(counts))),
+        (bias.entropy(lists, len(counts), "elliot"), bias.entropy(shuffled, len(counts), "elliot")),
+        (bias.head_share(lists, counts), bias.head_share(shuffled, counts)),
+    ):
+        assert one == pytest.approx(other, nan_ok=True)
+
+
+@given(lists_of_items(), st.data())
+def test_a_more_popular_item_moves_each_metric_its_way(
+    case: tuple[np.ndarray, np.ndarray], data: st.DataObject
+) -> None:
+    """Replace a recommended item by one that is not on the list and has more interactions."""
+    lists, counts = case
+    row = data.draw(st.integers(0, len(lists) - 1))
+    held = set(lists[row].tolist()) - {-1}
+    swaps = [(i, j) for i in held for j in set(range(len(counts))) - held if counts[j] > counts[i]]
+    if not swaps:
+        return
+    old, new = data.draw(st.sampled_from(swaps))
+    changed = lists.copy()
+    changed[row][changed[row] == old] = new
+    popular = bias.popular_by(counts)
+    assert bias.arp(changed, counts) > bias.arp(lists, counts)
+    assert bias.arp(changed, counts, "lenskit") > bias.arp(lists, counts, "lenskit")
+    assert bias.aplt(changed, popular) <= bias.aplt(lists, popular) + 1e-12
+    assert bias.aclt(changed, popular) <= bias.aclt(lists, popular) + 1e-12
+    assert bias.head_share(changed, counts) >= bias.head_share(lists, counts) - 1e-12
+
+
+@given(st.integers(2, 12), st.integers(1, 12))
+def test_spread_has_its_best_and_its_worst(n: int, users: int) -> None:
+    same = np.zeros((users, 1), dtype=int)
+    each = np.arange(n)[:, None]
+    assert bias.gini(same, n) == pytest.approx((n - 1) / n)
+    assert bias.gini(same, n, definition="warprec") == pytest.approx(1.0)
+    assert bias.gini(each, n) == pytest.approx(0.0)
+    assert bias.entropy(same, n) == 0.0
+    assert bias.entropy(each, n) == pytest.approx(math.log2(n))
+
+
+shares = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any).map(lambda parts: np.array(parts) / sum(parts))
+
+
+@given(shares, shares)
+def test_upd_is_a_distance(one: np.ndarray, other: np.ndarray) -> None:
+    there, back = bias.upd(one[None], other[None]).item(), bias.upd(other[None], one[None]).item()
+    assert there == pytest.approx(back)
+    assert 0.0 <= there <= 1.0
+    assert (there < 1e-6) == bool(np.allclose(one, other))
+    assert bias.upd(one[None], one[None]).item() == pytest.approx(0.0, abs=1e-7)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_tastes_follow_the_shares(values: list[float]) -> None:
+    found = tastes(np.array(values))
+    order = np.argsort(values)
+    assert (np.diff(found[order]) >= 0).all()
+    for value in set(values):
+        assert len({int(taste) for taste, share in zip(found, values, strict=True) if share == value}) == 1

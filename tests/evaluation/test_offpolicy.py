@@ -1,0 +1,123 @@
+"""Off-policy estimates: by hand, in the limit, and on data whose propensities are known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.errors import InputError
+from dpaa.evaluation.offpolicy import off_policy, propensities
+from dpaa.evaluation.suite import Suite, measure
+
+
+def suite_of(relevant: list[set[int]], counts: np.ndarray) -> Suite:
+    n = len(relevant)
+    keys = sorted(row * len(counts) + item for row, items in enumerate(relevant) for item in items)
+    return Suite(np.arange(n), n, counts, np.array(keys, dtype=np.int64), None, None, None)
+
+
+def test_by_hand() -> None:
+    # Largest count 16, power ½: propensities 1, ½, ¼ and (never seen, as if once) ¼.
+    counts = np.array([16, 4, 1, 0])
+    propensity, raised = propensities(counts, 0.5, 0.01)
+    assert propensity.tolist() == [1.0, 0.5, 0.25, 0.25]
+    assert not raised.any()
+    suite = suite_of([{0, 2}, {1}], counts)
+    found = off_policy(suite, np.array([[0, 3], [3, 1]]), (2,))
+    # User 0: weights 1 and 4, hit on the first place; user 1: weight 2, hit on the second place.
+    assert found.metrics["snips_recall@2"] == pytest.approx((1 / 5 + 1) / 2)
+    assert found.metrics["stratified_recall@2"] == pytest.approx((1 + 2) / (1 + 4 + 2))
+    second = 1 / math.log2(3)
+    assert found.metrics["snips_ndcg@2"] == pytest.approx((1 / (4 + 1 * second) + second) / 2)
+    assert found.pairs == 3
+    assert found.effective_sample_size == pytest.approx((1 + 4 + 2) ** 2 / (1 + 16 + 4))
+    assert (found.clipped_share, found.unseen_share) == (0.0, 0.0)
+
+
+def test_floor_clips() -> None:
+    counts = np.array([100, 1])
+    propensity, raised = propensities(counts, 1.0, 0.05)
+    assert propensity.tolist() == [1.0, 0.05]
+    assert raised.tolist() == [False, True]
+    found = off_policy(suite_of([{0, 1}], counts), np.array([[1]]), (1,), power=1.0, floor=0.05)
+    assert found.metrics["snips_recall@1"] == pytest.approx(20 / 21)
+    assert found.clipped_share == 0.5
+
+
+@pytest.mark.parametrize(("power", "floor"), [(-0.1, 0.01), (3.1, 0.01), (0.5, 0.0), (0.5, 1.5), (math.nan, 0.1)])
+def test_wrong_settings_are_refused(power: float, floor: float) -> None:
+    with pytest.raises(InputError, match="of the propensities must lie"):
+        propensities(np.array([1, 2]), power, floor)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 6))
+def test_power_0_gives_the_plain_metrics(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 20, 12)
+    lists = np.array([rng.permutation(12)[:k] for _ in range(5)])
+    relevant = [set(rng.permutation(12)[: rng.integers(1, 6)].tolist()) for _ in range(5)]
+    found = off_policy(suite_of(relevant, counts), lists, (k,), power=0.0)
+    plain = measure(lists, relevant, counts).metrics
+    assert found.metrics[f"snips_recall@{k}"] == pytest.approx(plain[f"recall@{k}"])
+    assert found.metrics[f"snips_ndcg@{k}"] == pytest.approx(plain[f"ndcg@{k}"])
+    assert found.effective_sample_size == pytest.approx(found.pairs)
+
+
+@given(st.integers(0, 10_000), st.floats(0, 3), st.floats(0.001, 1))
+def test_estimates_lie_between_0_and_1(seed: int, power: float, floor: float) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 50, 10)
+    lists = np.array([rng.permutation(10)[:4] for _ in range(4)])
+    relevant = [set(rng.permutation(10)[: rng.integers(1, 6)].tolist()) for _ in range(4)]
+    found = off_policy(suite_of(relevant, counts), lists, (2, 4), power=power, floor=floor)
+    assert all(0.0 <= value <= 1.0 + 1e-12 for value in found.metrics.values())
+    assert 1.0 - 1e-9 <= found.effective_sample_size <= found.pairs + 1e-9
+
+
+def test_estimates_are_right_on_average_where_propensities_are_known() -> None:
+    """Every pair is seen with a chance ∝ count^½; the plain recall is far off, the weighted ones find the truth."""
+    rng = np.random.default_rng(7)
+    n_users, n_items, power = 400, 300, 0.5
+    counts = np.maximum(1, (1000 / np.arange(1, n_items + 1)).astype(int))
+    propensity, _ = propensities(counts, power, 1e-6)
+    liked = rng.random((n_users, n_items)) < 0.5
+    # Lists of a recommender that loves popular items.
+    taste = np.log(counts) + rng.gumbel(size=(n_users, n_items))
+    lists = np.argsort(-taste, axis=1)[:, :60]
+    held = np.zeros_like(liked)
+    np.put_along_axis(held, lists, values=True, axis=1)
+    true_recall = np.mean((held & liked).sum(axis=1) / liked.sum(axis=1))
+    true_pooled = (held & liked).sum() / liked.sum()
+    snips, stratified, plain = [], [], []
+    for _ in range(30):
+        seen = liked & (rng.random(liked.shape) < propensity)
+        relevant = [set(np.flatnonzero(row).tolist()) for row in seen]
+        found = off_policy(suite_of(relevant, counts), lists, (60,), power=power, floor=1e-6)
+        snips.append(found.metrics["snips_recall@60"])
+        stratified.append(found.metrics["stratified_recall@60"])
+        plain.append(float(np.mean((held & seen).sum(axis=1) / seen.sum(axis=1))))
+        assert found.warnings == []
+    assert np.mean(plain) > 1.5 * true_recall
+    assert np.mean(stratified) == pytest.approx(true_pooled, rel=0.01)
+    # Each user's ratio is of a small sample: right in the limit, a few per cent off here.
+    assert np.mean(snips) == pytest.approx(true_recall, rel=0.1)
+
+
+def test_warnings_say_why() -> None:
+    counts = np.array([10_000, 1, 0])
+    few = off_policy(suite_of([{0, 1}], counts), np.array([[0]]), (1,))
+    assert any("an effective" in warning and "mostly noise" in warning for warning in few.warnings)
+    many = [{0} for _ in range(2000)] + [{1} for _ in range(150)]
+    rare = off_policy(suite_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
+    assert rare.warnings == [
+        "a few rare pairs carry the estimates (effective sample size 150 of 2,150 pairs): "
+        "use a smaller power or a higher floor"
+    ]
+    half = [{0} for _ in range(300)] + [{2} for _ in range(300)]
+    clipped = off_policy(suite_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)
+    assert any(warning.startswith("50% of the pairs have a propensity below the floor") for warning in clipped.warnings)
+    assert any("never occurs in training" in warning for warning in clipped.warnings)

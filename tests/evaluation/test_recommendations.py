@@ -1,0 +1,157 @@
+"""Recommendation files: their order, their ids, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.errors import InputError
+from dpaa.evaluation import read_recommendations
+
+USERS = pl.Series("user_id", ["a", "b", "c"])
+ITEMS = pl.Series("item_id", [10, 20, 30, 40])
+
+
+def read(rows: Any, columns: list[str], k: int | None = None, **ids: pl.Series) -> Any:
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    return read_recommendations(frame, ids.get("users", USERS), ids.get("items", ITEMS), k)
+
+
+def test_rank_orders() -> None:
+    recs = read([("c", 10, 2), ("a", 20, 9), ("c", 40, 1), ("a", 30, 4)], ["user_id", "item_id", "rank"])
+    assert recs.users.tolist() == [0, 2]
+    assert recs.items.tolist() == [[2, 1], [3, 0]]
+    assert recs.notes == []
+
+
+def test_score_orders_ties_by_lower_index_and_rank_goes_before_score() -> None:
+    rows = [("a", 30, 0.5), ("a", 10, 0.5), ("a", 40, 0.9), ("a", 20, -1.0)]
+    assert read(rows, ["user_id", "item_id", "score"]).items.tolist() == [[3, 0, 2, 1]]
+    ranked = [(*row, rank) for row, rank in zip(rows, (1, 2, 3, 4), strict=True)]
+    assert read(ranked, ["user_id", "item_id", "score", "rank"]).items.tolist() == [[2, 0, 3, 1]]
+
+
+def test_rows_order_where_nothing_else_does() -> None:
+    recs = read([("b", 30), ("a", 40), ("b", 10)], ["user_id", "item_id"])
+    assert recs.items.tolist() == [[3, -1], [2, 0]]
+    assert recs.notes == ["the frame has neither a rank nor a score column; the order of its rows is taken"]
+
+
+def test_k_cuts_and_fills() -> None:
+    rows = [("a", 10, 1), ("a", 20, 2), ("a", 30, 3), ("b", 40, 1)]
+    columns = ["user_id", "item_id", "rank"]
+    assert read(rows, columns, 2).items.tolist() == [[0, 1], [3, -1]]
+    assert read(rows, columns, 4).items.tolist() == [[0, 1, 2, -1], [3, -1, -1, -1]]
+    with pytest.raises(InputError, match="k must be at least 1"):
+        read(rows, columns, 0)
+
+
+def test_unknown_users_are_left_out_and_unknown_items_keep_their_places() -> None:
+    rows = [("a", 99, 1), ("a", 10, 2), ("x", 10, 1), ("x", 20, 2), ("b", 98, 1)]
+    recs = read(rows, ["user_id", "item_id", "rank"])
+    assert recs.users.tolist() == [0, 1]
+    assert recs.items.tolist() == [[-1, 0], [-1, -1]]
+    assert "1 user is not in the dataset and left out (2 rows)" in recs.notes[0]
+    assert "2 items are not in the dataset; 2 of their places count as misses" in recs.notes[1]
+
+
+def test_an_unknown_item_comes_last_among_equal_scores() -> None:
+    rows = [("a", 99, 0.5), ("a", 40, 0.5), ("a", 98, 0.7)]
+    assert read(rows, ["user_id", "item_id", "score"]).items.tolist() == [[-1, 3, -1]]
+
+
+def test_for_users_fills_missing_users_and_places() -> None:
+    recs = read([("a", 10, 1), ("c", 20, 1), ("c", 30, 2)], ["user_id", "item_id", "rank"])
+    assert recs.for_users(np.array([0, 1, 2])).tolist() == [[0, -1], [-1, -1], [1, 2]]
+    assert recs.for_users(np.array([2]), k=1).tolist() == [[1]]
+    assert recs.for_users(np.array([1, 2]), k=3).tolist() == [[-1, -1, -1], [1, 2, -1]]
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "content"),
+    [
+        (["1", "2"], [7, 8], "user_id,item_id\n2,8\n1,7\n"),  # whole numbers of a text file as text
+        ([1, 2], ["007", "8"], "User,Item\n2,8\n1,007\n"),  # usual names, leading zeros
+        ([2**63, 2**63 + 1], [-5, 3], f"user_id,item_id\n{2**63 + 1},3\n{2**63},-5\n"),
+        (["a b", "ä,ö"], ["x", "y"], 'user_id,item_id\n"ä,ö",y\na b,x\n'),
+    ],
+)
+def test_ids_of_any_type(tmp_path: Path, users: list[Any], items: list[Any], content: str) -> None:
+    file = tmp_path / "recs.csv"
+    file.write_text(content, encoding="utf-8")
+    user_ids = pl.Series(users, dtype=pl.UInt64 if users[0] == 2**63 else None)
+    recs = read_recommendations(file, user_ids, pl.Series(items))
+    assert recs.name == "recs.csv"
+    assert recs.items.tolist() == [[0], [1]]
+
+
+def test_list_form(tmp_path: Path) -> None:
+    file = tmp_path / "recs.txt"
+    file.write_text("b 30 10\na 40\n")
+    assert read_recommendations(file, USERS, ITEMS).items.tolist() == [[3, -1], [2, 0]]
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 9), st.lists(st.integers(0, 14), min_size=1, max_size=8, unique=True), min_size=1, max_size=8
+    ),
+    st.sampled_from(["rank", "score"]),
+    st.integers(1, 10),
+    st.randoms(),
+)
+def test_any_lists_come_back(lists: dict[int, list[int]], by: str, k: int, random: Any) -> None:
+    rows = [(u, i, place + 1 if by == "rank" else -place) for u, row in lists.items() for place, i in enumerate(row)]
+    random.shuffle(rows)
+    ids = pl.Series(range(10)), pl.Series(range(15))
+    recs = read_recommendations(pl.DataFrame(rows, schema=["user_id", "item_id", by], orient="row"), *ids, k)
+    assert recs.users.tolist() == sorted(lists)
+    expected = [(lists[user] + [-1] * k)[:k] for user in sorted(lists)]
+    assert recs.items.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "says"),
+    [
+        ([(1, 10)], ["who", "item_id"], r"no column 'user_id' \(it has 'who', 'item_id'\)"),
+        ([("a", 10)], ["user_id", "what"], "no column 'item_id'"),
+        ([(None, 10), ("a", 10)], ["user_id", "item_id"], "'user_id' is empty in row 0"),
+        ([("a", None), ("a", 10)], ["user_id", "item_id"], "'item_id' is empty in row 0"),
+        ([("a", 10, 1), ("a", 20, None)], ["user_id", "item_id", "rank"], "'rank' is empty in row 1"),
+        ([("a", 10, 1.0), ("a", 20, None)], ["user_id", "item_id", "score"], "'score' is empty in row 1"),
+        ([("a", 10, 0)], ["user_id", "item_id", "rank"], "'rank' has 0 in row 0 of .*; ranks are whole numbers from 1"),
+        ([("a", 10, -2)], ["user_id", "item_id", "rank"], "'rank' has -2"),
+        ([("a", 10, 1.5)], ["user_id", "item_id", "rank"], "'rank' has 1.5"),
+        ([("a", 10, 1), ("a", 20, 1)], ["user_id", "item_id", "rank"], "row 1 of .* has rank 1 of user 'a' a second"),
+        ([("a", 10, float("inf"))], ["user_id", "item_id", "score"], "'score' has inf in row 0"),
+        ([("a", 10, float("nan"))], ["user_id", "item_id", "score"], "'score' has nan in row 0"),
+        ([("a", 10), ("b", 10), ("a", 10)], ["user_id", "item_id"], "row 2 of .* item 10 to user 'a' a second time"),
+        ([("a", 99), ("a", 10), ("a", 99)], ["user_id", "item_id"], "row 2 of .* item 99 to user 'a' a second time"),
+        ([(1, 10)], ["user_id", "item_id"], "the users in .* are integers .*, those of the dataset are text"),
+        ([("x", 10)], ["user_id", "item_id"], "no user in .* is in the dataset"),
+        ([("a", 99)], ["user_id", "item_id"], "no item in .* is in the dataset"),
+        ([("a", 1.5)], ["user_id", "item_id"], "cannot be Float64"),
+    ],
+)
+def test_wrong_tables_are_refused(rows: Any, columns: list[str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read(rows, columns)
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.Int64})
+    with pytest.raises(InputError, match="has no rows; a recommendation file needs at least one"):
+        read_recommendations(empty, USERS, ITEMS)
+
+
+def test_lists_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.evaluation.recommendations.memory_at_hand", lambda: 100)
+    rows = [("a", 10, 1), ("a", 20, 2), ("b", 10, 1), ("c", 30, 1), ("c", 10, 2), ("c", 20, 3)]
+    with pytest.raises(InputError, match=r"the 3 lists .* at 3 places each are more than memory holds"):
+        read(rows, ["user_id", "item_id", "rank"])
+    assert read(rows, ["user_id", "item_id", "rank"], 1).items.shape == (3, 1)
