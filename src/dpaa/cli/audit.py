@@ -77,7 +77,7 @@ def audit(
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
       dpaa audit clicks.csv --fail-if "head_share>0.8" --fail-if "gini>=0.9"
     """
-    _check_targets(recs, per_user, figure, html, overwrite)
+    _check_targets(data, recs, per_user, figure, html, overwrite)
     from dpaa.data.log import ColumnNames
     from dpaa.evaluation.audit import audit as measure
 
@@ -106,7 +106,7 @@ def audit(
 
 
 def _check_targets(
-    recs: Path | None, per_user: Path | None, figure: Path | None, html: Path | None, overwrite: bool
+    data: Path, recs: Path | None, per_user: Path | None, figure: Path | None, html: Path | None, overwrite: bool
 ) -> None:
     """Refuse files that could not be written, before any work."""
     if per_user is not None:
@@ -115,12 +115,20 @@ def _check_targets(
         if recs is None:
             raise InputError("--per-user compares lists with histories; name the lists with --recs")
         check_target(per_user, overwrite)
+        if per_user.resolve() in (recs.resolve(), data.resolve()):
+            raise InputError(f"{per_user} is what is audited; name another file for --per-user")
     if figure is not None:
         from dpaa.report.figures import check_figure
 
         check_figure(figure)
-    if html is not None and html.is_dir():
-        raise InputError(f"{html} is a folder; name a file for --html")
+    if html is not None:
+        from dpaa.report.page import check_page
+
+        if html.is_dir() or html.suffix.lower() not in (".html", ".htm"):
+            raise InputError(
+                f"{html} {'is a folder' if html.is_dir() else 'does not end with .html'}; name a page file"
+            )
+        check_page(html)
 
 
 def _write(found: Audit, per_user: Path | None, figure: Path | None, html: Path | None) -> None:

@@ -1,0 +1,91 @@
+"""`dpaa audit`: checks, logs, lists and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from tests.errors.mistake import Mistake
+from tests.errors.workshop import edit_table
+
+LISTS = "user_id,item_id,rank\nu0,i3,1\nu0,i4,2\nu1,i0,1\n"
+
+
+def check(kind: str, expression: str, *says: str) -> Mistake:
+    return Mistake(kind, f'dpaa audit log.csv --fail-if "{expression}"', says)
+
+
+def audit(kind: str, options: str, *says: str, lists: str = LISTS) -> Mistake:
+    return Mistake(kind, f"dpaa audit {options}", says, {"lists.csv": lists})
+
+
+def prepared(kind: str, column: pl.Expr, *says: str) -> Mistake:
+    """The training split of a dataset with a column of times that is none."""
+    return Mistake(kind, "dpaa audit numbers", says, spoil=lambda: edit_table(Path("numbers/train.parquet"), column))
+
+
+CHECKS = [
+    check(
+        "a check on a number that does not exist", "headshare>0.8", "no number 'headshare'", "did you mean head_share?"
+    ),
+    check("a check on nothing like a number there is", "accuracy>1", "no number 'accuracy'; there are users, items, "),
+    check("a check without comparison", "gini", "'gini' is not NAME OP NUMBER", "head_share>0.8"),
+    check("a check with one = only", "gini=1", "'gini=1' is not NAME OP NUMBER", "> >= < <= == !="),
+    check("a check against text", "gini>high", "'gini>high' is not NAME OP NUMBER"),
+    check("a check against nan", "gini>nan", "'gini>nan' is not NAME OP NUMBER"),
+    check("a check that is code", "__import__('os')>1", "no number", "there are users, items, "),
+    check("a check of two conditions", "gini>1 or gini<0", "is not NAME OP NUMBER"),
+    check("an empty check", "", "'' is not NAME OP NUMBER"),
+    check("a check on lists without lists", "coverage<0.1", "is about recommendations", "--recs"),
+]
+
+AUDITED = [
+    audit("an audit of what is not there", "clicks.csv", "there is no file clicks.csv"),
+    audit("an audit of a folder that is no dataset", "diary", "diary is not a prepared dataset"),
+    audit("an audit of a run", "run", "run is not a prepared dataset"),
+    audit("a rule for positives with a prepared dataset", 'data --positive "rating>=3"', "data is prepared already"),
+    audit("columns named for a prepared dataset", "data --user-column who", "go with a log; leave them out"),
+    audit("an audit of a column that is not there", "log.csv --item-column song", "log.csv has no column 'song'"),
+    audit("no period at all", "log.csv --periods 0", "periods", "0"),
+    prepared(
+        "a dataset whose times are text",
+        pl.lit("soon").alias("timestamp"),
+        "column 'timestamp' of numbers/train.parquet must hold numbers or datetimes",
+    ),
+    prepared(
+        "a dataset with an empty time",
+        pl.when(pl.int_range(pl.len()) > 3).then(7).alias("timestamp"),
+        "column 'timestamp' of numbers/train.parquet must hold numbers or datetimes",
+    ),
+]
+
+LISTED = [
+    audit("audited lists that are not there", "log.csv --recs nowhere.csv", "there is no file nowhere.csv"),
+    audit("lists cut where there are none", "log.csv --k 5", "k cuts recommended lists", "--recs"),
+    audit("audited lists cut after no place", "log.csv --recs lists.csv --k 0", "k", "0"),
+    audit("lists of another log", "numbers.csv --recs lists.csv", "lists.csv are text", "cast them"),
+    audit(
+        "lists whose known users have unknown items only",
+        "log.csv --recs lists.csv",
+        "no list of lists.csv has an item that the log knows",
+        lists="user_id,item_id,rank\nu0,elsewhere,1\nsomebody,i0,1\n",
+    ),
+    audit("a table per user without lists", "log.csv --per-user users.csv", "name the lists with --recs"),
+    audit("a table per user in no known format", "log.csv --recs lists.csv --per-user users.xls", "users.xls", ".csv"),
+    audit("a table per user where a file is", "log.csv --recs lists.csv --per-user log.csv", "log.csv already exists"),
+    audit(
+        "a table per user over the log itself",
+        "log.csv --recs lists.csv --per-user log.csv --overwrite",
+        "log.csv is what is audited",
+    ),
+]
+
+FILES = [
+    audit("a curve in no known format", "log.csv --figure curve.doc", "the ending of curve.doc", ".png"),
+    audit("a curve without an ending", "log.csv --figure diary", "diary"),
+    audit("an audit page that is not named as one", "log.csv --html page.pdf", "page.pdf does not end with .html"),
+    audit("an audit page where a folder is", "log.csv --html diary", "diary is a folder"),
+]
+
+SECTIONS = {"Audits": [*CHECKS, *AUDITED, *LISTED, *FILES]}
