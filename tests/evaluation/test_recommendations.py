@@ -127,6 +127,7 @@ def test_any_lists_come_back(lists: dict[int, list[int]], by: str, k: int, rando
         ([("a", 10, 0)], ["user_id", "item_id", "rank"], "'rank' has 0 in row 0 of .*; ranks are whole numbers from 1"),
         ([("a", 10, -2)], ["user_id", "item_id", "rank"], "'rank' has -2"),
         ([("a", 10, 1.5)], ["user_id", "item_id", "rank"], "'rank' has 1.5"),
+        ([("a", 10, 2**40)], ["user_id", "item_id", "rank"], "'rank' has 1099511627776"),
         ([("a", 10, 1), ("a", 20, 1)], ["user_id", "item_id", "rank"], "row 1 of .* has rank 1 of user 'a' a second"),
         ([("a", 10, float("inf"))], ["user_id", "item_id", "score"], "'score' has inf in row 0"),
         ([("a", 10, float("nan"))], ["user_id", "item_id", "score"], "'score' has nan in row 0"),

@@ -216,15 +216,16 @@ class Evaluator:
         longest = int(np.flatnonzero(taken.any(axis=0)).max(initial=-1)) + 1
         if longest < self.protocol.k[-1]:
             yield f"no list of {recs.name} goes beyond place {longest}; @{self.protocol.k[-1]} sees it end early"
-        keys = (self.users[:, None].astype(np.int64) * self.dataset.n_items + lists)[taken]
-        known = int(np.isin(keys, self._masked.keys(self.dataset.n_items)).sum())
+        known = int(self.suite.among(lists, self._masked.keys(self.dataset.n_items)).sum())
         if known:
             yield (
                 f"{recs.name}: {counted(known, 'recommendation is a pair', 'recommendations are pairs')} the user has "
                 "in training, which a recommender would leave out; they take their places as misses"
             )
         if self.dataset.candidates is not None:
-            outside = int((~np.isin(lists[taken], self.dataset.candidates)).sum())
+            allowed = np.zeros(self.dataset.n_items, dtype=bool)
+            allowed[self.dataset.candidates] = True
+            outside = int((~allowed[lists[taken]]).sum())
             if outside:
                 yield (
                     f"{recs.name}: {counted(outside, 'recommendation is', 'recommendations are')} not among the "

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 NO_ITEM = -1
 """In lists: the list has ended, or an item the dataset does not know."""
+LARGEST_RANK = 2**31
+"""A user and a rank fit into one integer of 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ class _Rows:
     """(rows,) indices, −1 for users the dataset does not know."""
     items: Ints
     """(rows,)"""
-    rank: NDArray[np.float64] | None
+    rank: NDArray[np.int64] | None
     score: NDArray[np.float64] | None
     """Only where there is no rank."""
 
@@ -137,14 +139,14 @@ class _Rows:
         users, items = self.users[self.kept], self.items[self.kept]
         if self.rank is not None:
             ranks = self.rank[self.kept]
-            order = np.lexsort((ranks, users))
-            again = (np.diff(users[order]) == 0) & (np.diff(ranks[order]) == 0)
-            if again.any():
-                place = int(np.argmax(again))
-                row = int(self.kept[order[place + 1]])
+            # One sort of whole numbers is several times as fast as one by two columns.
+            keys = users * (ranks.max() + 1) + ranks
+            order = np.argsort(keys)
+            row = self._second_of_equals(keys)
+            if row is not None:
                 raise InputError(
-                    f"{self.table.place(row)} has rank {ranks[order[place]]:.0f} of user {self.user_id[row]!r} a "
-                    "second time; each place of a list may be taken once"
+                    f"{self.table.place(row)} has rank {self.rank[row]} of user {self.user_id[row]!r} a second time; "
+                    "each place of a list may be taken once"
                 )
         elif self.score is not None:
             # An item the dataset does not know has no index to break a tie with: it comes last.
@@ -218,15 +220,15 @@ def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> Ints
     return index
 
 
-def _ranks(values: pl.Series, table: Table) -> NDArray[np.float64]:
+def _ranks(values: pl.Series, table: Table) -> NDArray[np.int64]:
     ranks = complete_column(number_column(values, table), table).cast(pl.Float64)
-    wrong = (ranks < 1) | (ranks != ranks.floor())
+    wrong = (ranks < 1) | (ranks > LARGEST_RANK) | (ranks != ranks.floor())
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise InputError(
             f"column {values.name!r} has {values[row]!r} in {table.place(row)}; ranks are whole numbers from 1"
         )
-    return ranks.to_numpy()
+    return ranks.cast(pl.Int64).to_numpy()
 
 
 def _scores(values: pl.Series, table: Table) -> NDArray[np.float64]:

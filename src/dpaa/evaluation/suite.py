@@ -132,11 +132,15 @@ class Suite:
 
     def hits(self, lists: Array) -> Mask:
         """Whether each place holds a relevant item.  Returns (rows, k)."""
-        if not len(self.relevant):
+        return self.among(lists, self.relevant)
+
+    def among(self, lists: Array, keys: Array) -> Mask:
+        """Whether each place's pair (user, item) is among the keys `user · n_items + item`, ascending."""
+        if not len(keys):
             return np.zeros(lists.shape, dtype=bool)
-        keys = self.users[:, None].astype(np.int64) * self.n_items + lists
-        place = np.minimum(np.searchsorted(self.relevant, keys), len(self.relevant) - 1)
-        return np.asarray((self.relevant[place] == keys) & (lists >= 0))
+        wanted = self.users[:, None].astype(np.int64) * self.n_items + lists
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray((keys[place] == wanted) & (lists >= 0))
 
     def relevant_per_row(self, group: Mask | None = None) -> Array:
         """How many relevant items (of a group) each row has.  Returns (rows,)."""
