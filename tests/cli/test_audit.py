@@ -80,11 +80,13 @@ def test_a_number_without_value_does_not_pass(walk: Path) -> None:
 
 
 def test_files(walk: Path, lists: Path, tmp_path: Path) -> None:
-    table, figure = tmp_path / "users.csv", tmp_path / "curve.svg"
-    said = dpaa_ok("audit", walk / "data", "--recs", lists, "--per-user", table, "--figure", figure, "--json")
+    table, figure, page = tmp_path / "users.csv", tmp_path / "curve.svg", tmp_path / "page.html"
+    written = ["--per-user", table, "--figure", figure, "--html", page]
+    said = dpaa_ok("audit", walk / "data", "--recs", lists, *written, "--json")
     json.loads(said.out)  # what is said about files goes to the other stream
     assert pl.read_csv(table).columns[:2] == ["user_id", "taste"]
     assert figure.read_text().startswith("<svg")
+    assert "The most popular fifth of the items" in page.read_text(encoding="utf-8")
     again = run_dpaa("audit", walk / "data", "--recs", lists, "--per-user", table)
     assert (again.code, "already exists" in again.err) == (2, True)
     dpaa_ok("audit", walk / "data", "--recs", lists, "--per-user", table, "--overwrite")

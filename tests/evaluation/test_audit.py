@@ -156,6 +156,8 @@ def test_candidates_and_newcomers() -> None:
 def test_duplicates_count_once_unless_they_are_to_be_counted() -> None:
     twice = pl.concat([LOG, LOG.filter(pl.col("item_id") == "E").with_columns(timestamp=pl.lit(11, pl.Int64))])
     assert comparable(audit(twice)) == comparable(audit(LOG))
+    assert "each stands at its first time" in audit(twice).notes[1]
+    assert audit(LOG).notes == []
     found = audit(twice, keep_duplicates=True)
     assert found.log.interactions == 11
     assert found.log.items_once == 2

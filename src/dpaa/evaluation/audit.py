@@ -146,6 +146,11 @@ def audit(
     shape = skew(log, periods)
     if log.times is not None and periods > 1 and not shape.periods:
         notes.append(f"{log.source} has one time only, so nothing can be said about change over time")
+    if log.times is not None and log.times.repeated and shape.periods:
+        notes.append(
+            f"{log.source} has pairs that come again later; over time each stands at its first time, which by itself "
+            "makes later periods look less concentrated"
+        )
     found = Audit(log.source, shape, lists, [], notes)
     return replace(found, checks=[check.apply(found.numbers) for check in checks])
 

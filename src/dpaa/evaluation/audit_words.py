@@ -33,9 +33,10 @@ def log_in_words(log: Skew) -> list[str]:
             f"({_share(log.items_once / log.items)}): next to nothing can be learned about them."
         )
     if log.items_without:
+        more = "more item is known but has no interaction here and is"
         said.append(
-            f"{counted(log.items_without, 'more item is known but has', 'more items are known but have')} "
-            "no interaction here; the numbers above leave them out."
+            f"{counted(log.items_without, more, 'more items are known but have no interaction here and are')} "
+            "not counted above."
         )
     said.append(
         f"The middle user took {log.history['median']:,.0f} items (a tenth of the users at most "
@@ -54,7 +55,7 @@ def _over_time(log: Skew) -> str:
     return (
         f"Over time the concentration {verdict}: from the first to the last of {len(log.periods)} periods the most "
         f"popular fifth goes from {_share(first.head_share)} to {_share(last.head_share)} of the interactions, "
-        f"niche items from {_share(first.niche_share)} to {_share(last.niche_share)}."
+        f"niche items from {_share(first.niche_share)} to {_share(last.niche_share)} (each pair at its first time)."
     )
 
 

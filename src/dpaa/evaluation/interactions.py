@@ -38,6 +38,8 @@ class Times:
     """(n,): numbers, or Datetime in UTC."""
     count: Ints | None
     """(n,)"""
+    repeated: bool
+    """Whether pairs are known to have come again later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +89,11 @@ class Interactions:
     ) -> Interactions:
         """The positive rows of a log, each pair once, as `dpaa data log` reads them."""
         rule = None if positive is None else PositiveRule.parse(positive)
-        log = once_each(read_log(table, names, rule), keep_duplicates)
+        rows = read_log(table, names, rule)
+        log = once_each(rows, keep_duplicates)
+        repeated = log.frame.height < rows.frame.height
         frame = log.frame
+        del rows  # as large as the log
         user_ids, item_ids = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
         item = encode(frame[Column.ITEM], item_ids)
         count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
@@ -99,7 +104,7 @@ class Interactions:
             encode(frame[Column.USER], user_ids),
             item,
             count,
-            Times(item, frame[Column.TIMESTAMP], count) if Column.TIMESTAMP in frame.columns else None,
+            Times(item, frame[Column.TIMESTAMP], count, repeated) if Column.TIMESTAMP in frame.columns else None,
             None,
             log.notes,
         )
@@ -171,7 +176,7 @@ def _times_of(dataset: Dataset) -> Times | None:
         columns = dataset.columns.get("train")
         if columns is None or Column.TIMESTAMP not in columns.columns:
             return None
-        return Times(dataset.train.item, columns[Column.TIMESTAMP], dataset.train.count)
+        return Times(dataset.train.item, columns[Column.TIMESTAMP], dataset.train.count, _repeated(dataset))
     file = dataset.path / "train.parquet"
     try:
         present = parquet_schema(file)
@@ -186,4 +191,9 @@ def _times_of(dataset: Dataset) -> Times | None:
     if not (time.dtype.is_numeric() or isinstance(time.dtype, pl.Datetime)) or not known.fill_null(value=False).all():
         raise InputError(f"column 'timestamp' of {file} must hold numbers or datetimes; make it again with `dpaa data`")
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in wanted else None
-    return Times(encode(frame[Column.ITEM], dataset.item_ids), time, count)
+    return Times(encode(frame[Column.ITEM], dataset.item_ids), time, count, _repeated(dataset))
+
+
+def _repeated(dataset: Dataset) -> bool:
+    """Whether a training pair occurred more than once, as far as the dataset tells."""
+    return dataset.train.count is not None and bool((dataset.train.count > 1).any())
