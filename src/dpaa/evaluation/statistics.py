@@ -335,4 +335,4 @@ def _distinct_columns(there: NDArray[np.bool_]) -> tuple[Floats, NDArray[Any]]:
 def _every_series(n: int) -> Floats:
     """All series of n signs.  Returns (2^n, n)."""
     bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    return 2.0 * bits - 1.0
+    return np.asarray(2.0 * bits - 1.0, dtype=np.float64)

@@ -1,0 +1,274 @@
+"""`dpaa compare`: several runs or recommendation files side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaa.cli.console import out, print_json, print_notes, print_table
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from dpaa.evaluation.comparison import Comparison, Delta, Example, Exposure, Moved, NoHarm, Overlap, Place
+
+SHOWN_ITEMS = 5
+"""Items shown as gaining, and as losing; JSON has more."""
+SHOWN_PLACES = 5
+"""First places of an example's lists; below them only those with a hit."""
+
+
+def compare(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Two or more run folders or recommendation files (user_id, item_id, rank or score)."),
+    ],
+    dataset: Annotated[
+        Path | None, typer.Option(help="The dataset; needed with files alone, and where it has moved since training.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="The entry the others are held against, by name or path; else the first."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to compare, such as ndcg or recall/niche; repeatable.  Without it: recall, ndcg, "
+            "recall/popular, recall/niche, arp, aplt, coverage, gini."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", min=1, help="Length of the lists.")] = 20,
+    overlap: Annotated[
+        str,
+        typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep."),
+    ] = "drop",
+    mask_valid: Annotated[bool, typer.Option("--mask-valid", help="Treat validation pairs as known too.")] = False,
+    margin: Annotated[
+        float, typer.Option(help="No harm: the share of the baseline's recall on popular items that may be lost.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    resamples: Annotated[int, typer.Option(help="Resampled sets of users for intervals, and coin series.")] = 2000,
+    examples: Annotated[int, typer.Option(min=0, help="Users shown side by side, for each entry.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="Write the comparison to this .json file too, for dpaa report.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+) -> None:
+    """Compare recommenders on one test split: deltas, intervals, corrected p-values, winners and losers.
+
+    Intervals (95 %) are paired bootstraps over users, and over seeds: runs of one method that differ in nothing else
+    become one entry.  p-values are paired sign-flip tests, corrected after Holm for all tests that are made.
+
+    \b
+    Example:
+      dpaa compare runs/lightgcn runs/dpaa
+      dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
+    """
+    from dpaa.evaluation.compare import Choices
+    from dpaa.evaluation.compare import compare as hold_against
+    from dpaa.runs.compare import read_entries, write_comparison
+
+    if out_file is not None:
+        check_target(out_file, overwrite)
+    choices = Choices(
+        baseline=baseline,
+        metrics=tuple(metric or ()),
+        margin=margin,
+        resamples=resamples,
+        seed=seed,
+        examples=examples,
+    )
+    choices.check()
+    evaluator, entries = read_entries(paths, dataset, k=k, overlap=overlap, mask_valid=mask_valid)  # type: ignore[arg-type]
+    found = hold_against(evaluator, entries, choices)
+    if out_file is not None:
+        write_comparison(found, out_file)
+    if as_json:
+        print_json(found.as_json())
+        return
+    print_comparison(found)
+    print_notes(found.notes)
+    if out_file is not None:
+        out.print(f"written to {out_file}; next: dpaa report {out_file} --out page.html", markup=False)
+
+
+def check_target(file: Path, overwrite: bool) -> None:
+    """Refuse, before any work, a file that could not be written."""
+    if file.suffix.lower() != ".json":
+        ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
+        raise InputError(f"{file} has {ending}; a comparison is written to .json")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; name a file")
+    if file.exists() and not overwrite:
+        raise InputError(f"{file} already exists; pass --overwrite or name another file")
+    if not file.parent.is_dir():
+        raise InputError(f"there is no folder {file.parent}; make it first or name another file")
+
+
+def print_comparison(found: Comparison) -> None:
+    """Tables, and the same in plain words."""
+    _print_metrics(found)
+    for entry in found.entries[1:]:
+        _print_entry(found, entry.name)
+    for overlap in found.overlap:
+        if overlap.entry == found.baseline:
+            out.print(overlap_in_words(overlap, found.k), markup=False)
+    out.print(
+        f"{found.confidence:.0%} intervals and p-values from {found.resamples:,} resamples (seed {found.seed}); "
+        f"p corrected: {found.family}",
+        markup=False,
+    )
+    out.print(found.protocol_in_words, markup=False)
+
+
+def _print_entry(found: Comparison, name: str) -> None:
+    """One entry against the baseline."""
+    deltas = [delta for delta in found.deltas if delta.entry == name]
+    _print_deltas(found, name, deltas)
+    lines = _in_words(found, deltas)
+    lines += [harm_in_words(harm, found.baseline) for harm in found.no_harm if harm.entry == name]
+    lines += [overlap_in_words(overlap, found.k) for overlap in found.overlap if overlap.entry == name]
+    for line in lines:
+        out.print(line, markup=False)
+    for exposure in (one for one in found.exposure if one.entry == name):
+        _print_exposure(found, exposure)
+    for example in (one for one in found.examples if one.entry == name):
+        _print_example(found, example)
+
+
+def _print_metrics(found: Comparison) -> None:
+    names = list(dict.fromkeys(delta.metric for delta in found.deltas))
+    rows = []
+    for name in names:
+        cells = []
+        for entry in found.entries:
+            spread = f" ± {_number(entry.deviation[name])}" if entry.deviation else ""
+            cells.append(_number(entry.metrics[name]) + spread)
+        rows.append([name, *cells])
+    header = [f"{entry.name} ({len(entry.seeds)} seeds)" if entry.deviation else entry.name for entry in found.entries]
+    print_table(f"Test split of {found.dataset['name']}, lists of {found.k}", ["", *header], rows)
+
+
+def _print_deltas(found: Comparison, name: str, deltas: list[Delta]) -> None:
+    rows = [
+        [
+            delta.metric,
+            _signed(delta.delta),
+            _percent(delta.relative),
+            f"{_signed(delta.interval[0])} to {_signed(delta.interval[1])}" if delta.interval else "-",
+            _p(delta.p),
+            _p(delta.p_holm),
+            delta.verdict,
+        ]
+        for delta in deltas
+    ]
+    header = ["", "difference", "relative", f"{found.confidence:.0%} interval", "p", "p corrected", "verdict"]
+    print_table(f"{name} against {found.baseline}", header, rows)
+
+
+def _in_words(found: Comparison, deltas: list[Delta]) -> list[str]:
+    """A sentence for what is shown, one for what is not."""
+    lines = []
+    for words in ("better", "worse", "higher", "lower"):
+        shown = [f"{delta.metric} ({_percent(delta.relative)})" for delta in deltas if delta.verdict == words]
+        if shown:
+            lines.append(f"{deltas[0].entry} is {words} than {found.baseline} in {', '.join(shown)}")
+    open_ = [delta.metric for delta in deltas if delta.verdict == "not shown"]
+    if open_:
+        lines.append(f"no difference shown in {', '.join(open_)}: what is seen may be luck")
+    untested = [delta.metric for delta in deltas if delta.verdict == "not tested"]
+    if untested:
+        lines.append(f"not tested: {', '.join(untested)} (of all lists together, no mean over users)")
+    return lines
+
+
+def harm_in_words(harm: NoHarm, baseline: str) -> str:
+    """The line on popular items."""
+    numbers = f"{harm.metric} {_number(harm.value)} against {_number(harm.baseline)}, margin {harm.margin:.0%}"
+    loss = f"{harm.margin:.0%} of {baseline}'s recall there"
+    says = {
+        "shown": f"no harm to popular items: {harm.entry} loses less than {loss}",
+        "harm": f"harm to popular items: {harm.entry} loses more than {loss}",
+        "open": f"no harm to popular items is not shown: {harm.entry} may lose {loss} or more",
+    }[harm.verdict]
+    return f"{says} ({numbers}, one-sided p {harm.p:.3g})"
+
+
+def overlap_in_words(overlap: Overlap, k: int) -> str:
+    """How much of the lists is the same."""
+    between = (
+        f"two runs of {overlap.entry}" if overlap.entry == overlap.other else f"{overlap.entry} and {overlap.other}"
+    )
+    return (
+        f"lists of {between} share {overlap.shared:.1f} of {k} items on average (Jaccard {overlap.jaccard:.2f}); "
+        f"{overlap.unchanged:.1%} of the users have the same items"
+    )
+
+
+def _print_exposure(found: Comparison, exposure: Exposure) -> None:
+    def rows(moved: list[Moved]) -> list[list[str]]:
+        return [
+            [
+                str(one.item_id),
+                one.group,
+                f"{one.training_count:,}",
+                f"{one.baseline:,.4g}",
+                f"{one.value:,.4g}",
+                f"{one.change:+,.4g}",
+            ]
+            for one in moved[:SHOWN_ITEMS]
+        ]
+
+    header = ["item", "group", "in training", f"lists of {found.baseline}", f"lists of {exposure.entry}", "change"]
+    for title, moved, number in (
+        ("gain", exposure.gaining, exposure.items_gaining),
+        ("lose", exposure.losing, exposure.items_losing),
+    ):
+        if moved:
+            print_table(f"Items that {title} most ({number:,} {title} in all)", header, rows(moved))
+
+
+def _print_example(found: Comparison, example: Example) -> None:
+    sides = (example.baseline_list, example.entry_list)
+    hits = {place for side in sides for place, one in enumerate(side) if one.hit}
+    longest = max(len(side) for side in sides)
+    places = sorted({*range(min(SHOWN_PLACES, longest)), *hits})
+    rows = [[str(place + 1), *(_place(side, place) for side in sides)] for place in places]
+    print_table(f"User {example.user_id}", ["place", found.baseline, example.entry], rows, text=True)
+    out.print(
+        f"{example.metric} {example.baseline:.3g} → {example.value:.3g}: {example.history:,} training items, "
+        f"{len(example.relevant):,} to find (✓), {example.shared} of {found.k} items in both lists; "
+        f"shown are the first {SHOWN_PLACES} places and every hit",
+        markup=False,
+    )
+
+
+def _place(items: list[Place], place: int) -> str:
+    if place >= len(items):
+        return ""
+    one = items[place]
+    if one.item_id is None:
+        return "(unknown item)"
+    return f"{'✓' if one.hit else ' '} {one.item_id}{' (niche)' if one.group == 'niche' else ''}"
+
+
+def _number(value: float) -> str:
+    if value != value:
+        return "-"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    if value != value:
+        return "-"
+    return f"{value:+,.1f}" if abs(value) >= 100 else f"{value:+.4f}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.1%}" if value == value else "-"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None or value != value else f"{value:.4f}"

@@ -1,0 +1,53 @@
+"""What changes between two sets of lists: how much they share, whose exposure moves, and for whom it matters most.
+
+`lists` is (users, k) item indices, each item once in a list, −1 where a list ends early.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[Any]
+    Floats = NDArray[np.float64]
+
+
+def shared_items(one: Ints, other: Ints) -> Ints:
+    """How many items the two lists of each user share.  Returns (users,)."""
+    shared = np.zeros(len(one), dtype=np.int64)
+    for place in range(one.shape[1]):
+        item = one[:, place : place + 1]
+        shared += ((other == item) & (item >= 0)).any(axis=1)
+    return shared
+
+
+def jaccard(one: Ints, other: Ints) -> Floats:
+    """`|A ∩ B| / |A ∪ B|` per user, in [0, 1]; 1 for two empty lists.  Returns (users,)."""
+    shared = shared_items(one, other)
+    union = (one >= 0).sum(axis=1) + (other >= 0).sum(axis=1) - shared
+    return np.where(union > 0, shared / np.maximum(union, 1), 1.0)
+
+
+def most_moved(change: Floats, number: int) -> tuple[Ints, Ints]:
+    """The items that gain most and those that lose most, by lower index where equal; items that stay are neither."""
+    gaining = np.argsort(-change, kind="stable")[:number]
+    losing = np.argsort(change, kind="stable")[:number]
+    return gaining[change[gaining] > 0], losing[change[losing] < 0]
+
+
+def telling_users(gain: Floats, shared: Ints, number: int) -> Ints:
+    """Users for whom most changes: those who gain most and those who lose most in turn, fewer shared items first.
+
+    Where nobody gains or loses (any more), those whose lists share least.  Returns (at most `number`,) rows.
+    """
+    index = np.arange(len(gain))
+    up = [row for row in np.lexsort((index, shared, -gain))[:number] if gain[row] > 0]
+    down = [row for row in np.lexsort((index, shared, gain))[:number] if gain[row] < 0]
+    rest = np.lexsort((index, shared))[: 3 * number]
+    in_turn = [row for pair in zip(up, down, strict=False) for row in pair]
+    ordered = [*in_turn, *up[len(down) :], *down[len(up) :], *rest]
+    return np.array(list(dict.fromkeys(ordered))[:number], dtype=np.int64)
