@@ -62,9 +62,11 @@ def evaluate(
 ) -> None:
     """Measure a run, or anybody's recommendations, on the test split of a dataset.
 
-    Accuracy overall, for popular and niche items and for users by taste; popularity bias; exposure by popularity.  The
-    protocol stands beside the numbers; docs/metrics.md defines each.  For a run, metrics.json and per_user.parquet are
-    written into its folder.
+    Accuracy for all, popular and niche items and by the users' taste; popularity bias; exposure by popularity.
+
+    The protocol stands beside the numbers; docs/metrics.md defines each.
+
+    For a run, metrics.json and per_user.parquet are written into its folder.
 
     \b
     Example:

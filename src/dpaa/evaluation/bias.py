@@ -183,7 +183,7 @@ def popular_by(counts: Array, definition: Definition = "dpaa") -> Mask:
     enough = np.cumsum(counts[order]) > POPULAR_SHARE * counts.sum()
     popular = np.zeros(len(counts), dtype=bool)
     popular[order[: int(np.argmax(enough)) + 1]] = True
-    return popular
+    return popular & (counts > 0)
 
 
 def pop_reo(lists: Array, hits: Mask, relevant: Array, popular: Mask, definition: Definition = "dpaa") -> float:
