@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
 ABOUT_FILE = "dataset.json"
+VALIDATION_EXPOSURE = "validation_exposure"
+"""Key of `about`: whether the validation pairs come from the log's own exposure, `biased`, or not, `unbiased`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -163,15 +164,26 @@ class Evaluator:
                 "prepare a dataset with a larger split"
             )
 
+    def sample(self, most: int) -> Evaluator:
+        """The same for at most so many users, evenly spread over all of them."""
+        if len(self.users) <= most:
+            return self
+        few = copy(self)
+        few.users = self.users[np.linspace(0, len(self.users) - 1, most).astype(np.int64)]
+        owner = self.suite.relevant // self.dataset.n_items
+        few.suite = replace(self.suite, users=few.users, relevant=self.suite.relevant[np.isin(owner, few.users)])
+        few.protocol = replace(self.protocol, users=most, relevant=len(few.suite.relevant))
+        return few
+
     @property
     def popular(self) -> NDArray[np.bool_]:
         """(n_items,): the popular items of the training pairs."""
         return self.suite.popular
 
-    def lists(self, method: Method) -> Ints:
-        """The recommended items of the split's users, (users, largest k)."""
+    def lists(self, method: Method, dial: float | None = None) -> Ints:
+        """The recommended items of the split's users, (users, largest k); `dial` as in `ranked_blocks`."""
         blocks = ranked_blocks(
-            method, self.users, self.protocol.k[-1], masked=self._masked, candidates=self.dataset.candidates
+            method, self.users, self.protocol.k[-1], masked=self._masked, candidates=self.dataset.candidates, dial=dial
         )
         # One array from the start: small ones kept between blocks of scores would leave holes in the heap that no next
         # block fits (16 GB for 200,000 users).
@@ -182,9 +194,9 @@ class Evaluator:
             place += len(block.items)
         return found
 
-    def evaluate(self, method: Method) -> Evaluation:
+    def evaluate(self, method: Method, dial: float | None = None) -> Evaluation:
         """All metrics: overall, for popular and niche items, and for users by taste."""
-        return self.evaluate_lists(self.lists(method))
+        return self.evaluate_lists(self.lists(method, dial))
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
         """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""
@@ -252,6 +264,11 @@ class Evaluator:
 
     def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
         """The same for n strengths of a correction, in one pass over the users."""
+        relevant, every = self.suite.relevant_per_row(), self.lists_of(family, n)
+        return [float(ACCURACY["recall"](self.suite.hits(lists), relevant).mean()) for lists in every]
+
+    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> Ints:
+        """The lists of n strengths of a correction, from one pass over the users.  (n, users, largest k)."""
         dataset = self.dataset
         ranker = Ranker(dataset.n_users, dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
         scores_of = family(ranker.columns)
@@ -261,5 +278,4 @@ class Evaluator:
             for found, scores in zip(lists, scores_of(index), strict=True):
                 found[place : place + len(block)] = ranker.rank(scores, block, self.protocol.k[-1]).items
             place += len(block)
-        relevant = self.suite.relevant_per_row()
-        return [float(ACCURACY["recall"](self.suite.hits(found), relevant).mean()) for found in lists]
+        return lists

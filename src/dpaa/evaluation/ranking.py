@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from dpaa.kernels.topk import top_k
+from dpaa.methods.dial import dialled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,16 +77,17 @@ def ranked_blocks(
     masked: Pairs | None = None,
     candidates: Ints | None = None,
     histories: Histories | None = None,
+    dial: float | None = None,
 ) -> Iterator[RankedBlock]:
     """Rank the candidates for these users, never a masked pair.
 
     `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
-    within those.
+    within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it.
     """
     graph = method.graph
     n_users = graph.n_users if histories is None else histories.n_users
     ranker = Ranker(n_users, graph.n_items, graph.edge_user.device, masked, candidates)
-    scorer = method.scorer(ranker.columns, histories)
+    scorer = dialled(method, method.popularity_dial if dial is None else dial, ranker.columns, histories)
     for block, index in ranker.blocks(users):
         yield ranker.rank(scorer(index), block, k)
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import MissingExtraError
-from dpaa.methods.base import Method
+from dpaa.methods.base import Method, Vectors
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.settings import Settings
 
@@ -75,11 +75,16 @@ class ALS(Method):
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The inner product."""
-        vectors = self.item_factors if items is None else self.item_factors[items]
+        vectors = self.vectors(items, histories)
+        return lambda index: vectors.queries(index) @ vectors.items.T
+
+    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
+        """The factors; a newcomer's are solved for."""
+        table = self.item_factors if items is None else self.item_factors[items]
         if histories is None:
-            return lambda index: self.user_factors[index] @ vectors.T
+            return Vectors(lambda index: self.user_factors[index], table)
         taken = items_of(self.graph, histories)
-        return lambda index: self.solved(*taken.entries(index), len(index)) @ vectors.T
+        return Vectors(lambda index: self.solved(*taken.entries(index), len(index)), table)
 
     def solved(self, owner: Tensor, item: Tensor, n_users: int) -> Tensor:
         """`(YᵀY + (c − 1) Σ y yᵀ + λI)⁻¹ c Σ y` over each user's items.  (users, d)."""

@@ -33,6 +33,16 @@ class Validation(Protocol):
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """What an inner product ranks by."""
+
+    queries: Callable[[Tensor], Tensor]
+    """Indices of users (b,) → their vectors (b, d)."""
+    items: Tensor
+    """(n, d)"""
+
+
+@dataclass(frozen=True)
 class Histories:
     """Items taken by users unseen in training; row u of the scores is user u of the pairs."""
 
@@ -71,6 +81,16 @@ class Method(ABC):
 
         With `histories`, rows are those users, unseen in training, instead of the training users.
         """
+
+    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
+        """The vectors whose inner product `scorer` gives, with its arguments; None where it ranks by anything else."""
+        del items, histories
+        return None
+
+    @property
+    def popularity_dial(self) -> float:
+        """κ of the popularity dial (`dpaa.methods.dial`) where nobody turns it: 0, the method itself."""
+        return 0.0
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:

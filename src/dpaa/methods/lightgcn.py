@@ -14,7 +14,7 @@ from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
 from dpaa.kernels.machine import cores
-from dpaa.methods.base import Method
+from dpaa.methods.base import Method, Vectors
 from dpaa.methods.losses import bpr
 from dpaa.methods.rows import GatheredRows, Rows, distinct_nodes
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -92,9 +92,18 @@ class LightGCN(Method):
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """What do we rank by?  The inner product of read-out vectors."""
-        vectors = self.item_embedding if items is None else self.item_embedding[items]
+        vectors = self.readout_vectors(items, histories)
+        return lambda index: vectors.queries(index) @ vectors.items.T
+
+    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
+        """The read-out vectors; a method that ranks by anything else answers None."""
+        return self.readout_vectors(items, histories)
+
+    def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
+        """Read-out vectors of users (those of the histories, if given) and items."""
+        table = self.item_embedding if items is None else self.item_embedding[items]
         users = self.user_embedding if histories is None else self.fold_in(histories)
-        return lambda index: users[index] @ vectors.T
+        return Vectors(lambda index: users[index], table)
 
     # ------------------------------------------------------------------ the rest is the same for every method
 

@@ -101,6 +101,10 @@ class MACR(LightGCN):
         vectors = self.item_embedding if items is None else self.item_embedding[items]
         return torch.sigmoid(self.branch(vectors, self.item_branch))
 
+    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
+        """Its scores are no inner product."""
+        del items, histories
+
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """`(s − c) q_i`."""
         plain, attraction = super().scorer(items, histories), self._attraction(items)

@@ -124,6 +124,10 @@ class PPAC(LightGCN):
 
     # ------------------------------------------------------------------ scoring
 
+    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
+        """Its scores are no inner product."""
+        del items, histories
+
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """`s l g + γ PP + β GP`."""
         parts = self._parts(items, histories)

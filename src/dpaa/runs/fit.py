@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from dpaa.errors import DivergedError, InputError
+from dpaa.evaluation.dial import dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
@@ -17,7 +18,7 @@ from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import make_settings
-from dpaa.runs.folder import RunFolder, now
+from dpaa.runs.folder import RunFolder, finite, now
 from dpaa.runs.lock import locked
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
@@ -145,6 +146,8 @@ def fit_method(
         method.fit()
     if watch.stop_requested():
         raise Interrupted
+    if len(data.valid):
+        manifest["dial"] = finite(dial_curve(method, Evaluator(data, 20, "valid", "drop")).as_json())
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
 
@@ -155,15 +158,19 @@ def evaluate(
     k: int | tuple[int, ...] = 20,
     overlap: Overlap = "drop",
     mask_valid: bool = False,
+    popularity_dial: float | Literal["auto"] | None = None,
 ) -> Evaluation:
-    """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by."""
+    """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
+
+    `popularity_dial` as in `Model.recommend`.
+    """
     trained_on = model.manifest.get("dataset", {}).get("fingerprint")
     if trained_on != data.fingerprint:
         raise InputError(
             f"the model was trained on another dataset than {data.name} (fingerprints differ); "
             "evaluate it on the dataset it was trained on"
         )
-    return Evaluator(data, k, "test", overlap, mask_valid).evaluate(model.method)
+    return Evaluator(data, k, "test", overlap, mask_valid).evaluate(model.method, model.kappa(popularity_dial))
 
 
 def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, resume: bool) -> dict[str, Any]:

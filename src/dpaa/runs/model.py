@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories
+from dpaa.methods.dial import DialVectors
 from dpaa.words import counted
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from dpaa.methods.base import Method
 
     Ids = Iterable[object] | pl.Series
+    Dial = float | Literal["auto"] | None
     Ints = NDArray[Any]
 
+LARGEST_DIAL = 1000.0
+"""κ beyond which single precision would lose the method's own scores."""
 SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
 
 
@@ -54,28 +58,54 @@ class Model:
         return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
 
     def recommend(
-        self, users: Ids | None = None, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+        self,
+        users: Ids | None = None,
+        k: int = 20,
+        *,
+        seen: bool = False,
+        items: Ids | None = None,
+        exclude: Ids = (),
+        popularity_dial: Dial = None,
     ) -> pl.DataFrame:
         """The k best items for these users (all users of the log without argument).
 
         `seen=True` may recommend a user's training items again; `items` restricts to an allow list, `exclude` leaves
-        items out.  Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for.
+        items out.  `popularity_dial` is κ: above 0 leans to popular items, below 0 away from them, 0 is the method
+        itself; "auto" takes the κ chosen on validation.  Returns `user_id, item_id, score, rank` (rank from 1), users
+        in the order asked for.
         """
-        blocks = list(self.recommend_blocks(users, k, seen=seen, items=items, exclude=exclude))
+        blocks = list(
+            self.recommend_blocks(users, k, seen=seen, items=items, exclude=exclude, popularity_dial=popularity_dial)
+        )
         return pl.concat(blocks) if blocks else pl.DataFrame(schema=self.recommendation_schema)
 
     def recommend_blocks(
-        self, users: Ids | None = None, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+        self,
+        users: Ids | None = None,
+        k: int = 20,
+        *,
+        seen: bool = False,
+        items: Ids | None = None,
+        exclude: Ids = (),
+        popularity_dial: Dial = None,
     ) -> Iterator[pl.DataFrame]:
         """The same, a block of users at a time, so that any number of users fits in memory."""
         index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
         allowed = self._allowed(items, exclude)
         masked = None if seen else self.train
-        blocks = ranked_blocks(self.method, index, _positive(k), masked=masked, candidates=allowed)
+        kappa = self.kappa(popularity_dial)
+        blocks = ranked_blocks(self.method, index, _positive(k), masked=masked, candidates=allowed, dial=kappa)
         return (self._frame(block, self.user_ids) for block in blocks)
 
     def recommend_for(
-        self, history: Ids, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+        self,
+        history: Ids,
+        k: int = 20,
+        *,
+        seen: bool = False,
+        items: Ids | None = None,
+        exclude: Ids = (),
+        popularity_dial: Dial = None,
     ) -> pl.DataFrame:
         """The k best items for someone the model has never met, from the items taken so far.
 
@@ -85,11 +115,18 @@ class Model:
         if not len(taken):
             raise InputError("the history is empty; give at least one item")
         pairs = Pairs.of(np.zeros(len(taken), np.int32), taken)
-        blocks = self._for_new_users(pairs, pl.Series(Column.USER, [0]), k, seen, items, exclude)
+        blocks = self._for_new_users(pairs, pl.Series(Column.USER, [0]), k, seen, items, exclude, popularity_dial)
         return pl.concat(list(blocks)).drop(Column.USER)
 
     def recommend_for_histories(
-        self, histories: pl.DataFrame, k: int = 20, *, seen: bool = False, items: Ids | None = None, exclude: Ids = ()
+        self,
+        histories: pl.DataFrame,
+        k: int = 20,
+        *,
+        seen: bool = False,
+        items: Ids | None = None,
+        exclude: Ids = (),
+        popularity_dial: Dial = None,
     ) -> tuple[Iterator[pl.DataFrame], list[str]]:
         """The same for a table `user_id, item_id` of people the model has never met, a block at a time.
 
@@ -111,7 +148,7 @@ class Model:
         if not len(people):
             raise InputError("no item of the history file is known to the model; check the item ids")
         pairs = Pairs.of(encode(known[Column.USER], people), index[index >= 0])
-        return self._for_new_users(pairs, people, k, seen, items, exclude), notes
+        return self._for_new_users(pairs, people, k, seen, items, exclude, popularity_dial), notes
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
         """The k items most like each of these by cosine; `item_id, similar_item_id, score, rank`."""
@@ -135,6 +172,53 @@ class Model:
             RANK: pl.Int32,
         }
         return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+
+    def kappa(self, dial: Dial) -> float | None:
+        """The dial's κ as a number; None leaves it where the method has it."""
+        if dial is None:
+            return None
+        if dial == "auto":
+            chosen = self.manifest.get("dial", {}).get("kappa")
+            if not isinstance(chosen, int | float):
+                raise InputError(
+                    "no κ was chosen for this model: it was trained without validation pairs, or before the dial; "
+                    "give the popularity dial a number"
+                )
+            return float(chosen)
+        try:
+            kappa = float(dial)
+        except (TypeError, ValueError):
+            kappa = float("nan")
+        if not abs(kappa) <= LARGEST_DIAL:
+            raise InputError(
+                f"the popularity dial must be auto or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, "
+                f"got {dial!r}"
+            )
+        return kappa
+
+    def dial_vectors(self, users: Ids | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Users and items as vectors that serve every κ: `user_id, v0 …, deviation` and `item_id, v0 …, popularity`.
+
+        The score at κ is the inner product of the v's plus `κ · deviation · popularity`: give an index the items with
+        `popularity` as one more coordinate, and query it with `κ · deviation` as that of the user.
+        """
+        candidates = None if self.candidates is None else torch.from_numpy(self.candidates.astype(np.int64))
+        vectors = self.method.vectors(candidates)
+        if vectors is None:
+            raise InputError(
+                f"method {self.method.name} does not rank by an inner product, so it has no vectors to export; "
+                "use its recommendations"
+            )
+        extended = DialVectors.of(self.method, vectors, candidates)
+        index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
+        queries = vectors.queries(torch.from_numpy(index.astype(np.int64)))
+        item_ids = self.item_ids if self.candidates is None else self.item_ids.gather(self.candidates)
+        return (
+            _vector_frame(
+                self.user_ids.gather(index).alias(Column.USER), queries, "deviation", extended.deviation(queries)
+            ),
+            _vector_frame(item_ids.alias(Column.ITEM), vectors.items, "popularity", extended.items[:, -1]),
+        )
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write a run folder; `dpaa.load` reads it back."""
@@ -160,7 +244,7 @@ class Model:
         return allowed
 
     def _for_new_users(
-        self, pairs: Pairs, people: pl.Series, k: int, seen: bool, items: Ids | None, exclude: Ids
+        self, pairs: Pairs, people: pl.Series, k: int, seen: bool, items: Ids | None, exclude: Ids, dial: Dial
     ) -> Iterator[pl.DataFrame]:
         blocks = ranked_blocks(
             self.method,
@@ -169,6 +253,7 @@ class Model:
             masked=None if seen else pairs,
             candidates=self._allowed(items, exclude),
             histories=Histories(pairs, len(people)),
+            dial=self.kappa(dial),
         )
         return (self._frame(block, people) for block in blocks)
 
@@ -187,6 +272,11 @@ class Model:
                 pl.Series(RANK, np.tile(np.arange(1, k + 1, dtype=np.int32), n)).filter(there),
             ]
         )
+
+
+def _vector_frame(ids: pl.Series, vectors: torch.Tensor, name: str, last: torch.Tensor) -> pl.DataFrame:
+    columns = [pl.Series(f"v{number}", column.numpy()) for number, column in enumerate(vectors.cpu().T.contiguous())]
+    return pl.DataFrame([ids, *columns, pl.Series(name, last.cpu().numpy())])
 
 
 def _positive(k: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.data.sources.expected import compare, find_file, histogram
 from dpaa.data.splits import random_global
 from dpaa.data.tables import check_file, text_lines
@@ -67,6 +67,7 @@ def coat(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset:
             "positive": f"rating >= {POSITIVE}",
             "split": "self-selected for training; of the random ones one third validation, two thirds test",
             "seed": seed,
+            VALIDATION_EXPOSURE: "unbiased",
         },
         notes=[*deviations, dropped],
     )

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.data.log import Log, once_each
 from dpaa.data.sources.expected import compare, find_file
 from dpaa.data.splits import random_global
@@ -80,6 +80,7 @@ def kuairec(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset
             "positive": f"watch_ratio > {POSITIVE:g}",
             "split": "big matrix for training; of the small one one third validation, two thirds test",
             "seed": seed,
+            VALIDATION_EXPOSURE: "unbiased",
         },
         notes=[*deviations, *dropped],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpaa.data.dataset import Dataset, SplitName
+from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset, SplitName
 from dpaa.data.log import ColumnNames, once_each, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.splits import SplitRule, drop_rare, split_frame
@@ -62,6 +62,7 @@ def from_table(
         "positive": "every row" if rule is None else str(rule),
         "split": "all for training" if split is None else str(split),
         "seed": seed,
+        VALIDATION_EXPOSURE: "biased",
     }
     frames: dict[SplitName, pl.DataFrame] = {"train": frame}
     cut: list[str] = []

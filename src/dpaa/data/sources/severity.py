@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import ABOUT_FILE, SPLITS, Dataset, read_dataset
+from dpaa.data.dataset import ABOUT_FILE, SPLITS, VALIDATION_EXPOSURE, Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode, one_type
 from dpaa.data.log import ColumnNames, as_one_type, once_each, read_log
 from dpaa.data.positive import PositiveRule
@@ -111,6 +111,7 @@ def with_severity(
             "split": f"shuffled: {VALID_SHARE:.0%} validation, {TEST_SHARE:.0%} test; training drawn from the rest "
             "with P ∝ rank^-severity, and every item at least once",
             "seed": seed,
+            VALIDATION_EXPOSURE: "unbiased",
         },
         notes=[*notes, left_out],
     )

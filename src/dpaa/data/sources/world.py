@@ -26,7 +26,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.data.ids import encode
 from dpaa.errors import InputError
 
@@ -97,6 +97,7 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
             "positive": "clicked when shown",
             "split": "biased log for training; of uniformly random exposure one third validation, two thirds test",
             "seed": seed,
+            VALIDATION_EXPOSURE: "unbiased",
         },
     )
     exposure = np.exp(log_exposure - log_exposure.max())

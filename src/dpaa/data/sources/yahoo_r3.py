@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.data.sources.expected import compare, find_file, histogram
 from dpaa.data.splits import random_global
 from dpaa.data.tables import check_file, text_lines
@@ -71,6 +71,7 @@ def yahoo_r3(folder: str | Path, *, seed: int = 0, check: bool = True) -> Datase
             "positive": f"rating >= {POSITIVE}",
             "split": f"of the self-selected a random {VALID_SHARE:g} validation; the random ones test",
             "seed": seed,
+            VALIDATION_EXPOSURE: "biased",
         },
         notes=[*deviations, *dropped],
     )
