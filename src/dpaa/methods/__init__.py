@@ -11,6 +11,7 @@ from dpaa.methods.base import Method
 from dpaa.methods.cvib import CVIB
 from dpaa.methods.dap import DAP
 from dpaa.methods.dpaa import DPAA, DpaaAsPrinted
+from dpaa.methods.dpaa_auto import DpaaAuto
 from dpaa.methods.ease import EASE
 from dpaa.methods.ips import IPS
 from dpaa.methods.item_knn import ItemKNN
@@ -21,7 +22,20 @@ from dpaa.methods.navip import NAVIP
 from dpaa.methods.ppac import PPAC
 from dpaa.methods.sam_reg import SamReg
 
-_BACKBONE: tuple[type[Method], ...] = (LightGCN, DPAA, DpaaAsPrinted, APDA, NAVIP, DAP, PPAC, MACR, CVIB, IPS, SamReg)
+_BACKBONE: tuple[type[Method], ...] = (
+    LightGCN,
+    DPAA,
+    DpaaAsPrinted,
+    DpaaAuto,
+    APDA,
+    NAVIP,
+    DAP,
+    PPAC,
+    MACR,
+    CVIB,
+    IPS,
+    SamReg,
+)
 _REFERENCES: tuple[type[Method], ...] = (MostPopular, ItemKNN, EASE, ALS)
 
 METHODS: dict[str, type[Method]] = {method.name: method for method in (*_BACKBONE, *_REFERENCES)}

@@ -66,6 +66,8 @@ class Method(ABC):
     """Whether the seed changes the result."""
     iterative: ClassVar[bool] = False
     """Whether the trainer runs epochs (then it is a `LightGCN`) or calls `fit` once."""
+    assembled: ClassVar[bool] = False
+    """Whether it is made of several trainings: then it is asked to `assemble` itself."""
 
     def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
         self.graph = graph

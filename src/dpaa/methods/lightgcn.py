@@ -113,6 +113,9 @@ class LightGCN(Method):
         self.user_embedding = torch.empty(0)
         self.item_embedding = torch.empty(0)
         self.item_message = torch.empty(0)
+        self.keeps_last = False
+        """Whether all epochs are trained and the last is kept, instead of the best on validation."""
+        self._given_start: Tensor | None = None
 
     @property
     def batch_size(self) -> int:
@@ -157,12 +160,18 @@ class LightGCN(Method):
     def start(self) -> None:
         """Draw the initial tables and put the first weights in force."""
         shape = (self.graph.n_nodes, self.settings.embedding_size)
-        drawn = torch.empty(shape).normal_(0.0, INITIAL_DEVIATION, generator=self.generator(0)).to(self.device)
-        self.ego = TiledTable.from_dense(drawn, TILE_COLUMNS[self.kernel])
+        table = self._given_start
+        if table is None:
+            table = torch.empty(shape).normal_(0.0, INITIAL_DEVIATION, generator=self.generator(0)).to(self.device)
+        self.ego = TiledTable.from_dense(table, TILE_COLUMNS[self.kernel])
         self.propagation = Propagation(
             self.graph, self.settings.layers, self.kernel, Workers(self.threads), self.initial_residual()
         )
         self.set_weights()
+
+    def start_from(self, table: Tensor) -> None:
+        """Let training begin with these tables, users then items, instead of random ones.  (n_nodes, d)."""
+        self._given_start = table
 
     def wants_pretrained(self) -> bool:
         """Whether a model trained before is needed; then `take_pretrained` is called before `start`."""

@@ -16,12 +16,15 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods import find_method
+from dpaa.methods.dpaa_auto import DpaaAuto
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder, finite, now
 from dpaa.runs.lock import locked
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
+from dpaa.runs.workshop import RunWorkshop
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Interrupted, Trainer
 from dpaa.words import counted
 
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
     from dpaa.evaluation.evaluator import Evaluation, Overlap
     from dpaa.methods.base import Method
-    from dpaa.methods.pretrained import Pretrained
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def fit_into(
     overwrite: bool = False,
     resume: bool = False,
     watch: Watch | None = None,
-    pretrained: str | Path | None = None,
+    pretrained: str | Path | Pretrained | None = None,
+    dial: bool = True,
 ) -> Model:
     """Train into a run folder: history line by line, checkpoints, and the finished run.
 
@@ -95,7 +98,7 @@ def fit_into(
         try:
             if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
                 run.write_config(method)
-            model = fit_method(method, data, watch or Watch(), run, resume, pretrained)
+            model = fit_method(method, data, watch or Watch(), run, resume, pretrained, dial)
             run.write_config(method)
             run.write_model(model)
         except InputError as error:
@@ -117,9 +120,13 @@ def fit_method(
     watch: Watch | None = None,
     run: RunFolder | None = None,
     resume: bool = False,
-    pretrained: str | Path | None = None,
+    pretrained: str | Path | Pretrained | None = None,
+    dial: bool = True,
 ) -> Model:
-    """Train and wrap up; with a run folder, keep history and checkpoints there."""
+    """Train and wrap up; with a run folder, keep history and checkpoints there.
+
+    `dial=False` leaves out the popularity dial's curve, which the parts of an assembled method need not have.
+    """
     watch = watch or Watch()
     started, clock = now(), time.perf_counter()
     manifest: dict[str, Any] = {
@@ -132,7 +139,9 @@ def fit_method(
         },
         "started": started,
     }
-    if isinstance(method, LightGCN):
+    if method.assembled:
+        manifest |= _assemble(method, data, watch, run, pretrained)
+    elif isinstance(method, LightGCN):
         if method.wants_pretrained():
             vectors = _pretrained(method, data, watch, run, pretrained)
             method.take_pretrained(vectors)
@@ -146,7 +155,7 @@ def fit_method(
         method.fit()
     if watch.stop_requested():
         raise Interrupted
-    if len(data.valid):
+    if dial and len(data.valid):
         manifest["dial"] = finite(dial_curve(method, Evaluator(data, 20, "valid", "drop")).as_json())
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
@@ -171,6 +180,21 @@ def evaluate(
             "evaluate it on the dataset it was trained on"
         )
     return Evaluator(data, k, "test", overlap, mask_valid).evaluate(model.method, model.kappa(popularity_dial))
+
+
+def _assemble(
+    method: Method, data: Dataset, watch: Watch, run: RunFolder | None, pretrained: str | Path | Pretrained | None
+) -> dict[str, Any]:
+    """Let a method be made of several trainings, each a run inside the run's folder until the whole is made."""
+    assert isinstance(method, DpaaAuto)
+    if pretrained:
+        raise InputError(f"{method.name} trains its own model first; leave --pretrained out")
+    validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
+    workshop = RunWorkshop(data, watch, run, validation)
+    chosen = method.assemble(workshop)
+    if run is not None:
+        run.write_history(workshop.history)
+    return {"auto": finite(chosen)}
 
 
 def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, resume: bool) -> dict[str, Any]:
@@ -238,8 +262,10 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
 
 
 def _pretrained(
-    method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, given: str | Path | None
+    method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, given: str | Path | Pretrained | None
 ) -> Pretrained:
+    if isinstance(given, Pretrained):
+        return given
     if given:
         return read_pretrained(given, data, method.pretrained_layers())
 

@@ -46,6 +46,8 @@ CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.js
 USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"
 METRICS, PER_USER = "metrics.json", "per_user.parquet"
 GROUP, CANDIDATE = "group", "candidate"
+PARTS = "parts"
+"""Where an assembled method's trainings are kept until it is whole."""
 FORMAT = 1
 LARGEST_JSON = 10_000_000
 """Bytes; a config or manifest of ours has a few thousand."""
@@ -92,8 +94,9 @@ class RunFolder:
             raise InputError(f"{self.path} holds an unfinished run; go on with --resume or pass --overwrite")
 
     def keep(self) -> None:
-        """The new run is whole: what it replaces may go."""
+        """The new run is whole: what it replaces and the trainings it was made of may go."""
         self.checkpoints.remove()
+        shutil.rmtree(self.path / PARTS, ignore_errors=True)
         shutil.rmtree(self._replaced, ignore_errors=True)
 
     def give_up(self, made: Sequence[Path]) -> None:
@@ -146,6 +149,10 @@ class RunFolder:
         file = self.path / HISTORY
         lines = file.read_text(encoding="utf-8").splitlines()[:epochs] if file.exists() else []
         self._replace(HISTORY, "".join(line + "\n" for line in lines))
+
+    def write_history(self, lines: Sequence[dict[str, Any]]) -> None:
+        """All lines at once."""
+        self._replace(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
 
     def write_model(self, model: Model) -> None:
         """Tensors, tables and at last the manifest: from then on the run is finished."""

@@ -191,8 +191,7 @@ class Model:
             kappa = float("nan")
         if not abs(kappa) <= LARGEST_DIAL:
             raise InputError(
-                f"the popularity dial must be auto or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, "
-                f"got {dial!r}"
+                f"the popularity dial must be auto or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, got {dial!r}"
             )
         return kappa
 

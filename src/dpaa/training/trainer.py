@@ -93,11 +93,13 @@ class Trainer:
         at = self._resume(checkpoint) if checkpoint else Progress()
         self.on_start(self._seconds_per_step() * method.n_batches)
         stopping = EarlyStopping(settings.patience, at.best_value, at.best_epoch)
-        while at.epoch <= settings.epochs and not (self.validate and stopping.exhausted(at.epoch - 1)):
+        early = self.validate is not None and not method.keeps_last
+        while at.epoch <= settings.epochs and not (early and stopping.exhausted(at.epoch - 1)):
             self._train_epoch(at)
             began = time.perf_counter()
             valid = self._validate()
-            if not self.validate or stopping.improved(at.epoch, valid[MONITOR]):
+            better = bool(self.validate) and stopping.improved(at.epoch, valid[MONITOR])
+            if better or not self.validate or method.keeps_last:
                 self._best = {}  # let the old best go first: two at once would be a table more
                 stopping.best_epoch, self._best = at.epoch, method.state()
             seconds = at.epoch_seconds + time.perf_counter() - began

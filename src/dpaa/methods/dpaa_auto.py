@@ -1,0 +1,296 @@
+"""DPAA that sets itself: what may help is tried in short, and validation decides.
+
+1. Plain LightGCN is trained.  Its vectors show whether messages to popular items would get smaller weights (the premise
+   of DPAA), for each source of the cosine; the source that holds best is taken, none where neither holds.
+2. A race: short trainings that go on from the plain model at a higher learning rate, without weights, with IIW, with
+   DPAA's defaults, and as printed.
+3. The winner is trained on, longer than early stopping on a noisy validation number would let it.
+4. The popularity dial κ is chosen on validation, unless validation comes from the log's own exposure, where any choice
+   would favour popularity.
+
+Everything is counted in epochs of the plain training: 1 for it, `budget` for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from dpaa.data.popularity import popularity_deciles
+from dpaa.graph.cosine import edge_cosines
+from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import Settings, TrainedSettings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from dpaa.graph.bipartite import BipartiteGraph
+
+SOURCES = ("layer", "readout")
+FALLS = 0.02
+"""By how much of itself IIW must fall from rare to popular items for the premise to hold."""
+RARE, POPULAR = (0, 1, 2), (7, 8, 9)
+"""Popularity deciles compared for it."""
+RACE_SHARE = 6
+"""A racer trains so small a part of the plain training's epochs."""
+STRETCHES = 10
+WORSE = 4
+"""Stretches without a new best after which training on ends."""
+
+
+class DpaaAutoSettings(TrainedSettings):
+    """LightGCN's settings, and how much may be spent."""
+
+    budget: float = Field(default=3.0, ge=0.5, le=100)
+    """What the race and the long training may cost, in trainings of LightGCN (which comes first and is not counted)."""
+    speed_up: float = Field(default=5.0, gt=0, le=100)
+    """The race and the long training use the learning rate times this."""
+    objective: Literal["ndcg", "recall"] = "ndcg"
+    """What is compared on validation, at 20."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One training on the way."""
+
+    label: str
+    method: LightGCN
+    epochs: int
+    weights: list[tuple[str, Tensor]]
+    """The message weights in force, as in `edges.parquet`."""
+    valid: float
+    """Mean over its epochs of the objective on validation."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What validation says of a model."""
+
+    value: float
+    """The objective, with the dial where it is best."""
+    kappa: float
+    per_user: NDArray[np.float64]
+    """The same for each validation user."""
+
+
+class Workshop(Protocol):
+    """Who trains and validates for a method that is made of several trainings."""
+
+    def train(
+        self, label: str, method: str, settings: dict[str, Any], plain: Part | None = None, start: Part | None = None
+    ) -> Part:
+        """A training: of its own, or one that goes on from the tables of `plain` or `start` and keeps its last epoch.
+
+        `plain` is the pre-trained model of methods that need one.
+        """
+
+    def judge(self, method: LightGCN, objective: str) -> Verdict:
+        """The objective on validation, κ included where validation allows to choose it."""
+
+    def exposure_in_words(self) -> str:
+        """What kind of pairs validation has."""
+
+    def say(self, line: str) -> None:
+        """Tell the user."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A candidate of the race."""
+
+    label: str
+    what: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class DpaaAuto(LightGCN):
+    """The vectors of the model that won, with its dial."""
+
+    name: ClassVar[str] = "dpaa-auto"
+    title: ClassVar[str] = "DPAA that sets itself: weights, layers and popularity dial chosen on validation"
+    paper: ClassVar[str] = "ours; see docs/findings.md"
+    settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {}
+    assembled: ClassVar[bool] = True
+
+    settings: DpaaAutoSettings
+
+    def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
+        super().__init__(graph, settings)
+        self._kappa = 0.0
+        self._residual = 0.0
+        self._user_power = 0.5
+        self._message_weights: list[tuple[str, Tensor]] = []
+
+    # ------------------------------------------------------------------ how it comes about
+
+    def assemble(self, workshop: Workshop) -> dict[str, Any]:
+        """Train, race, train on, choose; returns what was chosen and why."""
+        objective = self.settings.objective
+        plain = workshop.train("plain", "lightgcn", self._shared())
+        left = max(1, math.floor(self.settings.budget * plain.epochs))
+        premise = {source: self._fall(plain.method, source) for source in SOURCES}
+        source = max(premise, key=lambda name: premise[name])
+        holds = premise[source] >= FALLS
+        reasons = [_premise_in_words(premise, source, holds)]
+        workshop.say(reasons[-1])
+
+        entries = _entries(source if holds else None)
+        short = max(1, min(plain.epochs // RACE_SHARE, left // (2 * len(entries))))
+        race = [workshop.train(entry.label, "dpaa", self._faster(short) | entry.settings, plain) for entry in entries]
+        verdicts = [workshop.judge(part.method, objective) for part in race]
+        winner = max(range(len(race)), key=lambda place: verdicts[place].value)
+        entry = entries[winner]
+        told = ", ".join(f"{one.what} {verdict.value:.4f}" for one, verdict in zip(entries, verdicts, strict=True))
+        reasons.append(f"short trainings of {short} epochs, {objective}@20 on validation: {told}")
+        workshop.say(reasons[-1])
+        left -= sum(part.epochs for part in race)
+
+        stretches = self._train_on(workshop, entry, plain, race[winner], left)
+        on = max(stretches, key=lambda part: part.valid)
+        reasons.append(
+            f"{entry.what}: trained on for {sum(part.epochs for part in stretches[1:])} epochs, kept after "
+            f"{sum(part.epochs for part in stretches[1 : stretches.index(on) + 1])} of them, where the mean of the "
+            f"epochs' {objective}@20 on validation was highest"
+        )
+        workshop.say(reasons[-1])
+        before, after = workshop.judge(plain.method, objective), workshop.judge(on.method, objective)
+        behind, noise = _mean_and_noise(before.per_user - after.per_user)
+        keep_plain = behind > noise
+        best, verdict = (plain, before) if keep_plain else (on, after)
+        reasons.append(
+            f"against the plain model {objective}@20 on validation changes by {-behind:+.4f} ± {noise:.4f}: "
+            + ("the plain model is kept" if keep_plain else "it is taken")
+        )
+        reasons.append(f"popularity dial κ = {verdict.kappa:g}; {workshop.exposure_in_words()}")
+        for line in reasons[-2:]:
+            workshop.say(line)
+        chosen = {} if keep_plain else entry.settings
+        self._take(best, verdict.kappa, chosen)
+        parts = [plain, *race, *stretches[1:]]
+        return {
+            "chosen": {"part": best.label, "settings": chosen, "kappa": verdict.kappa},
+            "why": reasons,
+            "premise": premise,
+            "parts": [{"part": part.label, "epochs": part.epochs, "valid": part.valid} for part in parts],
+            "cost_in_epochs_of_plain": round(sum(part.epochs for part in parts) / plain.epochs, 3),
+        }
+
+    def _train_on(self, workshop: Workshop, entry: Entry, plain: Part, first: Part, epochs: int) -> list[Part]:
+        """The winner of the race and what becomes of it, stretch by stretch, until it has long been getting worse.
+
+        The mean over a stretch's epochs is far less noisy than one epoch's number, on which early stopping depends.
+        """
+        stretches = [first]
+        size = max(1, epochs // STRETCHES)
+        for number in range(epochs // size):
+            settings = self._faster(size) | entry.settings
+            stretches.append(workshop.train(f"stretch-{number + 1}", "dpaa", settings, plain, stretches[-1]))
+            best = max(range(len(stretches)), key=lambda place: stretches[place].valid)
+            if len(stretches) - 1 - best >= WORSE:
+                break
+        return stretches
+
+    def _shared(self) -> dict[str, Any]:
+        return {name: getattr(self.settings, name) for name in TrainedSettings.model_fields}
+
+    def _faster(self, epochs: int) -> dict[str, Any]:
+        rate = self.settings.learning_rate * self.settings.speed_up
+        return self._shared() | {"learning_rate": rate, "epochs": epochs}
+
+    def _fall(self, plain: LightGCN, source: str) -> float:
+        """By how much of itself `1 − cos` falls from rare to popular items, in this source's vectors."""
+        table = (
+            plain.ego if source == "layer" else _tiled(torch.cat([plain.user_embedding, plain.item_embedding]), plain)
+        )
+        weights = (1.0 - edge_cosines(self.graph, table)).double().cpu().numpy()
+        decile = popularity_deciles(self.graph.item_degree.cpu().numpy())[self.graph.edge_item.cpu().numpy()]
+        rare, popular = (weights[np.isin(decile, group)] for group in (RARE, POPULAR))
+        if not len(rare) or not len(popular) or rare.mean() <= 0:
+            return 0.0
+        return float(1.0 - popular.mean() / rare.mean())
+
+    def _take(self, part: Part, kappa: float, settings: dict[str, Any]) -> None:
+        model = part.method
+        self.ego = model.ego
+        self.user_embedding, self.item_embedding = model.user_embedding, model.item_embedding
+        self.item_message = model.item_message
+        self._message_weights = part.weights
+        self._kappa = kappa
+        self._residual = float(settings.get("initial_residual", 0.0))
+        self._user_power = 0.0 if settings.get("neighbour_scaling") == "none" else 0.5
+
+    # ------------------------------------------------------------------ what it is afterwards
+
+    @property
+    def popularity_dial(self) -> float:
+        """κ as chosen."""
+        return self._kappa
+
+    def initial_residual(self) -> float:
+        """δ of the model that won."""
+        return self._residual
+
+    def new_user_scale(self, history_length: Tensor) -> Tensor:
+        """As the model that won: `1/√d_u`, or 1 where its messages are not scaled."""
+        return history_length.clamp(min=1).pow(-self._user_power)
+
+    def message_weights(self) -> list[tuple[str, Tensor]]:
+        """Those of the model that won."""
+        return self._message_weights
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """With LightGCN's, κ, δ and the power of a new user's scale."""
+        return super().tensor_shapes(graph, settings) | {"chosen": (3,)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """With LightGCN's, κ, δ and the power of a new user's scale."""
+        return super().tensors() | {"chosen": torch.tensor([self._kappa, self._residual, self._user_power])}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score."""
+        super().load_tensors(tensors)
+        self._kappa, self._residual, self._user_power = tensors["chosen"].double().tolist()
+
+
+def _mean_and_noise(differences: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean of paired differences and its standard error; both 0 where there is nobody to ask."""
+    if len(differences) < 2:
+        return 0.0, 0.0
+    return float(differences.mean()), float(differences.std(ddof=1) / math.sqrt(len(differences)))
+
+
+def _entries(source: str | None) -> list[Entry]:
+    """Who races: each with what it adds, none with IIW where its premise does not hold."""
+    neutral = {"iiw": False, "layer_emphasis": 0.0, "initial_residual": 0.0}
+    residual = neutral | {"initial_residual": 0.2}
+    plain = Entry("none", "LightGCN trained on", neutral)
+    if source is None:
+        return [plain, Entry("residual", "an initial residual (δ .2)", residual)]
+    weighted = {"iiw": True, "interaction_strength_from": source}
+    dpaa = residual | weighted | {"layer_emphasis": 1.0}
+    return [
+        plain,
+        Entry("iiw", f"inverse interaction weights from {source} vectors", neutral | weighted),
+        Entry("dpaa", "DPAA's defaults (IIW, η 1, δ .2)", dpaa),
+        Entry("printed", "DPAA as printed", dpaa | {"neighbour_scaling": "none", "layer_weight_norm": "sum"}),
+    ]
+
+
+def _premise_in_words(premise: dict[str, float], source: str, holds: bool) -> str:
+    told = ", ".join(f"{name} vectors {fall:+.1%}" for name, fall in premise.items())
+    if holds:
+        return f"DPAA's premise: weights fall from rare to popular items by {told}; {source} vectors are taken"
+    return f"DPAA's premise does not hold here: weights fall from rare to popular items by {told}; none are used"
+
+
+def _tiled(dense: Tensor, model: LightGCN) -> TiledTable:
+    return TiledTable.from_dense(dense, TILE_COLUMNS[model.kernel])
