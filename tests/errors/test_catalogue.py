@@ -15,6 +15,7 @@ from dpaa.methods import METHODS
 from tests.command import run_dpaa
 from tests.errors import (
     mistakes_in_audits,
+    mistakes_in_comparisons,
     mistakes_in_datasets,
     mistakes_in_recommendations,
     mistakes_in_tables,
@@ -29,6 +30,7 @@ SECTIONS = (
     | mistakes_with_runs.SECTIONS
     | mistakes_in_recommendations.SECTIONS
     | mistakes_in_audits.SECTIONS
+    | mistakes_in_comparisons.SECTIONS
 )
 MISTAKES = [mistake for section in SECTIONS.values() for mistake in section]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"

@@ -1,0 +1,120 @@
+"""`dpaa compare` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dpaa.errors import InputError
+from dpaa.runs.compare import read_entries
+from tests.cli.conftest import TINY
+from tests.command import dpaa_ok, run_dpaa
+
+FEW = ("--resamples", 300)
+
+
+@pytest.fixture(scope="module")
+def shop(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The walk's dataset and run, another seed of it, another method, and files of recommendations."""
+    folder = tmp_path_factory.mktemp("shop")
+    shutil.copytree(walk / "run", folder / "run")
+    dpaa_ok("train", walk / "data", *TINY, "--seed", 6, "--out", folder / "again")
+    dpaa_ok("train", walk / "data", "--method", "most-popular", "--out", folder / "popular")
+    for run in ("run", "popular"):
+        dpaa_ok("recommend", folder / run, "--k", 20, "--out", folder / f"{run}.csv")
+    return folder
+
+
+def test_two_runs(walk: Path, shop: Path) -> None:
+    said = dpaa_ok("compare", shop / "popular", shop / "run", *FEW)
+    for part in (
+        "run against popular",
+        "95% interval",
+        "p corrected",
+        "harm to popular items",
+        "Items that gain most",
+        "to find (✓)",
+        "overlap convention 'drop'",
+        "Holm over 6 tests: 6 metrics × 1 entry against popular",
+    ):
+        assert part in said.out, part
+    assert "not for the luck of a training" in said.err
+    found = json.loads(dpaa_ok("compare", shop / "popular", shop / "run", *FEW, "--json").out)
+    alone = json.loads(dpaa_ok("evaluate", shop / "run", "--json").out)
+    assert found["entries"][1]["metrics"] == pytest.approx(alone["metrics"], nan_ok=True)
+    assert found["protocol"] == alone["protocol"]
+
+
+def test_seeds_become_one_entry(shop: Path) -> None:
+    _, entries = read_entries([shop / "popular", shop / "run", shop / "again"])
+    assert [entry.name for entry in entries] == ["popular", "lightgcn"]
+    assert entries[1].seeds == (5, 6)
+    said = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again", *FEW)
+    assert "lightgcn (2 seeds)" in said.out
+    assert "two runs of lightgcn share" in said.out
+    assert "one run of popular:" in said.err
+
+
+def test_the_same_seed_twice_is_no_second_training(shop: Path, tmp_path: Path) -> None:
+    shutil.copytree(shop / "run", tmp_path / "run")
+    _, entries = read_entries([shop / "run", tmp_path / "run", shop / "again"])
+    assert [entry.name for entry in entries] == [str(shop / "run"), str(tmp_path / "run"), "again"]
+
+
+def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:
+    """The run's own lists from a file: no difference anywhere."""
+    found = json.loads(dpaa_ok("compare", shop / "run", shop / "run.csv", *FEW, "--json").out)
+    assert [delta["delta"] for delta in found["deltas"]] == [0] * 8
+    assert found["overlap"][0]["jaccard"] == 1
+    assert any("taken as they are" in note for note in found["notes"])
+    files = ("compare", shop / "popular.csv", shop / "run.csv", "--dataset", walk / "data", *FEW, "--json")
+    assert json.loads(dpaa_ok(*files).out)["protocol"]["lists"] == "given"
+
+
+def test_users_without_a_list_have_misses(walk: Path, shop: Path, tmp_path: Path) -> None:
+    lists = pl.read_csv(shop / "run.csv")
+    users = lists["user_id"].unique().sort()
+    lists.filter(pl.col("user_id").is_in(users[::2].implode())).write_csv(tmp_path / "half.csv")
+    said = dpaa_ok("compare", shop / "run.csv", tmp_path / "half.csv", "--dataset", walk / "data", *FEW, "--json")
+    found = json.loads(said.out)
+    assert any("no list in half.csv: all misses" in note for note in found["notes"])
+    assert found["entries"][1]["metrics"]["recall@20"] < found["entries"][0]["metrics"]["recall@20"]
+
+
+def test_choices(shop: Path, tmp_path: Path) -> None:
+    words = ("compare", shop / "run", shop / "popular", "--baseline", "popular", "--metric", "ndcg", "--metric",
+             "recall@5/niche", "--metric", "ndcg/niche-tastes", "--k", 5, "--margin", 0.2, "--examples", 1,
+             "--overlap", "mask", "--mask-valid", *FEW)  # fmt: skip
+    found = json.loads(dpaa_ok(*words, "--json").out)
+    assert found["baseline"] == "popular"
+    assert [delta["metric"] for delta in found["deltas"]] == ["ndcg@5", "recall@5/niche", "ndcg@5/niche-tastes"]
+    assert found["no_harm"][0]["margin"] == 0.2
+    assert len(found["examples"]) == 1
+    assert found["protocol"]["overlap"] == "mask"
+    assert dpaa_ok(*words, "--seed", 1, "--json").out != dpaa_ok(*words, "--json").out == dpaa_ok(*words, "--json").out
+
+
+def test_the_file_that_is_written_is_what_is_printed(shop: Path, tmp_path: Path) -> None:
+    file = tmp_path / "comparison.json"
+    words = ("compare", shop / "run", shop / "popular", *FEW, "--out", file)
+    said = dpaa_ok(*words, "--json")
+    assert json.loads(file.read_text()) == json.loads(said.out)
+    assert run_dpaa(*words).code == 2
+    assert f"written to {file}" in dpaa_ok(*words, "--overwrite").out
+    assert [path.name for path in tmp_path.iterdir()] == ["comparison.json"]
+
+
+def test_a_dataset_that_has_moved(walk: Path, shop: Path, tmp_path: Path) -> None:
+    shutil.copytree(walk / "data", tmp_path / "moved")
+    dpaa_ok("compare", shop / "run", shop / "popular", "--dataset", tmp_path / "moved", *FEW)
+    dpaa_ok("data", "demo", "--users", 50, "--items", 40, "--out", tmp_path / "other")
+    with pytest.raises(InputError, match="was trained on another dataset than"):
+        read_entries([shop / "run", shop / "popular"], tmp_path / "other")
+
+
+def test_help_has_an_example() -> None:
+    assert "dpaa compare runs/lightgcn runs/dpaa" in dpaa_ok("compare", "--help").out
