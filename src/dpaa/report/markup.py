@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-VOID = frozenset({"br", "col", "hr", "input", "meta", "link"})
+VOID = frozenset({"br", "col", "hr", "input", "meta", "link", "wbr"})
 _NOT_IN_HTML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +65,7 @@ def write_page(
 def audit_page(audit: Audit, file: str | Path) -> None:
     """An audit as a page of its own."""
     check_page(file)
-    chapter = audit_section.section(Path(audit.source).name or audit.source, finite(audit.as_json()))
+    chapter = audit_section.section(audit.source, finite(audit.as_json()))
     _write(Path(file), page("Popularity audit", [chapter]))
 
 
@@ -75,7 +76,7 @@ def sections(material: Material) -> list[Section]:
         found.append(chapter(material))
         if chapter is metrics.section:
             found += [
-                comparison.section(name, content, f"-{place + 1}" if place else "")
+                comparison.section(name, content, f"-{place + 1}" if place else "", material.runs)
                 for place, (name, content) in enumerate(material.comparisons)
             ]
     found += [
@@ -138,6 +139,9 @@ def check_page(file: str | Path) -> None:
         raise InputError(f"{target} does not end with .html; name the page with --out FILE.html")
     if target.is_dir():
         raise InputError(f"{target} is a folder; name the page with --out FILE.html")
+    around = next(folder for folder in target.absolute().parents if folder.exists())
+    if not around.is_dir():
+        raise InputError(f"cannot write {target} ({around} is a file); choose another place with --out")
 
 
 def check_figures(folder: Path, figure_format: str) -> None:
@@ -166,4 +170,5 @@ def _write(target: Path, html: str) -> None:
     except OSError as error:
         raise InputError(f"cannot write {target} ({error.strerror}); choose another place with --out") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)

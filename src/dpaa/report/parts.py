@@ -128,9 +128,10 @@ def table(caption: object, heads: Sequence[Head], rows: Sequence[Sequence[Cell]]
     sortable = sortable and len(rows) > 1
     names = []
     for place, head in enumerate(heads):
-        name: object = head.name
+        first, *rest = head.name.split("/")
+        name: object = [first, *(["/", tag("wbr"), part] for part in rest)]  # long names may break there
         if sortable:
-            name = tag("button", head.name, tag("span", class_="arrow", aria_hidden="true"), type="button")
+            name = tag("button", name, tag("span", class_="arrow", aria_hidden="true"), type="button")
         classes = "number" if head.numeric and place else None
         names.append(
             tag("th", name, scope="col", title=head.note, class_=classes, aria_sort="none" if sortable else None)
@@ -173,7 +174,7 @@ def number(value: float | None, digits: int = 4) -> Cell:
     """A number to sort by; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return Cell("–", "")
-    return Cell(f"{value:,.{digits}f}", float(value))
+    return Cell(minus(f"{value:,.{digits}f}"), float(value))
 
 
 def shown_id(value: object) -> Markup:
@@ -200,4 +201,9 @@ def percent(value: float, digits: int = 1) -> str:
 
 def signed(value: float, digits: int = 1) -> str:
     """A relative change, with its sign."""
-    return f"{100 * value:+.{digits}f} %".replace("-", "−")
+    return minus(f"{100 * value:+.{digits}f} %")
+
+
+def minus(shown: str) -> str:
+    """A number with a minus sign in place of the hyphen."""
+    return shown.replace("-", "−")

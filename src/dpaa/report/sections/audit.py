@@ -12,12 +12,14 @@ from dpaa.report.parts import Cell, Figure, Head, Section, bullets, number, para
 if TYPE_CHECKING:
     from dpaa.report.markup import Markup
 
+DIGITS = {"users": 0, "history_median": 0, "arp_history": 1, "arp": 1, "mean": 3, "popularity_lift": 3, "upd": 3}
+"""Of the table of tastes."""
+
 
 def section(name: str, audit: dict[str, Any], suffix: str = "") -> Section:
     """Sentences, numbers, curves, and winners and losers where recommendations were audited."""
     log, recs = object_at(audit, "log"), object_at(audit, "recommendations")
     parts: list[Figure | Markup] = [
-        paragraph("Audited: ", tag("strong", str(audit.get("source", name))), "."),
         bullets([str(line) for line in list_at(audit, "in_words")]),
         *_checks(audit),
         *_lorenz(log, recs, suffix),
@@ -31,7 +33,7 @@ def section(name: str, audit: dict[str, Any], suffix: str = "") -> Section:
         parts.append(
             tag("div", paragraph("To know:"), bullets([str(n) for n in list_at(audit, "notes")]), class_="notes")
         )
-    return Section(f"audit{suffix}", f"Audit: {name}", "Audit", parts)
+    return Section(f"audit{suffix}", f"Audit of {audit.get('source', name)}", "Audit", parts)
 
 
 def _numbers(audit: dict[str, Any]) -> Markup:
@@ -172,7 +174,10 @@ def _tastes(log: dict[str, Any], recs: dict[str, Any]) -> list[Markup]:
     groups = [group | of_lists.get(text_at(group, "taste"), {}) for group in objects_at(log, "tastes")]
     columns = {key: name for key, name in shown.items() if any(is_number(group.get(key)) for group in groups)}
     rows = [
-        [Cell(text_at(group, "taste"), text_at(group, "taste")), *(_number(group.get(key)) for key in columns)]
+        [
+            Cell(text_at(group, "taste"), text_at(group, "taste")),
+            *(_number(group.get(key), DIGITS[key]) for key in columns),
+        ]
         for group in groups
     ]
     if not rows:
@@ -192,7 +197,7 @@ def _shifts(recs: dict[str, Any]) -> list[Markup]:
         heads = [
             Head("item", numeric=False),
             Head("group", numeric=False),
-            *(Head(name) for name in ("interactions", "recommendations", "share of log", "share of lists")),
+            *(Head(name) for name in ("used", "recommended", "share of log", "share of lists")),
         ]
         if rows:
             tables.append(table(title, heads, rows))

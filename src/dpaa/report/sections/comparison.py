@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpaa.report.charts import intervals
@@ -14,6 +15,7 @@ from dpaa.report.parts import (
     Head,
     Section,
     bullets,
+    minus,
     number,
     paragraph,
     percent,
@@ -23,11 +25,13 @@ from dpaa.report.parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dpaa.report.markup import Markup
+    from dpaa.report.material import Run
 
 SHOWN_PLACES = 10
+LONGEST_TITLE = 60
 VERDICTS = {
     "better": "better, more than chance",
     "worse": "worse, more than chance",
@@ -39,19 +43,32 @@ VERDICTS = {
 HARMLESS = {"shown": "no harm shown", "harm": "harm shown", "open": "undecided"}
 
 
-def section(name: str, comparison: dict[str, Any], suffix: str = "") -> Section:
-    """Differences with intervals, the no-harm line, and what changes for items and users."""
+def section(name: str, comparison: dict[str, Any], suffix: str = "", runs: Sequence[Run] = ()) -> Section:
+    """Differences with intervals, the no-harm line, and what changes for items and users.
+
+    Where all entries are among `runs`, which have chapters of their own for items and users, these are left out.
+    """
     baseline = text_at(comparison, "baseline")
     parts: list[Figure | Markup] = [_what(comparison, baseline), *_no_harm(comparison, baseline)]
     parts += _figure(comparison, baseline, suffix)
     parts += _deltas(comparison, baseline)
     parts += _overlap(comparison)
-    parts += _moved(comparison, baseline)
-    parts += _examples(comparison, baseline)
+    if not _all_among(comparison, runs):
+        parts += _moved(comparison, baseline)
+        parts += _examples(comparison, baseline)
     notes = [str(note) for note in list_at(comparison, "notes")]
     if notes:
         parts.append(tag("div", paragraph("To know:"), bullets(notes), class_="notes"))
-    return Section(f"comparison{suffix}", f"More than chance? Comparison {name}", "Comparison", parts)
+    others = [text_at(entry, "name") for entry in objects_at(comparison, "entries")]
+    against = ", ".join(other for other in others if other != baseline)
+    title = f"{against} against {baseline}" if 0 < len(against) <= LONGEST_TITLE else name
+    return Section(f"comparison{suffix}", f"More than chance? {title}", "Comparison", parts)
+
+
+def _all_among(comparison: dict[str, Any], runs: Sequence[Run]) -> bool:
+    known = {run.folder.path.resolve() for run in runs}
+    sources = [source for entry in objects_at(comparison, "entries") for source in list_at(entry, "sources")]
+    return bool(sources) and all(isinstance(source, str) and Path(source).resolve() in known for source in sources)
 
 
 def _what(comparison: dict[str, Any], baseline: str) -> Markup:
@@ -65,7 +82,7 @@ def _what(comparison: dict[str, Any], baseline: str) -> Markup:
         f"{'' if users is None else f' ({users:,.0f} users)'}, lists of {text_at(comparison, 'k')}, overlap convention "
         f"“{text_at(protocol, 'overlap')}”. The same users are drawn again and again "
         f"({text_at(comparison, 'resamples')} times) to see how far a difference would move with other users: the "
-        f"{confidence:.0%} interval. p-values are corrected for the number of tests (Holm, "
+        f"{confidence:.0%} interval. p-values are corrected for the number of tests ("
         f"{text_at(comparison, 'family')}).",
     )
 
@@ -115,7 +132,8 @@ def _figure(comparison: dict[str, Any], baseline: str, suffix: str) -> list[Figu
             f"Relative change of each metric with its interval. {told}.",
             f"The dot is the change of a metric relative to {baseline}, the bar its interval: where the true value is "
             "likely to be if other users of the same kind had been asked. A bar that crosses the upright line at 0 "
-            "means that the change could be chance. Whether right is good depends on the metric: for accuracy it is, "
+            "means that the change could be chance; the verdict in the table is stricter, since it also corrects for "
+            "the number of tests. Whether right is good depends on the metric: for accuracy it is, "
             "for mean popularity (ARP) it is not.",
             lambda look: intervals(rows, look, f"change relative to {baseline}"),
         )
@@ -137,7 +155,10 @@ def _deltas(comparison: dict[str, Any], baseline: str) -> list[Markup]:
                 number(number_at(delta, "value")),
                 number(number_at(delta, "delta")),
                 Cell("–" if relative is None else signed(relative), relative),
-                Cell("–" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}", interval and interval[0]),
+                Cell(
+                    "–" if interval is None else minus(f"{interval[0]:.4f} to {interval[1]:.4f}"),
+                    interval and interval[0],
+                ),
                 Cell("–" if p is None else _p(p), p),
                 Cell(VERDICTS.get(verdict, verdict), verdict),
             ]
@@ -156,6 +177,10 @@ def _deltas(comparison: dict[str, Any], baseline: str) -> list[Markup]:
         Head("verdict", numeric=False),
     ]
     return [table(f"Differences from {baseline}", heads, rows)]
+
+
+def _interval(low: float, high: float) -> str:
+    return minus(f"{low:.4f} to {high:.4f}")
 
 
 def _p(value: float) -> str:

@@ -33,7 +33,8 @@ def section(material: Material) -> Section:
                 "These are differences of averages on one test split. Whether they are more than chance is for ",
                 code("dpaa compare"),
                 " to say",
-                "; its verdict stands below." if material.comparisons else ".",
+                ["; ", tag("a", "its verdict stands below", href="#comparison")] if material.comparisons else None,
+                ".",
             )
         )
     if material.notes:

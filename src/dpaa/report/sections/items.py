@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpaa.report.markup import tag
-from dpaa.report.parts import Cell, Head, Section, shown_id, table
+from dpaa.report.parts import Cell, Head, Section, minus, shown_id, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def _table(family: Family, caption: str, run: Run, items: list[int], before: NDA
                 Cell("popular" if family.popular[item] else "niche", str(family.popular[item])),
                 Cell(f"{before[item]:,.0f}", float(before[item])),
                 Cell(f"{after:,.0f}", after),
-                Cell(f"{after - before[item]:+,.0f}".replace("-", "−"), float(after - before[item])),
+                Cell(minus(f"{after - before[item]:+,.0f}"), float(after - before[item])),
             ]
         )
     return table(caption, heads, rows)

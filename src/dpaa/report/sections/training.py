@@ -43,7 +43,7 @@ def section(material: Material) -> Section:
             Figure(
                 "training-loss",
                 "Learning: loss by epoch",
-                "Training loss over the epochs.",
+                f"Training loss over the epochs. {_ends(loss)}",
                 "The loss is what training makes smaller: how often, and how badly, a random item is ranked above "
                 "an item the user took. It should fall and flatten. Losses of different methods cannot be compared "
                 "with each other.",
@@ -56,7 +56,7 @@ def section(material: Material) -> Section:
             Figure(
                 "pretrained-share",
                 "How far the pre-trained model is trusted (β)",
-                "Share β of the pre-trained model in DPAA's message weights, by epoch.",
+                f"Share β of the pre-trained model in DPAA's message weights, by epoch. {_ends(share)}",
                 "DPAA turns down messages between users and items that already agree strongly. Early in training its "
                 "own embeddings (the vectors it learns) are still noise, so it judges agreement by a LightGCN trained "
                 "before. β is that model's share in the judgement: 1 means it is trusted entirely, 0 not at all. It "
@@ -82,6 +82,11 @@ def _lines(runs: list[Run], value: Any) -> list[Line]:
         if kept:
             found.append(Line(run.name, [x for x, _ in kept], [y for _, y in kept], _place(run, runs)))
     return found
+
+
+def _ends(lines: list[Line]) -> str:
+    """Where each line begins and ends, for people who cannot see it."""
+    return "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines) + "."
 
 
 def _place(run: Run, runs: list[Run]) -> int:
