@@ -23,7 +23,7 @@ SHOWN = {
     "coverage": "coverage@20",
 }
 
-PAGE = "report.html"
+PAGE, COMPARISON = "report.html", "comparison.json"
 
 
 def demo(
@@ -46,6 +46,7 @@ def demo(
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
+    from dpaa.evaluation.audit import audit
     from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
     from dpaa.runs.folder import RunFolder
 
@@ -60,6 +61,8 @@ def demo(
     data = read_dataset(dataset_folder)
     out.print(f"{data}: train {len(data.train):,}, valid {len(data.valid):,}, test {len(data.test):,}", markup=False)
     print_notes(data.notes)
+    for sentence in audit(data).in_words()[1:4]:  # the first counts what was printed above
+        out.print(f"- {sentence}", markup=False)
     rows = []
     for name, settings in METHODS.items():
         method = make_method(data, name, settings | {"seed": seed})
@@ -83,15 +86,34 @@ def demo(
     user = data.user_ids[0]
     best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
     out.print(f"\n{name} recommends to {user}: {best}", markup=False)
-    _write_page([dataset_folder, *(out_folder / "runs" / name for name in METHODS)], out_folder / PAGE)
+    _compare(out_folder / "runs" / "lightgcn", folder, out_folder / COMPARISON)
     out.print(
         f"\nWritten to {out_folder}.  Look further:\n"
         f"  dpaa data describe {dataset_folder}\n"
         f"  dpaa evaluate {folder} --k 5 --k 20\n"
+        f"  dpaa compare {out_folder / 'runs' / 'lightgcn'} {folder}\n"
         f"  dpaa trace {folder}\n"
         f"  dpaa recommend {folder} --k 10 --out recs.parquet",
         markup=False,
     )
+    _write_page(
+        [dataset_folder, *(out_folder / "runs" / name for name in METHODS), out_folder / COMPARISON], out_folder / PAGE
+    )
+
+
+def _compare(baseline: Path, run: Path, file: Path) -> None:
+    """Which of the differences are more than chance; for the page, and in a line."""
+    from dpaa.evaluation.compare import compare
+    from dpaa.runs.compare import read_entries, write_comparison
+
+    found = compare(*read_entries([baseline, run]))
+    write_comparison(found, file)
+    shown = [
+        f"{delta.metric} {delta.delta:+.4f} ({'may be chance' if delta.verdict == 'not shown' else delta.verdict})"
+        for delta in found.deltas
+        if delta.p is not None
+    ]
+    out.print(f"\n{run.name} against {baseline.name}: {', '.join(shown)}", markup=False)
 
 
 def _write_page(paths: list[Path], page: Path) -> None:
