@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_the_wheel_holds(wheel: Path) -> None:
     assert wheel.name == f"dpaa-{dpaa.__version__}-py3-none-any.whl"
     names = zipfile.ZipFile(wheel).namelist()
-    assert "dpaa/py.typed" in names
+    assert {"dpaa/py.typed", "dpaa/report/assets/page.css", "dpaa/report/assets/page.js"} <= set(names)
     assert all(name.startswith(("dpaa/", f"dpaa-{dpaa.__version__}.dist-info/")) for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

@@ -18,6 +18,7 @@ from tests.errors import (
     mistakes_in_comparisons,
     mistakes_in_datasets,
     mistakes_in_recommendations,
+    mistakes_in_reports,
     mistakes_in_tables,
     mistakes_with_runs,
 )
@@ -31,6 +32,7 @@ SECTIONS = (
     | mistakes_in_recommendations.SECTIONS
     | mistakes_in_audits.SECTIONS
     | mistakes_in_comparisons.SECTIONS
+    | mistakes_in_reports.SECTIONS
 )
 MISTAKES = [mistake for section in SECTIONS.values() for mistake in section]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"

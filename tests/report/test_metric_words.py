@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from dpaa.evaluation.compare import DIRECTIONS
+from dpaa.report.metric_words import WORDS, best_of, explain
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "best"),
+    [
+        ("recall@20", {"a": 0.1, "b": 0.2}, {"b"}),
+        ("arp@20", {"a": 10.0, "b": 20.0}, {"a"}),
+        ("popularity_lift@20", {"a": -0.3, "b": 0.2}, {"b"}),
+        ("recall@20/niche", {"a": 0.10001, "b": 0.10002, "c": 0.05}, {"a", "b"}),
+        ("recall@20", {"a": 0.1, "b": 0.1}, set()),
+        ("recall@20", {"a": 0.1}, set()),
+        ("unheard-of@20", {"a": 0.1, "b": 0.2}, set()),
+    ],
+)
+def test_best(metric: str, values: dict[str, float], best: set[str]) -> None:
+    assert best_of(metric, values) == best
+
+
+def test_directions_agree_with_those_of_the_comparison() -> None:
+    assert {name: {1: "high", -1: "low"}[sign] for name, sign in DIRECTIONS.items()}.items() <= {
+        name: words.better for name, words in WORDS.items()
+    }.items()
+
+
+def test_groups_are_named() -> None:
+    found = explain("recall@20/niche")
+    assert found is not None
+    assert "niche items only" in found.says
+    assert explain("no-such-thing") is None
