@@ -12,6 +12,7 @@ from torch import Tensor
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.graph.selection import Selection
 from dpaa.kernels import reference
 from dpaa.kernels.spmm import KERNELS
 from tests.conftest import random_pairs
@@ -64,10 +65,11 @@ def test_readout_and_layers_equal_the_dense_reference(
     matrices = dense_matrices(graph, weights)
     expected_readout = reference.readout(matrices, ego.numpy(), residual)
     np.testing.assert_allclose(found.rows().numpy(), expected_readout, atol=1e-9)
-    for some in (torch.tensor([0]), torch.arange(graph.n_nodes).repeat(3)):
-        readout, first = propagation.rows_of(table, some)
-        np.testing.assert_allclose(readout.numpy(), expected_readout[some.numpy()], atol=1e-9)
-        assert torch.equal(first, ego[some])
+    for some in (torch.tensor([0]), torch.tensor([graph.n_nodes - 1, 0]), torch.arange(graph.n_nodes).repeat(3)):
+        nodes = some.unique()
+        readout, first = propagation.rows_of(table, Selection(graph, some))
+        np.testing.assert_allclose(readout.numpy(), expected_readout[nodes.numpy()], atol=1e-9)
+        assert torch.equal(torch.cat(first, dim=1), ego[nodes])
     for layer, expected in zip(
         propagation.layers(table), reference.layers(matrices, ego.numpy(), residual), strict=True
     ):
@@ -87,8 +89,14 @@ class _Readout(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, by_readout: Tensor) -> tuple[Tensor, None, None]:
-        tiles = TiledTable.from_dense(by_readout, ctx.width).tiles
-        return torch.cat([ctx.propagation.backward_tile(tile) for tile in tiles], dim=1), None, None
+        everything = Selection(ctx.propagation.graph, torch.arange(ctx.propagation.graph.n_nodes))
+        found = [gradient(ctx.propagation, everything, tile) for tile in torch.split(by_readout, ctx.width, dim=1)]
+        return torch.cat(found, dim=1), None, None
+
+
+def gradient(propagation: Propagation, selection: Selection, by_readout: Tensor) -> Tensor:
+    nothing = torch.zeros_like(by_readout)
+    return propagation.gradient_tile(selection, selection.renumbered_neighbours(), by_readout, nothing)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -100,6 +108,21 @@ def test_gradient_passes_gradcheck_for_any_weights(symmetric: bool, residual: fl
     propagation.set_weights(random_weights(graph, layers, 5, symmetric, torch.float64))
     ego = torch.randn(graph.n_nodes, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda table: _Readout.apply(table, propagation, 2), ego)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("residual", [0.0, 0.4])
+@pytest.mark.parametrize("layers", [0, 1, 2, 3])
+def test_gradient_of_some_rows_is_that_of_all_with_zeros_elsewhere(layers: int, residual: float, kernel: str) -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(3), 5, 4), 5, 4)
+    propagation = Propagation(graph, layers, kernel, Workers(1), residual)
+    propagation.set_weights(random_weights(graph, layers, 5, False, torch.float64))
+    some, everything = Selection(graph, torch.tensor([7, 1, 7])), Selection(graph, torch.arange(9))
+    by_rows, by_ego = torch.randn(2, 2, 3, dtype=torch.float64)
+    whole = torch.zeros(9, 3, dtype=torch.float64).index_copy_(0, some.nodes, by_rows)
+    expected = gradient(propagation, everything, whole).index_add_(0, some.nodes, by_ego)
+    found = propagation.gradient_tile(some, some.renumbered_neighbours(), by_rows, by_ego)
+    torch.testing.assert_close(found, expected)
 
 
 def test_nodes_without_neighbours_hear_nothing(toy_graph: BipartiteGraph) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.methods.losses import bpr, half_squares, margins
+from dpaa.methods.losses import bpr, half_squares, margins, margins_of_rows
 
 
 def test_bpr_by_hand() -> None:
@@ -28,3 +28,20 @@ def test_half_squares_and_its_gradient() -> None:
     assert total.item() == pytest.approx(0.5 * 14)
     assert rows.grad is not None
     assert torch.equal(rows.grad, rows)
+
+
+def test_half_squares_of_tiles_count_each_row() -> None:
+    rows = torch.tensor([[1.0, 2.0, 2.0], [3.0, 0.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    counts = torch.tensor([2.0, 5.0], dtype=torch.float64)
+    total = half_squares(rows[:, :2], rows[:, 2:], counts=counts)
+    assert total.item() == pytest.approx(0.5 * (2 * 9 + 5 * 10))
+    assert torch.autograd.gradcheck(lambda x: half_squares(x[:, :2], x[:, 2:], counts=counts), rows)
+
+
+def test_margins_of_rows_are_those_of_the_gathered_rows() -> None:
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(6, 5, dtype=torch.float64, generator=generator, requires_grad=True)
+    place = torch.tensor([0, 1, 0, 0, 2, 3, 3, 2, 4, 2, 3, 4])  # four triples; users, liked and other items repeat
+    gathered = margins(*torch.split(rows.index_select(0, place), 4))
+    assert torch.equal(margins_of_rows(rows, place), gathered)
+    assert torch.autograd.gradcheck(lambda x: margins_of_rows(x, place), rows)

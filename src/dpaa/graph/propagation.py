@@ -10,19 +10,23 @@ processes.
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
 
+from dpaa.kernels.add_rows import add_rows_
 from dpaa.kernels.spmm import KERNELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+    from dpaa.graph.selection import RowBlock, Selection
 
 TILE_COLUMNS = {"bag": 32, "csr": 64}
 """Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
@@ -47,10 +51,10 @@ class TiledTable:
         """A table of the same shape with undefined content."""
         return TiledTable(tuple(torch.empty_like(tile) for tile in self.tiles))
 
-    @property
+    @cached_property
     def columns(self) -> list[slice]:
         """Where each tile's columns stand in the whole row."""
-        ends = torch.tensor([tile.shape[1] for tile in self.tiles]).cumsum(0).tolist()
+        ends = itertools.accumulate(tile.shape[1] for tile in self.tiles)
         return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
 
     def rows(self, nodes: Tensor | slice = slice(None)) -> Tensor:
@@ -130,10 +134,10 @@ class Propagation:
     def _hop(self, values: Tensor, tile: Tensor) -> Tensor:
         return self._multiply(self.graph.indptr, self.graph.neighbours, values, tile)
 
-    def _layers_of_tile(self, ego: Tensor) -> Iterator[Tensor]:
+    def _layers_of_tile(self, ego: Tensor, values_of_layers: list[Tensor]) -> Iterator[Tensor]:
         layer = ego
         yield layer
-        for values in self._values:
+        for values in values_of_layers:
             layer = self._hop(values, layer)
             if self.residual:
                 layer.add_(ego, alpha=self.residual)
@@ -141,7 +145,7 @@ class Propagation:
 
     def layers(self, ego: TiledTable) -> Iterator[TiledTable]:
         """Layers 0..L one after the other, for whoever needs more than the read-out."""
-        per_tile = [self._layers_of_tile(tile) for tile in ego.tiles]
+        per_tile = [self._layers_of_tile(tile, self._values) for tile in ego.tiles]
         for _ in range(self.n_layers + 1):
             yield TiledTable(tuple(next(tile) for tile in per_tile))
 
@@ -166,39 +170,66 @@ class Propagation:
         return users, items
 
     @torch.no_grad()
-    def rows_of(self, ego: TiledTable, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Read-out and layer-0 rows of these nodes alone, each (len(nodes), d)."""
+    def rows_of(self, ego: TiledTable, selection: Selection) -> tuple[Tensor, list[Tensor]]:
+        """Read-out rows of the selected nodes alone, (selected, d), and their layer-0 rows, tile by tile.
 
-        def work(number: int) -> tuple[Tensor, Tensor]:
-            layers = self._layers_of_tile(ego.tiles[number])
-            first = next(layers).index_select(0, nodes)
-            total = first.clone()
+        Of the last layer only these rows are made.
+        """
+        nodes = selection.nodes
+        blocks = selection.rows(len(ego.tiles)) if self.n_layers else []
+        last = [(block, block.values(self._values[-1])) for block in blocks]
+        readout = ego.tiles[0].new_empty(len(selection), ego.columns[-1].stop)
+
+        def work(number: int) -> Tensor:
+            layers = self._layers_of_tile(ego.tiles[number], self._values[:-1])
+            layer = next(layers)
+            first = layer.index_select(0, nodes)
+            total = first * (1.0 + self.residual) if last and self.residual else first
             for layer in layers:
-                total.add_(layer.index_select(0, nodes))
-            return total.mul_(self.share), first
+                total = layer.index_select(0, nodes).add_(total)
+            if total is first:
+                total = first.clone()
+            for block, values in last:
+                total[block.part].add_(self._hop_rows(block, values, layer))
+            torch.mul(total, self.share, out=readout[:, ego.columns[number]])
+            return first
 
-        readout, first = zip(*self.workers.map(work, len(ego.tiles)), strict=True)
-        return torch.cat(readout, dim=1), torch.cat(first, dim=1)
+        return readout, self.workers.map(work, len(ego.tiles))
+
+    def _hop_rows(self, block: RowBlock, values: Tensor, tile: Tensor) -> Tensor:
+        found = self._multiply(block.indptr, block.neighbours, values, tile)
+        return found if block.wanted is None else found.index_select(0, block.wanted)
 
     def _readout_tile(self, ego: Tensor, out: Tensor) -> Tensor:
-        layers = self._layers_of_tile(ego)
+        layers = self._layers_of_tile(ego, self._values)
         out.copy_(next(layers))
         for layer in layers:
             out.add_(layer)
         return out.mul_(self.share)
 
     @torch.no_grad()
-    def backward_tile(self, by_readout: Tensor) -> Tensor:
-        """Gradient in a tile of E from the gradient in the same tile of the read-out.  (n_nodes, tile columns).
+    def gradient_tile(self, selection: Selection, neighbours: Tensor, by_readout: Tensor, by_ego: Tensor) -> Tensor:
+        """Gradient in a tile of E from those in the selected rows of the read-out and of E itself.
 
-        Scales `by_readout` in place.
+            x_L = g,   x_(l−1) = A_(l−1)ᵀ x_l + g,   gradient = x_0 + δ (x_1 + … + x_L),   g = by_readout / (L + 1)
+
+        `neighbours` are the selection's renumbered ones; both gradients are (selected, tile columns), as is g, which is
+        nowhere written out to the size of the table.  Returns (n_nodes, tile columns).
         """
-        by_layer = by_readout.mul_(self.share)
-        by_residual: Tensor | None = None
-        for values in reversed(self._transposed):
+        n = len(selection)
+        padded = by_readout.new_empty(n + 1, by_readout.shape[1])
+        padded[n].zero_()
+        own = torch.mul(by_readout, self.share, out=padded[:n])
+        if not self.n_layers:
+            table = own.new_zeros(self.graph.n_nodes, own.shape[1])
+            return table.index_copy_(0, selection.nodes, own + by_ego)
+        by_layer = self._multiply(self.graph.indptr, neighbours, self._transposed[-1], padded)
+        by_residual: Tensor | None = None  # x_1 + … + x_(L−1)
+        for values in reversed(self._transposed[:-1]):
+            add_rows_(by_layer, selection.nodes, own)
             if self.residual:
-                by_residual = (
-                    by_layer * self.residual if by_residual is None else by_residual.add_(by_layer, alpha=self.residual)
-                )
-            by_layer = self._hop(values, by_layer).add_(by_readout)
-        return by_layer if by_residual is None else by_layer.add_(by_residual)
+                by_residual = by_layer if by_residual is None else by_residual.add_(by_layer)
+            by_layer = self._hop(values, by_layer)
+        if by_residual is not None:
+            by_layer.add_(by_residual, alpha=self.residual)
+        return add_rows_(by_layer, selection.nodes, torch.add(by_ego, own, alpha=1.0 + self.residual))

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.graph.selection import Selection
 from dpaa.kernels.machine import cores
 from dpaa.methods.base import Method, Vectors
-from dpaa.methods.losses import bpr
-from dpaa.methods.rows import GatheredRows, Rows, distinct_nodes
+from dpaa.methods.rows import GatheredRows, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ class LightGCN(Method):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """What is punished?  BPR on read-out rows plus L2 on layer-0 rows."""
-        user, liked, other = batch.split(rows.readout)
-        return bpr(user, liked, other) + self.l2_term(batch, rows)
+        return softplus(-rows.margins(len(batch))).mean() + self.l2_term(batch, rows)
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """What is recomputed before an epoch?  Nothing.  What is returned joins the epoch's line of the history."""
@@ -208,18 +208,15 @@ class LightGCN(Method):
 
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and offer the batch's rows to the loss."""
-        distinct, place = distinct_nodes(batch.nodes(self.graph.n_users), self.graph.n_nodes)
-        return GatheredRows(distinct, place, *self.propagation.rows_of(self.ego, distinct))
+        nodes = batch.nodes(self.graph.n_users)
+        selection = Selection(self.graph, nodes)
+        return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection))
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:
         """Gradient of the loss in one tile of the ego table, after `backward` on the loss."""
-        columns = self.ego.columns[number]
-        by_readout = torch.zeros_like(self.ego.tiles[number])
         assert isinstance(rows, GatheredRows)
-        rows.add_gradient("readout", columns, by_readout)
-        gradient = self.propagation.backward_tile(by_readout)
-        rows.add_gradient("ego", columns, gradient)
-        return gradient
+        by_readout, by_ego = rows.gradients(number, self.ego.columns[number])
+        return self.propagation.gradient_tile(rows.selection, rows.neighbours, by_readout, by_ego)
 
     @torch.no_grad()
     def update_embeddings(self) -> None:

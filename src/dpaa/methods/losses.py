@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from dpaa.kernels.add_rows import add_rows_
+
 
 def margins(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
     """`s_ui − s_uj` with `s` the inner product.  (batch,)."""
@@ -17,6 +19,32 @@ def margins(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
 def bpr(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
     """Bayesian personalised ranking, `mean softplus(s_uj − s_ui)`.  A scalar."""
     return softplus(-margins(user, liked, other)).mean()
+
+
+def margins_of_rows(rows: Tensor, place: Tensor) -> Tensor:
+    """`margins` of the rows at these places: those of the users, then of liked, then of other items.  (batch,)."""
+    return _Margins.apply(rows, place)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
+
+
+class _Margins(torch.autograd.Function):
+    """Half the passes of autograd's own: the gradient goes straight to the distinct rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, place: Tensor) -> Tensor:
+        user, liked, other = rows.index_select(0, place).view(3, -1, rows.shape[1])
+        difference = liked.sub_(other)
+        ctx.n_rows = len(rows)
+        ctx.save_for_backward(user, difference, place)
+        return torch.sum(user * difference, dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, by_margin: Tensor) -> tuple[Tensor, None]:
+        user, difference, place = ctx.saved_tensors
+        weight, by_triple = by_margin[:, None], user.new_empty(3, *user.shape)
+        torch.mul(weight, difference, out=by_triple[0])
+        torch.mul(weight, user, out=by_triple[1])
+        torch.neg(by_triple[1], out=by_triple[2])
+        return add_rows_(user.new_zeros(ctx.n_rows, user.shape[1]), place, by_triple.flatten(0, 1)), None
 
 
 def scores(user: Tensor, item: Tensor) -> Tensor:
@@ -38,22 +66,24 @@ def squared_correlation(one: Tensor, two: Tensor) -> Tensor:
     return (torch.dot(one, two).square() / ((one.square().sum() + 1e-8) * (two.square().sum() + 1e-8))).float()
 
 
-def half_squares(rows: Tensor, counts: Tensor | None = None) -> Tensor:
-    """`½ Σ ‖row‖²` over all rows, each as often as it counts (once without counts).  A scalar."""
-    return _HalfSquares.apply(rows, counts)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
+def half_squares(*tiles: Tensor, counts: Tensor | None = None) -> Tensor:
+    """`½ Σ ‖row‖²` over all rows (cut into tiles of columns), each as often as it counts.  A scalar."""
+    return _HalfSquares.apply(counts, *tiles)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
 
 
 class _HalfSquares(torch.autograd.Function):
     """One pass over the rows each way, where autograd's own would take four."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, counts: Tensor | None) -> Tensor:
-        ctx.save_for_backward(rows, counts)
-        squares = torch.linalg.vecdot(rows, rows)
+    def forward(ctx: Any, counts: Tensor | None, *tiles: Tensor) -> Tensor:
+        ctx.save_for_backward(counts, *tiles)
+        squares = torch.linalg.vecdot(tiles[0], tiles[0])
+        for tile in tiles[1:]:
+            squares += torch.linalg.vecdot(tile, tile)
         return 0.5 * (squares.sum() if counts is None else torch.dot(squares, counts))
 
     @staticmethod
-    def backward(ctx: Any, by_sum: Tensor) -> tuple[Tensor, None]:
-        rows, counts = ctx.saved_tensors
+    def backward(ctx: Any, by_sum: Tensor) -> tuple[Tensor | None, ...]:
+        counts, *tiles = ctx.saved_tensors
         weight = by_sum if counts is None else (by_sum * counts)[:, None]
-        return weight * rows, None
+        return None, *(weight * tile for tile in tiles)

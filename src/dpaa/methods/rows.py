@@ -7,24 +7,33 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dpaa.methods.losses import half_squares
+from dpaa.methods.losses import half_squares, margins, margins_of_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from dpaa.graph.selection import Selection
 
 
 class Rows:
     """Read-out and ego rows of a batch's nodes, repeats included: all that a loss sees of the tables."""
 
     def __init__(self, readout: Tensor, ego: Tensor) -> None:
-        self.readout = readout
-        """(nodes, d)"""
-        self._ego = ego
+        self._readout, self._ego = readout, ego
+
+    @property
+    def readout(self) -> Tensor:
+        """Read-out rows, (nodes, d)."""
+        return self._readout
 
     @property
     def ego(self) -> Tensor:
         """Layer-0 rows, (nodes, d)."""
         return self._ego
+
+    def margins(self, n: int) -> Tensor:
+        """`s_ui − s_uj` of n triples, whose nodes come first.  (n,)."""
+        return margins(*torch.split(self.readout[: 3 * n], n))
 
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n ego rows."""
@@ -34,35 +43,40 @@ class Rows:
 class GatheredRows(Rows):
     """Rows gathered once for each distinct node.
 
-    The distinct rows are the leaves of autograd; after `loss.backward()`, `add_gradient` writes what they received into
-    a tile.  The loss is free in form, and autograd never sees a whole table.
+    The distinct rows are the leaves of autograd; after `loss.backward()`, `gradients` gives what they received, tile by
+    tile.  The loss is free in form, and autograd never sees a whole table.
     """
 
-    def __init__(self, distinct: Tensor, place: Tensor, readout: Tensor, ego: Tensor) -> None:
-        self._distinct, self._place = distinct, place
-        self._leaves = {"readout": readout.requires_grad_(), "ego": ego.requires_grad_()}
-        super().__init__(readout.index_select(0, place), ego)
+    def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
+        self.selection = selection
+        self.neighbours = selection.renumbered_neighbours()
+        self._place = selection.place.index_select(0, nodes).long()
+        self._distinct = readout.requires_grad_()
+        self._ego_tiles = [tile.requires_grad_() for tile in ego]
+
+    @cached_property
+    def readout(self) -> Tensor:
+        """Read-out rows, (nodes, d); gathered once, and only where a loss asks for them."""
+        return self._distinct.index_select(0, self._place)
 
     @cached_property
     def ego(self) -> Tensor:
         """Layer-0 rows, (nodes, d); gathered once, and only where a loss asks for them."""
-        return self._ego.index_select(0, self._place)
+        return torch.cat(self._ego_tiles, dim=1).index_select(0, self._place)
+
+    def margins(self, n: int) -> Tensor:
+        """`s_ui − s_uj` of n triples, from the distinct rows.  (n,)."""
+        return margins_of_rows(self._distinct, self._place[: 3 * n])
 
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n ego rows, each distinct one times its count."""
-        counts = torch.bincount(self._place[:n], minlength=len(self._distinct)).to(self._ego.dtype)
-        return half_squares(self._ego, counts)
+        counts = torch.bincount(self._place[:n], minlength=len(self.selection)).to(self._distinct.dtype)
+        return half_squares(*self._ego_tiles, counts=counts)
 
-    def add_gradient(self, table: str, columns: slice, out: Tensor) -> None:
-        """Add what the leaf of a table received, for the columns of one tile, to `out` (n_nodes, tile columns)."""
-        leaf = self._leaves[table]
-        if leaf.grad is not None:
-            # A strided source would take three times as long.
-            out.index_add_(0, self._distinct, leaf.grad[:, columns].contiguous())
-
-
-def distinct_nodes(nodes: Tensor, n_nodes: int) -> tuple[Tensor, Tensor]:
-    """The distinct nodes, ascending, and the place of each node among them.  No sorting: one flag per node."""
-    present = torch.zeros(n_nodes, dtype=torch.int32, device=nodes.device)
-    present[nodes] = 1
-    return present.nonzero().squeeze(1), (present.cumsum(0) - 1).index_select(0, nodes)
+    def gradients(self, number: int, columns: slice) -> tuple[Tensor, Tensor]:
+        """What the distinct rows of read-out and layer 0 received, in the columns of one tile.  Each (distinct, …)."""
+        by_readout, by_ego = (
+            torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+            for leaf in (self._distinct, self._ego_tiles[number])
+        )
+        return by_readout[:, columns], by_ego

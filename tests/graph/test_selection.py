@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.selection import Selection
+from dpaa.kernels.spmm import KERNELS
+from tests.conftest import random_pairs
+
+
+def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    graph = BipartiteGraph.from_pairs(random_pairs(rng, 9, 7, 0.4), 9, 7)
+    nodes = torch.from_numpy(rng.integers(0, graph.n_nodes, rng.integers(1, 30)))
+    return graph, Selection(graph, nodes), nodes
+
+
+@given(seed=st.integers(0, 10_000))
+def test_every_node_finds_its_place(seed: int) -> None:
+    graph, selection, nodes = some_nodes(seed)
+    assert torch.equal(selection.nodes, nodes.unique())
+    assert torch.equal(selection.nodes[selection.place[nodes].long()], nodes)
+    others = np.setdiff1d(np.arange(graph.n_nodes), nodes.numpy())
+    assert (selection.place[others] == len(selection)).all()
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@given(seed=st.integers(0, 10_000), n_tiles=st.sampled_from([0, 1, 2, 8, 1000]))
+def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, seed: int, n_tiles: int) -> None:
+    graph, selection, _ = some_nodes(seed)
+    multiply = KERNELS[kernel]
+    values, table = torch.randn(2 * graph.n_edges), torch.randn(graph.n_nodes, 3)
+    whole = multiply(graph.indptr, graph.neighbours, values, table)
+    found = torch.full((len(selection), 3), torch.nan)
+    for block in selection.rows(n_tiles):
+        rows = multiply(block.indptr, block.neighbours, block.values(values), table)
+        found[block.part] = rows if block.wanted is None else rows[block.wanted]
+    torch.testing.assert_close(found, whole[selection.nodes])
+
+
+def test_few_tiles_leave_a_side_whole_and_many_cut_it() -> None:
+    _, selection, _ = some_nodes(3)
+    assert all(block.wanted is not None for block in selection.rows(0))
+    assert all(block.wanted is None for block in selection.rows(1_000_000))
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@given(seed=st.integers(0, 10_000))
+def test_renumbered_neighbours_multiply_the_selected_rows(kernel: str, seed: int) -> None:
+    graph, selection, _ = some_nodes(seed)
+    multiply = KERNELS[kernel]
+    values, rows = torch.randn(2 * graph.n_edges), torch.randn(len(selection), 3)
+    table = torch.zeros(graph.n_nodes, 3).index_copy_(0, selection.nodes, rows)
+    padded = torch.cat([rows, torch.zeros(1, 3)])
+    found = multiply(graph.indptr, selection.renumbered_neighbours(), values, padded)
+    torch.testing.assert_close(found, multiply(graph.indptr, graph.neighbours, values, table))
