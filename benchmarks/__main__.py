@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import bench_evaluation, bench_sharing, bench_training
+from benchmarks.graphs import SIZES, SMALL, Cases
 from benchmarks.timing import machine
 from dpaa.experiments.tables import markdown
 
@@ -21,35 +23,45 @@ On graphs with more edges per node the same work disappears behind the products 
 """
 
 
+TRAINING = [
+    "case",
+    "floor per step",
+    "ours per step",
+    "ours per epoch",
+    "ours / floor",
+    "usual / ours",
+    "PyG EdgeIndex / ours",
+]
+EVALUATION = ["case", "product and top-k alone", "evaluation", "ratio", "sampling an epoch", "recommend"]
+MEMORY = ["case", "peak", "allowed (tables × 5 + graph × 2 + 300 MB)"]
+PARTS: dict[str, tuple[str, list[str], Callable[[Cases], list[list[str]]]]] = {
+    "training": ("Training step, one thread", TRAINING, bench_training.run),
+    "dpaa": ("DPAA epoch / LightGCN epoch", ["case", "refresh", "ratio"], bench_training.run_dpaa),
+    "evaluation": ("Evaluation of all users, sampling, recommendations", EVALUATION, bench_evaluation.run),
+    "sharing": ("Sharing the machine", ["case", "alone", "shared", "ratio"], bench_sharing.run),
+    "memory": ("Peak memory of training", MEMORY, bench_sharing.run_memory),
+}
+
+
 def main() -> None:
-    training = [
-        "case",
-        "floor per step",
-        "ours per step",
-        "ours per epoch",
-        "ours / floor",
-        "usual / ours",
-        "PyG EdgeIndex / ours",
-    ]
-    evaluation = ["case", "product and top-k alone", "evaluation", "ratio", "sampling an epoch", "recommend"]
-    parts = [
-        ("Training step, one thread", training, bench_training.run()),
-        ("DPAA epoch / LightGCN epoch", ["case", "refresh", "ratio"], bench_training.run_dpaa()),
-        ("Evaluation of all users, sampling, recommendations", evaluation, bench_evaluation.run()),
-        ("Sharing the machine", ["case", "alone", "shared", "ratio"], bench_sharing.run()),
-        (
-            "Peak memory of training",
-            ["case", "peak", "allowed (tables × 5 + graph × 2 + 300 MB)"],
-            [bench_sharing.peak_memory(name, size) for name in ("Yahoo-size", "KuaiRec-size") for size in (64, 256)],
-        ),
-    ]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS), help="only these tables")
+    parser.add_argument("--graph", nargs="+", choices=[*SMALL, *SIZES], default=[], help="only these graphs")
+    parser.add_argument("--size", nargs="+", type=int, default=[64, 256], help="only these embedding sizes")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.md (all tables)")
+    asked = parser.parse_args()
+    wanted = Cases(tuple(asked.graph), tuple(asked.size))
+    if asked.write and (wanted != Cases() or set(asked.part) != set(PARTS)):
+        parser.error("--write is for all tables together")
     text = f"# Benchmarks\n\nMade by `make bench` on {datetime.now(UTC):%Y-%m-%d}: {machine()}.\n"
     text += "Ratios are within one run; targets in brackets. Equality of loss and gradient is checked before timing.\n"
-    for title, header, rows in parts:
-        text += f"\n## {title}\n\n{markdown(header, rows)}"
+    text += "Times are the processor's, but for the machine that is shared.\n"
+    for part in asked.part:
+        title, header, run = PARTS[part]
+        text += f"\n## {title}\n\n{markdown(header, run(wanted))}"
     text += PROFILE
     print(text)
-    if "--write" in sys.argv:
+    if asked.write:
         (Path(__file__).parent / "RESULTS.md").write_text(text, encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from benchmarks.graphs import SIZES, zipf_pairs
+from benchmarks.graphs import SIZES, Cases, zipf_pairs
 from benchmarks.timing import take_turns
 from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
@@ -30,14 +30,14 @@ def dataset_of(name: str) -> Dataset:
     return Dataset.of({"train": frame, "test": test.unique()}, name=name, about={})
 
 
-def run(repeats: int = 5) -> list[list[str]]:
+def run(wanted: Cases, repeats: int = 5) -> list[list[str]]:
     """Rows: case, floor, ours, ratio, sampling of an epoch, recommendations per second."""
     rows = []
     with computing():
-        for name in SIZES:
+        for name in wanted.graphs(SIZES):
             data = dataset_of(name)
             graph = BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items)
-            for size in (64, 256):
+            for size in wanted.sizes:
                 method = LightGCN(graph, TrainedSettings(embedding_size=size, layers=2, threads=1))
                 method.start()
                 method.finish()

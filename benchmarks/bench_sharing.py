@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.bench_training import stepper
-from benchmarks.graphs import SIZES, graph_of, zipf_pairs
+from benchmarks.graphs import SIZES, Cases, graph_of, zipf_pairs
 from benchmarks.timing import peak_megabytes, take_turns
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
@@ -28,15 +29,22 @@ def milliseconds(threads: int = 2, repeats: int = 30) -> float:
     method.start()
     trainer, batches = stepper(method)
     with computing():
-        return 1e3 * take_turns({"step": lambda: trainer._step(next(batches))}, repeats=repeats)["step"]
+        work = {"step": lambda: trainer._step(next(batches))}
+        return 1e3 * take_turns(work, repeats=repeats, clock=time.perf_counter)["step"]
 
 
-def run() -> list[list[str]]:
+def run(wanted: Cases) -> list[list[str]]:
     """Alone, and beside another of its kind."""
+    del wanted
     alone = float(subprocess.run([sys.executable, "-c", WORK], capture_output=True, check=True, text=True).stdout)
     both = [subprocess.Popen([sys.executable, "-c", WORK], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     shared = max(float(process.communicate()[0]) for process in both)
     return [["two processes, 2 threads each", f"{alone:.1f} ms", f"{shared:.1f} ms", f"{shared / alone:.2f} (≤ 2.2)"]]
+
+
+def run_memory(wanted: Cases) -> list[list[str]]:
+    """A row for every case."""
+    return [peak_memory(name, size) for name in wanted.graphs(SIZES) for size in wanted.sizes]
 
 
 def peak_memory(name: str, size: int) -> list[str]:

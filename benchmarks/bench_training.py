@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from benchmarks.graphs import SIZES, SMALL, graph_of
+from benchmarks.graphs import SIZES, SMALL, Cases, graph_of
 from benchmarks.timing import take_turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa.kernels.machine import computing
@@ -41,13 +41,13 @@ def check_equal(method: LightGCN, usual: UsualCode) -> None:
     torch.testing.assert_close(ours, usual.ego.grad, rtol=1e-3, atol=1e-8)
 
 
-def run(repeats: int = 10) -> list[list[str]]:
+def run(wanted: Cases, repeats: int = 10) -> list[list[str]]:
     """Rows: case, floor, ours, ratios."""
     rows = []
     with computing():
-        for name in SIZES:
+        for name in wanted.graphs(SIZES):
             graph, layers = graph_of(name)
-            for size in (64, 256):
+            for size in wanted.sizes:
                 rows.append(_case(name, graph, layers, size, repeats))
                 print(" | ".join(rows[-1]), flush=True)
     return rows
@@ -83,11 +83,11 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
     ]
 
 
-def run_dpaa(repeats: int = 5) -> list[list[str]]:
+def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:
     """DPAA's epoch against LightGCN's: its steps, and its refresh once an epoch."""
     rows = []
     with computing():
-        for name in (*SMALL, *SIZES):
+        for name in wanted.graphs((*SMALL, *SIZES)):
             graph, layers = graph_of(name)
             size = 256 if name in SMALL else 64
             settings = {"embedding_size": size, "layers": layers, "threads": 1}

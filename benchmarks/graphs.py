@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SIZES = {
     "Yahoo-size": (14_382, 1_000, 88_684, 2),
@@ -18,6 +24,19 @@ SMALL = {
     "severity-0-size": (1_410, 3_275, 30_312, 4),
 }
 """The same of data with few batches an epoch."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Which graphs and table widths are asked for."""
+
+    names: tuple[str, ...] = ()
+    """Of graphs; none means all."""
+    sizes: tuple[int, ...] = (64, 256)
+
+    def graphs(self, known: Iterable[str]) -> list[str]:
+        """Those of the known graphs that are asked for."""
+        return [name for name in known if not self.names or name in self.names]
 
 
 def zipf_pairs(n_users: int, n_items: int, n_pairs: int, power: float = 0.8, seed: int = 0) -> Pairs:
