@@ -243,6 +243,7 @@ def number_column(values: pl.Series, table: Table) -> pl.Series:
 
 
 def complete_column(values: pl.Series, table: Table) -> pl.Series:
+    """The column itself; an empty value is an error that names its row."""
     if values.has_nulls():
         row = int(values.is_null().arg_max() or 0)
         raise InputError(f"column {values.name!r} is empty in {table.place(row)}; fill it in or remove the row")

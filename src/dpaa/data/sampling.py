@@ -9,9 +9,19 @@ import numpy as np
 from dpaa.kernels.negatives import draw_missing, gap_keys, nth_missing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Ints = NDArray[Any]
+
+
+BLOCK = 65_536
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    """0..n−1 in blocks: the generator draws the same numbers, and what is needed for them stays small."""
+    return (slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK))
 
 
 class TripleSampler:
@@ -29,7 +39,7 @@ class TripleSampler:
         self._indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
         self._keys = gap_keys(self._indptr, items, n_items)
         self._repeats = counts if self.n_interactions > len(items) else None
-        self._count_ends = np.concatenate([[0], np.cumsum(counts)])
+        self._count_ends = None if self._repeats is None else np.concatenate([[0], np.cumsum(counts)])
         taken = np.diff(self._indptr)
         self._usable = (taken > 0) & (taken < n_items)
         self.n_usable_users = int(self._usable.sum())
@@ -37,29 +47,40 @@ class TripleSampler:
         self.users_with_every_item = int((taken == n_items).sum())
 
     def epoch(self, rng: np.random.Generator, how: str) -> tuple[Ints, Ints, Ints]:
-        """Users, liked and other items of one epoch, shuffled; each (triples,) int64."""
+        """Users, liked and other items of one epoch, shuffled; each (triples,) int32."""
         users, liked = self._by_user(rng) if how == "user-uniform" else self._by_interaction(rng)
         return users, liked, self.draw_other(rng, users, liked)
 
     def draw_other(self, rng: np.random.Generator, users: Ints, liked: Ints) -> Ints:
         """An item the user did not take, uniformly.  Returns (users,)."""
         del liked
-        return draw_missing(rng, users, self._indptr, self._keys, self.n_items)
+        other = np.empty_like(users)
+        for part in _blocks(len(users)):
+            other[part] = draw_missing(rng, users[part], self._indptr, self._keys, self.n_items)
+        return other
 
     def _by_user(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        users = rng.integers(0, self.n_users, self.n_interactions)
+        users = np.empty(self.n_interactions, np.int32)
+        for part in _blocks(len(users)):
+            users[part] = rng.integers(0, self.n_users, part.stop - part.start)
         users = users[self._usable[users]]
-        first, last = self._count_ends[self._indptr[users]], self._count_ends[self._indptr[users + 1]]
-        draw = rng.integers(first, last)
-        slot = draw if self._repeats is None else np.searchsorted(self._count_ends, draw, side="right") - 1
-        return users, self._items[slot]
+        liked = np.empty_like(users)
+        for part in _blocks(len(users)):
+            liked[part] = self._items[self._slots(rng, users[part])]
+        return users, liked
+
+    def _slots(self, rng: np.random.Generator, users: Ints) -> Ints:
+        """A pair of each user, in proportion to its count.  (users,)."""
+        first, last = self._indptr[users], self._indptr[users + 1]
+        ends = self._count_ends
+        if ends is None:
+            return rng.integers(first, last)
+        return np.asarray(np.searchsorted(ends, rng.integers(ends[first], ends[last]), side="right") - 1)
 
     def _by_interaction(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        slots = (
-            np.arange(len(self._items))
-            if self._repeats is None
-            else np.repeat(np.arange(len(self._items)), self._repeats)
-        )
+        slots = np.arange(len(self._items), dtype=np.int32)
+        if self._repeats is not None:
+            slots = np.repeat(slots, self._repeats)
         slots = rng.permutation(slots[self._usable[self._users[slots]]])
         return self._users[slots], self._items[slots]
 
@@ -92,7 +113,8 @@ class BalancedSampler(TripleSampler):
         low, high = np.where(above, first, 0), np.where(above, untaken, last)
         nobody = low == high
         rank = rng.integers(np.where(nobody, 0, low), np.where(nobody, untaken, high))
-        return self._by_popularity[nth_missing(rank, users, self._indptr, self._place_keys, self.n_items)]
+        place = nth_missing(rank, users, self._indptr, self._place_keys, self.n_items)
+        return np.asarray(self._by_popularity[place], dtype=np.int32)
 
     def _untaken_before(self, users: Ints, place: Ints) -> Ints:
         """How many items in places 0..place−1 the user did not take."""

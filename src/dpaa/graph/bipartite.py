@@ -37,9 +37,9 @@ class BipartiteGraph:
     n_users: int
     n_items: int
     edge_user: Tensor
-    """(n_edges,) int64, ascending."""
+    """(n_edges,) int32, ascending."""
     edge_item: Tensor
-    """(n_edges,) int64, ascending within a user."""
+    """(n_edges,) int32, ascending within a user."""
     edge_count: Tensor
     """(n_edges,) float32: how often the pair occurred; 1 unless duplicates were kept."""
     user_degree: Tensor
@@ -51,29 +51,29 @@ class BipartiteGraph:
     neighbours: Tensor
     """(2 · n_edges,) int32 node indices: first the users' rows in edge order, then the items' rows."""
     by_item: Tensor
-    """(n_edges,) int64: the edges in the order of the items' rows."""
+    """(n_edges,) int32: the edges in the order of the items' rows."""
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, n_users: int, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:
         """Build from distinct pairs sorted by user, then item."""
         if 2 * len(pairs) >= 2**31 or n_users + n_items >= 2**31:
             raise InputError(f"the graph has {len(pairs):,} edges; at most {2**30 - 1:,} fit its 32-bit indices")
-        by_item = np.argsort(pairs.item, kind="stable")
+        by_item = np.argsort(pairs.item, kind="stable").astype(np.int32)
         user_slots = np.bincount(pairs.user, minlength=n_users)
         item_slots = np.bincount(pairs.item, minlength=n_items)
         indptr = np.concatenate([[0], np.cumsum(np.concatenate([user_slots, item_slots]))]).astype(np.int32)
-        neighbours = np.concatenate([pairs.item + np.int32(n_users), pairs.user[by_item]]).astype(np.int32)
-        count = np.ones(len(pairs), np.float32) if pairs.count is None else pairs.count.astype(np.float32)
+        neighbours = np.concatenate([pairs.item + np.int32(n_users), pairs.user[by_item]], dtype=np.int32)
+        count = None if pairs.count is None else pairs.count.astype(np.float32)
 
         def on_device(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+            return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)  # the pairs' own, not copies
 
         return cls(
             n_users=n_users,
             n_items=n_items,
-            edge_user=on_device(pairs.user.astype(np.int64)),
-            edge_item=on_device(pairs.item.astype(np.int64)),
-            edge_count=on_device(count),
+            edge_user=on_device(pairs.user.astype(np.int32, copy=False)),
+            edge_item=on_device(pairs.item.astype(np.int32, copy=False)),
+            edge_count=torch.ones(1, device=device).expand(len(pairs)) if count is None else on_device(count),
             user_degree=on_device(np.bincount(pairs.user, count, minlength=n_users).astype(np.float32)),
             item_degree=on_device(np.bincount(pairs.item, count, minlength=n_items).astype(np.float32)),
             indptr=on_device(indptr),
@@ -96,13 +96,14 @@ class BipartiteGraph:
 
     def symmetric_weights(self) -> EdgeWeights:
         """LightGCN's `1 / √(d_u d_i)` (times the count of a repeated pair).  (n_edges,)."""
-        scale = self.user_degree.rsqrt()[self.edge_user] * self.item_degree.rsqrt()[self.edge_item]
-        return EdgeWeights(self.edge_count * scale)
+        scale = self.user_degree.rsqrt().index_select(0, self.edge_user)
+        scale *= self.item_degree.rsqrt().index_select(0, self.edge_item)
+        return EdgeWeights(scale.mul_(self.edge_count))
 
     def slot_values(self, weights: EdgeWeights) -> Tensor:
         """Edge weights in the order of the matrix's slots: row v holds what v hears.  (2 · n_edges,)."""
-        return torch.cat([weights.to_user, weights.back[self.by_item]])
+        return torch.cat([weights.to_user, weights.back.index_select(0, self.by_item)])
 
     def transposed_slot_values(self, weights: EdgeWeights) -> Tensor:
         """The same for the transposed matrix, whose pattern is the same.  (2 · n_edges,)."""
-        return torch.cat([weights.back, weights.to_user[self.by_item]])
+        return torch.cat([weights.back, weights.to_user.index_select(0, self.by_item)])

@@ -34,5 +34,5 @@ def edge_cosines(graph: BipartiteGraph, table: TiledTable, workers: Workers | No
             work(block)
     else:
         workers.map(work, blocks)
-    scale = norms[graph.edge_user] * norms[items]
+    scale = norms.index_select(0, graph.edge_user).mul_(norms.index_select(0, items))
     return torch.where(scale > 0, dots / scale, torch.zeros_like(dots)).clamp_(-1.0, 1.0)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def edge_dots(graph: BipartiteGraph, users: Tensor, items: Tensor) -> Tensor:
     """`users[u] · items[i]` for every edge, from (n_users, d) and (n_items, d).  (n_edges,)."""
-    starts, columns = graph.indptr[: graph.n_users + 1], graph.edge_item.int()
+    starts, columns = graph.indptr[: graph.n_users + 1], graph.edge_item
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
         pattern = torch.sparse_csr_tensor(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 TILE_COLUMNS = {"bag": 32, "csr": 64}
 """Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
 
+DRAWN_ROWS = 1024
+
 T = TypeVar("T")
 
 
@@ -46,6 +48,21 @@ class TiledTable:
         return cls(
             tuple(tile.clone(memory_format=torch.contiguous_format) for tile in torch.split(dense, width, dim=1))
         )
+
+    @classmethod
+    def empty(cls, n: int, columns: int, width: int, device: torch.device) -> TiledTable:
+        """An (n, columns) table with undefined content."""
+        widths = [min(width, columns - first) for first in range(0, columns, width)]
+        return cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
+
+    def normal_(self, deviation: float, generator: torch.Generator) -> None:
+        """Draw all numbers, row by row, a block of rows at a time (which draws the same as all rows at once)."""
+        n = len(self.tiles[0])
+        firsts = range(0, max(n - 16, 1), DRAWN_ROWS)  # torch draws 16 at a time, so no block but one has fewer rows
+        for first, last in itertools.pairwise([*firsts, n]):
+            rows = torch.empty(last - first, self.columns[-1].stop).normal_(0.0, deviation, generator=generator)
+            for tile, columns in zip(self.tiles, self.columns, strict=True):
+                tile[first:last] = rows[:, columns]
 
     def empty_like(self) -> TiledTable:
         """A table of the same shape with undefined content."""

@@ -17,22 +17,28 @@ if TYPE_CHECKING:
     Ints = NDArray[Any]
 
 
-def gap_keys(indptr: Ints, items: Ints, n_items: int) -> NDArray[np.int64]:
-    """`u · (n_items + 1) + a_j − j` for every pair, users ascending, then items.  Returns (pairs,)."""
-    users = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
-    within = np.arange(len(items), dtype=np.int64) - indptr[users]
-    return np.asarray(users * (n_items + 1) + items - within, dtype=np.int64)
+def gap_keys(indptr: Ints, items: Ints, n_items: int) -> Ints:
+    """`u · (n_items + 1) + a_j − j` for every pair, users ascending, then items.  Returns (pairs,).
+
+    In 32 bits where they suffice: half the memory, and quicker to search.
+    """
+    of_user = np.arange(len(indptr) - 1, dtype=np.int64) * (n_items + 1) + indptr[:-1]
+    largest = len(indptr) * (n_items + 1) + len(items)
+    kind = np.int32 if largest < 2**31 else np.int64
+    keys = np.repeat(of_user.astype(kind), np.diff(indptr))
+    keys += items.astype(kind, copy=False)
+    keys -= np.arange(len(items), dtype=kind)
+    return keys
 
 
-def draw_missing(
-    rng: np.random.Generator, users: Ints, indptr: Ints, keys: NDArray[np.int64], n_items: int
-) -> NDArray[np.int64]:
+def draw_missing(rng: np.random.Generator, users: Ints, indptr: Ints, keys: Ints, n_items: int) -> NDArray[np.int64]:
     """One uniform draw from the items each user has not taken (at least one).  Returns (users,)."""
     taken = np.diff(indptr)[users]
     return nth_missing(rng.integers(0, n_items - taken), users, indptr, keys, n_items)
 
 
-def nth_missing(rank: Ints, users: Ints, indptr: Ints, keys: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
+def nth_missing(rank: Ints, users: Ints, indptr: Ints, keys: Ints, n_items: int) -> NDArray[np.int64]:
     """The item of this rank (from 0) among those the user has not taken.  Returns (users,)."""
-    before = np.searchsorted(keys, users.astype(np.int64) * (n_items + 1) + rank, side="right") - indptr[users]
+    wanted = (users.astype(np.int64) * (n_items + 1) + rank).astype(keys.dtype, copy=False)  # else keys are copied
+    before = np.searchsorted(keys, wanted, side="right") - indptr[users]
     return np.asarray(rank + before, dtype=np.int64)

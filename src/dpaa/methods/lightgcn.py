@@ -15,7 +15,7 @@ from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
 from dpaa.graph.selection import Selection
-from dpaa.kernels.machine import cores
+from dpaa.kernels.machine import cores, give_back_memory
 from dpaa.methods.base import Method, Vectors
 from dpaa.methods.rows import GatheredRows, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -70,7 +70,8 @@ class LightGCN(Method):
         triples = self.sampler.epoch(rng, self.settings.sampler)
         size = self.batch_size
         for first in range(start * size, len(triples[0]), size):
-            yield Batch(*(torch.from_numpy(part[first : first + size]).to(self.device) for part in triples))
+            parts = (torch.from_numpy(part[first : first + size]) for part in triples)
+            yield Batch(*(part.to(self.device, torch.int64) for part in parts))
 
     def edge_weights(self, layer: int) -> EdgeWeights:
         """How loudly does each interaction speak at this layer?  `1/√(d_u d_i)`."""
@@ -145,7 +146,7 @@ class LightGCN(Method):
     def sampler(self) -> TripleSampler:
         """Draws liked and other items for this graph's users."""
         users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
-        counts = self.graph.edge_count.cpu().numpy().astype(np.int64)
+        counts = self.graph.edge_count.cpu().numpy().astype(np.int32)
         return self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
 
     @property
@@ -159,11 +160,13 @@ class LightGCN(Method):
 
     def start(self) -> None:
         """Draw the initial tables and put the first weights in force."""
-        shape = (self.graph.n_nodes, self.settings.embedding_size)
-        table = self._given_start
-        if table is None:
-            table = torch.empty(shape).normal_(0.0, INITIAL_DEVIATION, generator=self.generator(0)).to(self.device)
-        self.ego = TiledTable.from_dense(table, TILE_COLUMNS[self.kernel])
+        if self._given_start is not None:
+            self.ego = TiledTable.from_dense(self._given_start, TILE_COLUMNS[self.kernel])
+        else:
+            self.ego = TiledTable.empty(
+                self.graph.n_nodes, self.settings.embedding_size, TILE_COLUMNS[self.kernel], self.device
+            )
+            self.ego.normal_(INITIAL_DEVIATION, self.generator(0))
         self.propagation = Propagation(
             self.graph, self.settings.layers, self.kernel, Workers(self.threads), self.initial_residual()
         )
@@ -226,13 +229,16 @@ class LightGCN(Method):
 
     def finish(self) -> None:
         """After training: final vectors, and what an item says to users it has never met."""
-        self.update_embeddings()
+        self.user_embedding = self.item_embedding = torch.empty(0)  # messages first: they need layers, vectors do not
+        give_back_memory()
         self.item_message = self._item_messages()
+        give_back_memory()
+        self.update_embeddings()
 
     def memory_bytes(self) -> int:
         """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores."""
         tables = 5 * self.graph.n_nodes * self.settings.embedding_size * 4
-        edges = self.graph.n_edges * (180 + 8 * self.settings.layers)  # graph, sampler and an epoch's triples
+        edges = self.graph.n_edges * (140 + 8 * self.settings.layers)  # graph, sampler and an epoch's triples
         batch = 12 * 3 * self.batch_size * self.settings.embedding_size * 4
         return tables + edges + batch + self.extra_memory_bytes() + 300_000_000
 
@@ -274,12 +280,16 @@ class LightGCN(Method):
         slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
         without_user = self.new_user_scale(graph.user_degree)[graph.edge_user] * graph.edge_count
         layers = self.sent_layers()
+
+        def add(table: TiledTable, mean: Tensor) -> None:
+            for tile, columns in zip(table.tiles, table.columns, strict=True):
+                total[:, columns] += mean[:, None] * tile[n_users:]
+
         for layer in range(self.settings.layers):
-            whole = next(layers).rows(slice(n_users, None))
             part = self.edge_weights(layer).to_user / without_user
             mean = torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
-            total += mean[:, None] * whole
-        return total * self.propagation.share
+            add(next(layers), mean)  # no name is given to the layer: it can go while the next one is made
+        return total.mul_(self.propagation.share)
 
     def fold_in(self, histories: Histories) -> Tensor:
         """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""

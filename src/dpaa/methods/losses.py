@@ -31,20 +31,20 @@ class _Margins(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, place: Tensor) -> Tensor:
-        user, liked, other = rows.index_select(0, place).view(3, -1, rows.shape[1])
-        difference = liked.sub_(other)
+        ctx.gathered = rows.index_select(0, place).view(3, -1, rows.shape[1])
         ctx.n_rows = len(rows)
-        ctx.save_for_backward(user, difference, place)
+        ctx.save_for_backward(place)
+        user, difference = ctx.gathered[0], ctx.gathered[1].sub_(ctx.gathered[2])
         return torch.sum(user * difference, dim=1)
 
     @staticmethod
     def backward(ctx: Any, by_margin: Tensor) -> tuple[Tensor, None]:
-        user, difference, place = ctx.saved_tensors
-        weight, by_triple = by_margin[:, None], user.new_empty(3, *user.shape)
-        torch.mul(weight, difference, out=by_triple[0])
-        torch.mul(weight, user, out=by_triple[1])
-        torch.neg(by_triple[1], out=by_triple[2])
-        return add_rows_(user.new_zeros(ctx.n_rows, user.shape[1]), place, by_triple.flatten(0, 1)), None
+        gathered, ctx.gathered = ctx.gathered, None  # overwritten: there is one way back
+        user, liked, other = torch.split(ctx.saved_tensors[0], len(by_margin))
+        gathered[:2].mul_(by_margin[:, None])  # the user's rows now for the liked items, the difference for the users
+        torch.neg(gathered[0], out=gathered[2])
+        by_rows = gathered.new_zeros(ctx.n_rows, gathered.shape[2])
+        return add_rows_(by_rows, torch.cat([liked, user, other]), gathered.flatten(0, 1)), None
 
 
 def scores(user: Tensor, item: Tensor) -> Tensor:

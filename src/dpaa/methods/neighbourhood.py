@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 def items_of_users(graph: BipartiteGraph) -> Lists:
     """Each user's training items; a repeated pair counts once."""
-    return Lists.of(graph.edge_user, graph.edge_item, graph.n_users, graph.n_items)
+    return Lists.of(graph.edge_user, graph.edge_item.long(), graph.n_users, graph.n_items)
 
 
 def users_of_items(graph: BipartiteGraph) -> Lists:
     """Each item's training users."""
     order = graph.by_item
-    return Lists.of(graph.edge_item[order], graph.edge_user[order], graph.n_items, graph.n_users)
+    return Lists.of(graph.edge_item[order], graph.edge_user[order].long(), graph.n_items, graph.n_users)
 
 
 def items_of(graph: BipartiteGraph, histories: Histories | None) -> Lists:

@@ -24,7 +24,7 @@ class PersonalPopularity:
         self.n_users, self.n_items = graph.n_users, graph.n_items
         self.neighbours = neighbours
         self._items, self._users = items_of_users(graph), users_of_items(graph)
-        self._keys = graph.edge_user * graph.n_items + graph.edge_item  # ascending
+        self._keys = graph.edge_user.long() * graph.n_items + graph.edge_item  # ascending
 
     @cached_property
     def similar_users(self) -> Tensor:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import DivergedError, InputError
-from dpaa.kernels.machine import computing
+from dpaa.kernels.machine import computing, give_back_memory
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MONITOR = "recall@20"
 CHECKPOINT_SECONDS = 30.0
+GIVE_BACK_SECONDS = 5.0
+"""Tensors of a step have the size of its batch's rows, never the same; the holes between them would grow for minutes."""
 
 
 class Interrupted(Exception):  # noqa: N818  # it is not an error: the user asked
@@ -78,6 +80,7 @@ class Trainer:
     """What a checkpoint must have been made with (data fingerprint, settings) to be taken up again."""
     stop_requested: Callable[[], bool] = lambda: False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
+    _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
 
     def run(self, checkpoint: Checkpoint | None = None) -> EarlyStopping:
         """Train to the end, from the beginning or a checkpoint.  The method then holds its best epoch."""
@@ -133,6 +136,9 @@ class Trainer:
         loss = self.method.loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._adam.step(rows)
+        if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
+            give_back_memory()
+            self._gave_back_at = time.monotonic()
         return loss.item()
 
     def _seconds_per_step(self) -> float:
