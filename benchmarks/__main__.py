@@ -37,6 +37,7 @@ MEMORY = ["case", "peak", "allowed (tables × 5 + graph × 2 + 300 MB)"]
 PARTS: dict[str, tuple[str, list[str], Callable[[Cases], list[list[str]]]]] = {
     "training": ("Training step, one thread", TRAINING, bench_training.run),
     "dpaa": ("DPAA epoch / LightGCN epoch", ["case", "refresh", "ratio"], bench_training.run_dpaa),
+    "methods": ("Step of a method / step of LightGCN", ["case", "per step", "ratio"], bench_training.run_methods),
     "evaluation": ("Evaluation of all users, sampling, recommendations", EVALUATION, bench_evaluation.run),
     "sharing": ("Sharing the machine", ["case", "alone", "shared", "ratio"], bench_sharing.run),
     "memory": ("Peak memory of training", MEMORY, bench_sharing.run_memory),

@@ -74,7 +74,7 @@ def print_peak(file: str, n_users: int, n_items: int, layers: int, size: int) ->
     method.start()
     trainer, batches = stepper(method)
     with computing():
-        for _ in range(5):
+        for _ in range(25):
             trainer._step(next(batches))
         method.finish()
         method.state()

@@ -10,6 +10,7 @@ from benchmarks.graphs import SIZES, SMALL, Cases, graph_of
 from benchmarks.timing import take_turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa.kernels.machine import computing
+from dpaa.methods import METHODS
 from dpaa.methods.dpaa import DPAA, DpaaSettings
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
@@ -81,6 +82,36 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
         f"{slow['usual'] / step:.1f} (≥ 5)",
         f"{slow['pyg'] / step:.1f} (≥ 3)" if "pyg" in slow else "not installed",
     ]
+
+
+def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
+    """A step of every method that is trained in epochs, in LightGCN's steps."""
+    rows = []
+    with computing():
+        for name in wanted.graphs(["KuaiRec-size"]):
+            graph, layers = graph_of(name)
+            settings = {"embedding_size": 64, "layers": layers, "threads": 1}
+            plain = LightGCN(graph, TrainedSettings(**settings))
+            plain.start()
+            plain.finish()
+            base, base_batches = stepper(plain)
+            for method_type in dict.fromkeys(METHODS.values()):
+                if not method_type.iterative or method_type is LightGCN:
+                    continue
+                method = method_type(graph, method_type.settings_type(**settings))
+                if method.wants_pretrained():
+                    method.take_pretrained(Pretrained.of(plain, method.pretrained_layers(), {}))
+                method.start()
+                trainer, batches = stepper(method)
+                work = {
+                    "lightgcn": lambda: base._step(next(base_batches)),
+                    "this": lambda trainer=trainer, batches=batches: trainer._step(next(batches)),
+                }
+                found = take_turns(work, repeats=repeats)
+                ratio = found["this"] / found["lightgcn"]
+                rows.append([f"{method.name}, {name}, D 64", f"{1e3 * found['this']:.1f} ms", f"{ratio:.2f} (≤ 1.5)"])
+                print(" | ".join(rows[-1]), flush=True)
+    return rows
 
 
 def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:

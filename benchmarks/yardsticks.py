@@ -28,7 +28,7 @@ class UsualCode:
         graph = method.graph
         self.settings, self.n_users = method.settings, graph.n_users
         weight = graph.symmetric_weights().to_user
-        user, item = graph.edge_user, graph.edge_item + graph.n_users
+        user, item = graph.edge_user.long(), graph.edge_item.long() + graph.n_users
         index = torch.stack([torch.cat([user, item]), torch.cat([item, user])])
         shape = (graph.n_nodes, graph.n_nodes)
         self.matrix = torch.sparse_coo_tensor(index, torch.cat([weight, weight]), shape).coalesce()
