@@ -15,11 +15,17 @@ from dpaa.experiments.tables import markdown
 PROFILE = """
 ## Where a step of the Yahoo-size graph goes (D 64, one thread)
 
-The floor, eight sparse products and Adam on two tiles, is 40 to 60 % of a step, depending on the run. The rest is
-spread thin (shares of a step of 10 ms): the loss and its autograd on 3 × 2,048 rows 16 %, gathering the batch's
-distinct rows from every layer and finding them 8 %, scattering their gradients into the tiles 7 %, zeroing and the
-additions of Horner's rule 7 %; the products themselves are slower than in the floor, which keeps one tile in cache.
-On graphs with more edges per node the same work disappears behind the products (the KuaiRec-size graph).
+Sparse products 47 %, Adam 9 %: the floor, though the last product is made for the batch's rows alone and the first
+transposed one reads a table of those rows. The rest is spread thin over some hundred small operations on 2,800 to 6,100
+rows: margins, L2 and their gradient 17 %, gathering and scaling rows 12 %, finding distinct rows and cutting the
+matrix 8 %, adding rows into the gradient 7 %. On graphs with more edges per node it disappears behind the products.
+
+## Why APDA costs more than three LightGCN steps
+
+Its weights follow the embeddings, so a layer needs, by definition, three sparse products (LightGCN two) and three
+inner products along all edges (LightGCN none), whole tables of noise and dropout, and autograd through unit vectors.
+Shares of a step: inner products along edges 24 %, sparse products 21 %, element-wise passes over whole tables 35 %,
+random numbers 7 %, edge values brought into the matrix's order 6 %.
 """
 
 

@@ -104,7 +104,7 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
                 method.start()
                 trainer, batches = stepper(method)
                 work = {
-                    "lightgcn": lambda: base._step(next(base_batches)),
+                    "lightgcn": lambda base=base, batches=base_batches: base._step(next(batches)),
                     "this": lambda trainer=trainer, batches=batches: trainer._step(next(batches)),
                 }
                 found = take_turns(work, repeats=repeats)

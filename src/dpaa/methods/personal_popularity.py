@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.kernels.common import BLOCK_ROWS, Lists, in_common, row_blocks
+from dpaa.kernels.known_pairs import KnownPairs
 from dpaa.kernels.topk import top_k
 from dpaa.methods.neighbourhood import items_of_users, users_of_items
 
@@ -24,12 +25,14 @@ class PersonalPopularity:
         self.n_users, self.n_items = graph.n_users, graph.n_items
         self.neighbours = neighbours
         self._items, self._users = items_of_users(graph), users_of_items(graph)
-        self._keys = graph.edge_user.long() * graph.n_items + graph.edge_item  # ascending
+        keys = graph.edge_user.long() * graph.n_items + graph.edge_item  # ascending
+        self._device = keys.device
+        self._known = KnownPairs(keys, graph.n_users * graph.n_items)
 
     @cached_property
     def similar_users(self) -> Tensor:
         """The most similar users of every training user, (n_users, K) int64, −1 where there are fewer."""
-        return self.most_similar(self._items, torch.arange(self.n_users, device=self._keys.device), known=True)
+        return self.most_similar(self._items, torch.arange(self.n_users, device=self._device), known=True)
 
     def most_similar(self, items: Lists, index: Tensor, known: bool) -> Tensor:
         """By Jaccard similarity, ties to the larger user, never oneself nor anyone with nothing in common.
@@ -53,10 +56,9 @@ class PersonalPopularity:
         return normalize(self._counts(similar))
 
     def of_pairs(self, users: Tensor, items: Tensor) -> Tensor:
-        """PP of these pairs alone: each similar user is looked up in the sorted training pairs.  (pairs,)."""
+        """PP of these pairs alone: each similar user is looked up in the training pairs.  (pairs,)."""
         wanted = self.similar_users[users] * self.n_items + items[:, None]  # negative where there is nobody
-        place = torch.searchsorted(self._keys, wanted).clamp(max=len(self._keys) - 1)
-        return (self._keys[place] == wanted).sum(dim=1) / self._norms[users]
+        return self._known.contain(wanted).sum(dim=1) / self._norms[users]
 
     def _counts(self, similar: Tensor) -> Tensor:
         row, place = (similar >= 0).nonzero(as_tuple=True)

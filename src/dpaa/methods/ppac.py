@@ -18,6 +18,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
+from dpaa.kernels.known_pairs import LARGEST_BITMAP
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import items_of
@@ -91,6 +92,11 @@ class PPAC(LightGCN):
     def parameters(self) -> dict[str, Tensor]:
         """Both networks."""
         return self._networks
+
+    def extra_memory_bytes(self) -> int:
+        """The similar users and the bitmap of training pairs."""
+        bitmap = min(self.graph.n_users * self.graph.n_items // 8, LARGEST_BITMAP)
+        return bitmap + 8 * self.graph.n_users * self.settings.neighbours + 8 * self.graph.n_edges
 
     def network(self, name: str, rows: Tensor) -> Tensor:
         """Two linear layers with ReLU between: `personal` (f) ends in d columns, `global` (g) in one."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MONITOR = "recall@20"
 CHECKPOINT_SECONDS = 30.0
 GIVE_BACK_SECONDS = 5.0
-"""Tensors of a step have the size of its batch's rows, never the same; the holes between them would grow for minutes."""
+"""Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
 
 
 class Interrupted(Exception):  # noqa: N818  # it is not an error: the user asked
