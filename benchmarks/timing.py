@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 import time
@@ -37,7 +38,7 @@ def peak_megabytes() -> float:
 
 
 def machine() -> str:
-    """Processor and versions."""
+    """Processor, versions, and how busy the machine was with other work."""
     info = Path("/proc/cpuinfo")
     names = (
         [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
@@ -45,4 +46,5 @@ def machine() -> str:
         else []
     )
     processor = f"{len(names)} × {names[0]}" if names else platform.processor()
-    return f"{processor}, Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}"
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}"
+    return f"{processor}, {versions}, load {os.getloadavg()[0]:.1f} before the first case"
