@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
-from dpaa.evaluation.evaluator import OVERLAPS
+from dpaa.evaluation.dial import dial_curve
+from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import evaluate, fit_into, make_method
-from dpaa.runs.folder import finite, versions
+from dpaa.runs.folder import RunFolder, finite, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -55,6 +56,8 @@ class RunResult:
     """Convention → metric → value."""
     details: dict[str, Any]
     """Fingerprint, best epoch, validation recall, seconds, versions."""
+    dial: dict[str, Any] | None = None
+    """With the popularity dial where validation puts it: `kappa`, and `metrics` under the convention `drop`."""
 
 
 def parse_label(label: str) -> tuple[str, dict[str, Any]]:
@@ -119,10 +122,16 @@ def _run_one(key: str, spec: RunSpec, results: Path, work: Path) -> RunResult:
     data = read_dataset(spec.folder)
     one_thread = {"threads": 1} if issubclass(find_method(spec.method).settings_type, TrainedSettings) else {}
     folder = work / data.fingerprint[:12] / key
-    began = time.perf_counter()
-    model = fit_into(folder, data, make_method(data, spec.method, spec.settings | one_thread), overwrite=True)
-    seconds = time.perf_counter() - began
+    if RunFolder(folder).finished:  # trained before, but killed before its result was written
+        model = RunFolder(folder).read_model()
+    else:
+        method = make_method(data, spec.method, spec.settings | one_thread)
+        model = fit_into(folder, data, method, overwrite=True, resume=folder.exists())
     found = {overlap: evaluate(model, data, 20, overlap) for overlap in OVERLAPS}
+    dial = None
+    if len(data.valid):
+        kappa = dial_curve(model.method, Evaluator(data, 20, "valid", "drop")).chosen.kappa
+        dial = {"kappa": kappa, "metrics": evaluate(model, data, 20, "drop", popularity_dial=kappa).metrics}
     settings = model.method.settings.model_dump(mode="json", exclude=set(NOT_PART_OF_THE_RESULT))
     result = RunResult(
         data=spec.data,
@@ -137,9 +146,11 @@ def _run_one(key: str, spec: RunSpec, results: Path, work: Path) -> RunResult:
             "users": {overlap: one.protocol.users for overlap, one in found.items()},
             "training": model.manifest.get("training"),
             "tuned": model.manifest.get("tuned"),
-            "seconds": round(seconds, 1),
+            "auto": model.manifest.get("auto"),
+            "seconds": model.manifest.get("seconds"),
             "versions": versions(),
         },
+        dial=dial,
     )
     beside = results / f"{key}.json.new"
     beside.write_text(json.dumps(finite(result.__dict__), indent=1), encoding="utf-8")
