@@ -194,7 +194,17 @@ def _assemble(
     chosen = method.assemble(workshop)
     if run is not None:
         run.write_history(workshop.history)
-    return {"auto": finite(chosen)}
+    kept = [line["epoch"] for line in workshop.history if line["part"] == chosen["chosen"]["part"]]
+    return {
+        "validation": asdict(validation.protocol) if validation else None,
+        "training": {
+            "epochs": len(workshop.history),
+            "best_epoch": kept[-1] if kept else 0,
+            "best_valid_recall@20": validation.recall_of(method) if validation else None,
+        },
+        "tuned": {"popularity_dial": chosen["chosen"]["kappa"]},
+        "auto": finite(chosen),
+    }
 
 
 def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, resume: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dpaa.methods.dpaa_auto import Part, Verdict
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.runs.folder import PARTS, RunFolder
+from dpaa.words import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,9 +49,9 @@ class RunWorkshop:
 
         made = make_method(self.data, method, settings)
         assert isinstance(made, LightGCN)
-        before = start or plain
-        if before is not None:
-            made.start_from(before.method.ego.rows())
+        begin = start or plain
+        if begin is not None:
+            made.start_from(begin.method.ego.rows())
             made.keeps_last = True
         pretrained = None
         if plain is not None and made.wants_pretrained():
@@ -62,6 +63,9 @@ class RunWorkshop:
             self.watch.on_epoch(report)
 
         watch = replace(self.watch, on_epoch=on_epoch)
+        if begin is not None:  # the first part has told what there is to know of data and cost
+            watch = replace(watch, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
+            self.say(f"part {label}: {counted(made.settings.epochs, 'epoch', 'epochs')} from {begin.label}")
         folder = self._folder(label)
         if folder is None:
             model = fit_method(made, self.data, watch, pretrained=pretrained, dial=False)
@@ -74,7 +78,8 @@ class RunWorkshop:
             lines = RunFolder(folder).history()
         trained = model.method
         assert isinstance(trained, LightGCN)
-        self.history += [{"part": label} | line for line in lines]
+        before = len(self.history)
+        self.history += [line | {"epoch": before + place, "part": label} for place, line in enumerate(lines, 1)]
         valid = [line["valid"].get("ndcg@20", 0.0) for line in lines]
         return Part(label, trained, len(lines), self._weights(model, made), sum(valid) / max(len(valid), 1))
 
