@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError, MissingExtraError
 
+if TYPE_CHECKING:
+    from dpaa.runs.model import Model
+
 QUICK: dict[str, object] = {"learning_rate": 5e-3, "patience": 20}
 """Settings that reach the defaults' quality in a fraction of the time."""
 METHODS: dict[str, dict[str, object]] = {"most-popular": {}, "lightgcn": QUICK, "dpaa": QUICK}
 """What the demo compares, the floor first; DPAA takes the LightGCN before it as its pre-trained model."""
+MORE: dict[str, dict[str, object]] = {"dpaa-auto": QUICK}
+"""What `--full` adds."""
 SHOWN = {
     "recall": "recall@20",
     "ndcg": "ndcg@20",
@@ -32,6 +37,9 @@ def demo(
     severity: Annotated[
         float, typer.Option(min=0, help="How strongly the logging policy favours popular items.")
     ] = 1.0,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also dpaa-auto, which sets itself, and the popularity dial: minutes.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the demo that is there.")] = False,
 ) -> None:
     """Simulate a small world, train on its biased log, test on random exposure, write a page: about a minute.
@@ -42,6 +50,7 @@ def demo(
     \b
     Example:
       dpaa demo --out dpaa-demo
+      dpaa demo --full --out dpaa-demo
     """
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
@@ -64,11 +73,12 @@ def demo(
     for sentence in audit(data).in_words()[1:4]:  # the first counts what was printed above
         out.print(f"- {sentence}", markup=False)
     rows = []
-    for name, settings in METHODS.items():
+    methods = METHODS | MORE if full else METHODS
+    for name, settings in methods.items():
         method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
         folder = out_folder / "runs" / name
-        watch = Watch(display.start, display.preview, display.epoch)
+        watch = Watch(display.start, display.preview, display.epoch, say=lambda line: err.print(line, markup=False))
         pretrained = out_folder / "runs" / "lightgcn" if name == "dpaa" else None
         with display:
             model = fit_into(folder, data, method, overwrite=overwrite, watch=watch, pretrained=pretrained)
@@ -83,6 +93,8 @@ def demo(
         markup=False,
     )
     out.print(found.protocol.in_words(), markup=False)
+    if full:
+        print_dial(model)
     user = data.user_ids[0]
     best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
     out.print(f"\n{name} recommends to {user}: {best}", markup=False)
@@ -97,8 +109,19 @@ def demo(
         markup=False,
     )
     _write_page(
-        [dataset_folder, *(out_folder / "runs" / name for name in METHODS), out_folder / COMPARISON], out_folder / PAGE
+        [dataset_folder, *(out_folder / "runs" / name for name in methods), out_folder / COMPARISON], out_folder / PAGE
     )
+
+
+def print_dial(model: Model) -> None:
+    """What the popularity dial does to a model, on validation."""
+    dial = model.manifest["dial"]
+    names = list(dial["curve"][0])
+    rows = [
+        [f"{point[name]:g}" if name == "kappa" else f"{point[name]:.4f}" for name in names] for point in dial["curve"]
+    ]
+    print_table(f"Popularity dial of {model.method.name}, on validation", names, rows)
+    out.print(dial["in_words"], markup=False)
 
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:

@@ -3,7 +3,7 @@
 1. Plain LightGCN is trained.  Its vectors show whether messages to popular items would get smaller weights (the premise
    of DPAA), for each source of the cosine; the source that holds best is taken, none where neither holds.
 2. A race: short trainings that go on from the plain model at a higher learning rate, without weights, with IIW, with
-   DPAA's defaults, and as printed.
+   DPAA's defaults, and as printed.  Weights win only where they are ahead by more than validation's noise.
 3. The winner is trained on, longer than early stopping on a noisy validation number would let it.
 4. The popularity dial κ is chosen on validation, unless validation comes from the log's own exposure, where any choice
    would favour popularity.
@@ -38,6 +38,8 @@ FALLS = 0.02
 """By how much of itself IIW must fall from rare to popular items for the premise to hold."""
 RARE, POPULAR = (0, 1, 2), (7, 8, 9)
 """Popularity deciles compared for it."""
+FASTEST = 5e-3
+"""Learning rate beyond which nothing is sped up."""
 RACE_SHARE = 6
 """A racer trains so small a part of the plain training's epochs."""
 STRETCHES = 10
@@ -51,7 +53,7 @@ class DpaaAutoSettings(TrainedSettings):
     budget: float = Field(default=3.0, ge=0.5, le=100)
     """What the race and the long training may cost, in trainings of LightGCN (which comes first and is not counted)."""
     speed_up: float = Field(default=5.0, gt=0, le=100)
-    """The race and the long training use the learning rate times this."""
+    """The race and the long training use the learning rate times this, but no more than 0.005 where that is less."""
     objective: Literal["ndcg", "recall"] = "ndcg"
     """What is compared on validation, at 20."""
 
@@ -146,10 +148,13 @@ class DpaaAuto(LightGCN):
         short = max(1, min(plain.epochs // RACE_SHARE, left // (2 * len(entries))))
         race = [workshop.train(entry.label, "dpaa", self._faster(short) | entry.settings, plain) for entry in entries]
         verdicts = [workshop.judge(part.method, objective) for part in race]
-        winner = max(range(len(race)), key=lambda place: verdicts[place].value)
+        winner = _surely_best(verdicts)
         entry = entries[winner]
         told = ", ".join(f"{one.what} {verdict.value:.4f}" for one, verdict in zip(entries, verdicts, strict=True))
-        reasons.append(f"short trainings of {short} epochs, {objective}@20 on validation: {told}")
+        reasons.append(
+            f"short trainings of {short} epochs, {objective}@20 on validation: {told}; {entry.what} is taken"
+            + ("" if winner else ", as no other is ahead by more than the noise")
+        )
         workshop.say(reasons[-1])
         left -= sum(part.epochs for part in race)
 
@@ -202,7 +207,8 @@ class DpaaAuto(LightGCN):
         return {name: getattr(self.settings, name) for name in TrainedSettings.model_fields}
 
     def _faster(self, epochs: int) -> dict[str, Any]:
-        rate = self.settings.learning_rate * self.settings.speed_up
+        own = self.settings.learning_rate
+        rate = max(own, min(own * self.settings.speed_up, FASTEST))
         return self._shared() | {"learning_rate": rate, "epochs": epochs}
 
     def _fall(self, plain: LightGCN, source: str) -> float:
@@ -259,6 +265,13 @@ class DpaaAuto(LightGCN):
         """Ready to score."""
         super().load_tensors(tensors)
         self._kappa, self._residual, self._user_power = tensors["chosen"].double().tolist()
+
+
+def _surely_best(verdicts: list[Verdict]) -> int:
+    """The best, or the first where the best is not ahead of it by more than the noise of the paired difference."""
+    best = max(range(len(verdicts)), key=lambda place: verdicts[place].value)
+    ahead, noise = _mean_and_noise(verdicts[best].per_user - verdicts[0].per_user)
+    return best if ahead > noise else 0
 
 
 def _mean_and_noise(differences: NDArray[np.float64]) -> tuple[float, float]:
