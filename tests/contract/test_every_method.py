@@ -17,8 +17,9 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
 from dpaa.methods.base import Histories
+from dpaa.methods.lightgcn import PROCESS_BYTES, LightGCN
 from dpaa.methods.settings import make_settings
-from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
+from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import load
 from dpaa.training.trainer import Interrupted
 
@@ -168,3 +169,31 @@ def test_a_checkpoint_after_every_batch_changes_nothing(name: str, small_world: 
     fit_into(tmp_path / "often", small_world, make_method(small_world, name, settings), watch=watch)
     files = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("plain", "often")]
     assert files[0] == files[1]
+
+
+@pytest.fixture(scope="module")
+def sizeable() -> Dataset:
+    """Large enough for tables and graph to show among what the allocator keeps."""
+    rng = np.random.default_rng(0)
+    items = (800 * rng.random(20_000) ** 2).astype(np.int64)
+    pairs = pl.DataFrame({"user_id": rng.integers(0, 1_500, 20_000), "item_id": items}).unique(maintain_order=True)
+    return Dataset.from_frame(pairs[1_000:], valid=pairs[:500], test=pairs[500:1_000])
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc")
+@trained_methods
+def test_memory_stays_within_the_preview(name: str, sizeable: Dataset) -> None:
+    """What a training adds to the process is no more than the preview says beyond Python and the libraries."""
+    settings = {"embedding_size": 256, "layers": 2, "epochs": 1, "threads": 1}
+    fit(sizeable, "lightgcn", **(settings | {"embedding_size": 4}))  # what is loaded and kept on first use
+    method = make_method(sizeable, name, settings)
+    assert isinstance(method, LightGCN)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
+    before = _memory("VmRSS")
+    fit_method(method, sizeable)
+    assert _memory("VmHWM") - before <= method.memory_bytes() - PROCESS_BYTES
+
+
+def _memory(key: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from dpaa.methods.pretrained import Pretrained
 
 INITIAL_DEVIATION = 0.1
+PROCESS_BYTES = 300_000_000
+"""What Python and the libraries take before anything is trained."""
+BUFFER_BYTES = 100_000_000
+"""Blocks of scores and lists while ranking, the dial's curve, what the allocator keeps."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,7 @@ class LightGCN(Method):
         tables = 5 * self.graph.n_nodes * self.settings.embedding_size * 4
         edges = self.graph.n_edges * (140 + 8 * self.settings.layers)  # graph, sampler and an epoch's triples
         batch = 12 * 3 * self.batch_size * self.settings.embedding_size * 4
-        return tables + edges + batch + self.extra_memory_bytes() + 300_000_000
+        return tables + edges + batch + self.extra_memory_bytes() + PROCESS_BYTES + BUFFER_BYTES
 
     def extra_memory_bytes(self) -> int:
         """What a method takes beyond LightGCN."""
