@@ -26,7 +26,7 @@ def test_a_runs_own_recommendations_have_the_runs_metrics(walk: Path, recs: Path
     assert said.err == ""
     assert of_file["metrics"] == pytest.approx(of_run["metrics"])
     assert of_file["exposure"] == of_run["exposure"]
-    assert of_file["protocol"] == of_run["protocol"] | {"lists": "given"}
+    assert of_file["protocol"] == of_run["protocol"] | {"lists": "given", "popularity_dial": None}
 
 
 def test_notes_say_what_is_odd_about_a_file(walk: Path, recs: Path, tmp_path: Path) -> None:

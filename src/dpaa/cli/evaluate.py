@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaa.cli.console import out, print_json, print_notes, print_table
+from dpaa.cli.dial import DialOptions, PopularityDial, print_dial
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
+    from dpaa.evaluation.dial import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.evaluation.offpolicy import OffPolicy
 
@@ -58,6 +60,18 @@ def evaluate(
     floor: Annotated[
         float, typer.Option(help="With --off-policy: no chance is taken to be smaller, the most popular item has 1.")
     ] = 0.01,
+    popularity_dial: PopularityDial = None,
+    dial_objective: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ndcg|recall|niche:X",
+            help="Choose the dial's κ again on validation, for this; niche:5 is the most niche recall for at most 5 % "
+            "less NDCG.  The run keeps the choice.",
+        ),
+    ] = None,
+    dial_figure: Annotated[
+        Path | None, typer.Option(help="Draw the dial's curve: .png, .svg, .pdf, .html or .json.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a run, or anybody's recommendations, on the test split of a dataset.
@@ -66,43 +80,50 @@ def evaluate(
 
     The protocol stands beside the numbers; docs/metrics.md defines each.
 
-    For a run, metrics.json and per_user.parquet are written into its folder.
+    For a run, metrics.json and per_user.parquet are written into its folder, and the curve of its popularity dial on
+    validation is shown; docs/dial.md explains it.
 
     \b
     Example:
       dpaa evaluate runs/lightgcn --k 10 --k 20
+      dpaa evaluate runs/lightgcn --popularity-dial auto --dial-figure dial.png
       dpaa evaluate --recs recs.csv --dataset data/shop
     """
     from dpaa.evaluation.offpolicy import propensities
 
     if (run is None) == (recs is None):
         raise InputError("name a run folder, or a recommendation file with --recs; one of them")
+    dial = DialOptions(popularity_dial, dial_objective, dial_figure)
     cuts = tuple(sorted(set(k or [20])))
     if off_policy:
         import numpy as np
 
         propensities(np.ones(1), power, floor)  # refuse a wrong setting before the long part
+    curve = None
     if recs is not None:
+        dial.refuse_for_a_file()
         name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid)
     else:
         assert run is not None
-        name, found = _of_run(run, dataset, cuts, overlap, mask_valid)
+        name, found, curve = _of_run(run, dataset, cuts, overlap, mask_valid, dial)
     estimates = found.off_policy(power, floor) if off_policy else None
     print_notes(found.notes)
     if as_json:
         extra = {} if estimates is None else {"off_policy": estimates.as_json()}
-        print_json(found.as_json() | extra)
+        print_json(found.as_json() | extra | ({} if recs else {"dial": curve and curve.as_json()}))
         return
     print_evaluation(name, found)
     if estimates is not None:
         print_estimates(estimates, found)
+    if curve is not None:
+        print_dial(curve)
     if run is not None:
         out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet", markup=False)
 
 
 def _of_run(
-    run: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool
-) -> tuple[str, Evaluation]:
+    run: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool, dial: DialOptions
+) -> tuple[str, Evaluation, DialCurve | None]:
     from dpaa.data.dataset import read_dataset
     from dpaa.runs.fit import evaluate as measure
     from dpaa.runs.folder import RunFolder
@@ -114,9 +135,12 @@ def _of_run(
         raise InputError(f"{run} does not say where its dataset is; name it with --dataset")
     if not Path(place).exists():
         raise InputError(f"the dataset of {run} is no longer at {place}; name it with --dataset")
-    found = measure(model, read_dataset(place), cuts, overlap, mask_valid)  # type: ignore[arg-type]
+    data = read_dataset(place)
+    curve = dial.curve(model, data)
+    found = measure(model, data, cuts, overlap, mask_valid, dial.kappa)  # type: ignore[arg-type]
+    dial.keep(folder, curve, model.method.name)
     folder.write_evaluation(found)
-    return model.method.name, found
+    return model.method.name, found, curve
 
 
 def _of_file(recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool) -> Evaluation:

@@ -9,10 +9,13 @@ import typer
 
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.cli.data import ItemColumn, UserColumn
+from dpaa.cli.dial import PopularityDial
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from dpaa.runs.model import Model
 
 
 def recommend(
@@ -38,8 +41,17 @@ def recommend(
     exclude: Annotated[
         list[str] | None, typer.Option("--exclude", help="Never these items (deny list); repeatable, or @FILE.")
     ] = None,
+    popularity_dial: PopularityDial = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Instead of lists: write the vectors of users and items that serve every κ, for an index of your own, "
+            "as users.parquet and items.parquet.",
+        ),
+    ] = None,
     seen: Annotated[bool, typer.Option("--seen", help="Items the user already took may be recommended again.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Recommend the k best items to all or some users, with their own ids.
 
@@ -48,6 +60,8 @@ def recommend(
       dpaa recommend runs/lightgcn --k 20 --out recs.parquet
       dpaa recommend runs/lightgcn --users u0001 --users u0002
       dpaa recommend runs/lightgcn --history newcomers.csv --out recs.csv
+      dpaa recommend runs/lightgcn --popularity-dial -0.5 --out recs.parquet
+      dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
     from dpaa.runs.folder import RunFolder
@@ -55,6 +69,14 @@ def recommend(
 
     if users and history:
         raise InputError("--users are known to the model and --history is for those who are not; give one of them")
+    if vectors is not None:
+        if history or items or exclude or out_file or popularity_dial is not None:
+            raise InputError(
+                "--vectors are of the model's own users and serve every κ and any choice of items; leave --history, "
+                "--items, --exclude, --out and --popularity-dial out"
+            )
+        export(run, vectors, users, overwrite)
+        return
     if out_file is not None:
         check_target(out_file, overwrite)
     model = RunFolder(run).read_model()
@@ -63,7 +85,14 @@ def recommend(
     schema = model.recommendation_schema
     if history is not None:
         table = read_history(history, model.item_ids, user_column, item_column)
-        blocks, notes = model.recommend_for_histories(table, k, seen=seen, items=allowed, exclude=denied)
+        blocks, notes = model.recommend_for_histories(
+            table,
+            k,
+            seen=seen,
+            items=allowed,
+            exclude=denied,
+            popularity_dial=popularity_dial,  # type: ignore[arg-type]
+        )
         schema = schema | {"user_id": table["user_id"].dtype}
         print_notes(notes)
     else:
@@ -71,7 +100,14 @@ def recommend(
         a_look = out_file is None and chosen is None
         if a_look:
             chosen = model.user_ids.head(3)
-        blocks = model.recommend_blocks(chosen, k, seen=seen, items=allowed, exclude=denied)
+        blocks = model.recommend_blocks(
+            chosen,
+            k,
+            seen=seen,
+            items=allowed,
+            exclude=denied,
+            popularity_dial=popularity_dial,  # type: ignore[arg-type]
+        )
         if a_look:
             err.print("a look at the first users; write all lists with --out FILE", markup=False)
     if out_file is None:
@@ -79,7 +115,30 @@ def recommend(
             show(block)
         return
     rows = write_stream(blocks, schema, out_file)
-    out.print(f"{rows:,} recommendations written to {out_file}", markup=False)
+    out.print(f"{rows:,} recommendations written to {out_file}{_turned(model, popularity_dial)}", markup=False)
+
+
+def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) -> None:
+    """Write the vectors, and say how they are used."""
+    from dpaa.cli.ids import read_ids
+    from dpaa.runs.folder import RunFolder
+    from dpaa.runs.vectors import check_vector_folder, write_vectors
+
+    check_vector_folder(folder, overwrite)
+    model = RunFolder(run).read_model()
+    chosen = read_ids(users, model.user_ids, "user") if users else None
+    n_users, n_items = write_vectors(model, folder, chosen, overwrite)
+    out.print(
+        f"vectors of {n_users:,} users and {n_items:,} items written to {folder}; the score at κ is the inner product "
+        "of v0, v1, … plus κ · deviation · popularity",
+        markup=False,
+    )
+
+
+def _turned(model: Model, dial: str | None) -> str:
+    """Where the dial stood, if anybody turned it."""
+    kappa = model.kappa(dial)  # type: ignore[arg-type]
+    return "" if kappa is None else f", popularity dial at κ = {kappa:g}"
 
 
 def read_history(file: Path, item_ids: pl.Series, user_column: str | None, item_column: str | None) -> pl.DataFrame:

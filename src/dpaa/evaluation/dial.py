@@ -1,18 +1,19 @@
-"""What the popularity dial does to a model, along the whole curve, and which κ validation would choose.
+"""What the popularity dial does to a method, along the whole curve, and which κ validation would choose.
 
-The method's scores are computed once per user; every κ ranks them anew.
+The method's scores are computed once per user; every κ ranks them anew.  The curve has one law: of any user's list, the
+mean of `log(1 + count)` never falls as κ grows (a list is the set with the largest sum of `score + κ · popularity`).
+ARP, the mean count itself, follows it as a rule but need not: where {1, 100} gives way to {20, 20}, it falls.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from math import isfinite, isnan, nan
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.exposure import validation_exposure
+from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.methods.dial import dialled_family
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dpaa.evaluation.evaluator import Evaluator
-    from dpaa.evaluation.exposure import ValidationExposure
     from dpaa.methods.base import Method
 
 KAPPAS = (
@@ -45,7 +45,7 @@ KAPPAS = (
     16.0,
     32.0,
 )
-"""Where the curve is drawn; from about 16 on a list is that of the most popular items, the method breaking ties."""
+"""Where the curve is drawn; towards the end a list is that of the most popular items, the method breaking ties."""
 MOST_USERS = 10_000
 """Users the curve is drawn from; of more, so many are taken, evenly spread."""
 
@@ -73,12 +73,25 @@ class DialPoint:
             f"coverage@{k}": self.coverage,
         }
 
+    @classmethod
+    def of(cls, values: dict[str, Any], k: int) -> DialPoint:
+        """From the names of metrics; niche recall may be missing."""
+        niche = values[f"recall@{k}/niche"]
+        return cls(
+            _number(values["kappa"]),
+            _number(values[f"ndcg@{k}"]),
+            _number(values[f"recall@{k}"]),
+            nan if niche is None else _number(niche),
+            _number(values[f"arp@{k}"]),
+            _number(values[f"coverage@{k}"]),
+        )
+
 
 @dataclass(frozen=True)
 class Objective:
     """What κ is chosen for: `ndcg`, `recall`, or `niche:X`, the most niche recall for at most X % NDCG."""
 
-    name: str
+    name: Literal["ndcg", "recall", "niche"]
     allowance: float = 0.0
     """With `niche`: the share of the undialled NDCG that may be lost."""
 
@@ -87,26 +100,42 @@ class Objective:
         """From the words a user writes."""
         name, colon, number = text.partition(":")
         if name in ("ndcg", "recall") and not colon:
-            return cls(name)
+            return cls(cast("Literal['ndcg', 'recall']", name))
         if name == "niche" and colon:
             try:
-                percent = float(number.rstrip("%"))
+                percent = float(number.removesuffix("%"))
             except ValueError:
                 percent = -1.0
             if 0 <= percent <= 100:
-                return cls(name, percent / 100)
+                return cls("niche", percent / 100)
         raise InputError(
             f"the dial's objective must be ndcg, recall or niche:X (the most niche recall for at most X % NDCG, "
             f"such as niche:5), got {text!r}"
         )
 
     def best(self, points: Sequence[DialPoint]) -> DialPoint:
-        """The best point; of equals the one that turns the dial least."""
+        """The best point; of equals the one that turns the dial least, and of those the one with less popularity.
+
+        Where validation has no niche item, `niche` has nothing to gain and leaves the dial at 0.
+        """
         if self.name != "niche":
-            return max(points, key=lambda point: (getattr(point, self.name), -abs(point.kappa)))
+            return max(points, key=lambda point: (getattr(point, self.name), -abs(point.kappa), -point.kappa))
         plain = next(point for point in points if point.kappa == 0)
         allowed = [point for point in points if point.ndcg >= (1 - self.allowance) * plain.ndcg]
-        return max(allowed, key=lambda point: (np.nan_to_num(point.niche_recall, nan=-1.0), -abs(point.kappa)))
+        return max(
+            allowed,
+            key=lambda point: (
+                -1.0 if isnan(point.niche_recall) else point.niche_recall,
+                -abs(point.kappa),
+                -point.kappa,
+            ),
+        )
+
+    def in_words(self) -> str:
+        """What is sought, for people."""
+        if self.name == "niche":
+            return f"the most niche recall for at most {100 * self.allowance:g} % less NDCG"
+        return {"ndcg": "the best NDCG", "recall": "the best recall"}[self.name]
 
     def __str__(self) -> str:
         return f"niche:{100 * self.allowance:g}" if self.name == "niche" else self.name
@@ -136,26 +165,56 @@ class DialCurve:
         """What was chosen, what it gives, and what the choice means."""
         chosen, plain = self.chosen, self.at(0.0)
         if chosen.kappa == 0:
-            choice = f"the best {self.objective} is the method itself, κ = 0"
+            choice = f"{self.objective.in_words()} has the method itself, κ = 0"
         else:
             way = "towards" if chosen.kappa > 0 else "away from"
-            choice = (
-                f"the best {self.objective} is at κ = {chosen.kappa:g} ({way} popularity): "
-                f"NDCG@{self.k} {plain.ndcg:.4f} → {chosen.ndcg:.4f}, niche recall {plain.niche_recall:.4f} → "
-                f"{chosen.niche_recall:.4f}"
-            )
+            values = [f"NDCG@{self.k} {plain.ndcg:.4f} → {chosen.ndcg:.4f}"]
+            if self.objective.name == "recall":
+                values.append(f"recall {plain.recall:.4f} → {chosen.recall:.4f}")
+            if not isnan(plain.niche_recall):
+                values.append(f"niche recall {plain.niche_recall:.4f} → {chosen.niche_recall:.4f}")
+            choice = f"{self.objective.in_words()} is at κ = {chosen.kappa:g} ({way} popularity): {', '.join(values)}"
         return f"popularity dial on validation: {choice}; {self.exposure.in_words()}"
 
     def as_json(self) -> dict[str, Any]:
-        """For the manifest and the page."""
+        """For the manifest and the page; `from_json` reads it back."""
         return {
             "kappa": self.chosen.kappa,
             "objective": str(self.objective),
+            "k": self.k,
             "users": self.users,
             "curve": [point.named(self.k) for point in self.points],
             "exposure": self.exposure.as_json(),
             "in_words": self.in_words(),
         }
+
+    @classmethod
+    def from_json(cls, content: object) -> DialCurve:
+        """What `as_json` gave; anything else is an `InputError`."""
+        try:
+            return cls._read(cast("dict[str, Any]", content))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            raise InputError(
+                f"the stored curve of the popularity dial is damaged ({error!r}); "
+                "draw it again with `dpaa evaluate RUN --dial-objective ndcg`"
+            ) from None
+
+    @classmethod
+    def _read(cls, content: dict[str, Any]) -> DialCurve:
+        k, exposure = int(content["k"]), content["exposure"]
+        points = tuple(DialPoint.of(one, k) for one in content["curve"])
+        tilt = exposure["tilt"]
+        if not any(point.kappa == 0 for point in points):
+            raise ValueError("no point at κ = 0")
+        return cls(
+            points,
+            Objective.parse(str(content["objective"])),
+            k,
+            int(content["users"]),
+            ValidationExposure(
+                bool(exposure["biased"]), bool(exposure["known"]), None if tilt is None else _number(tilt)
+            ),
+        )
 
     @property
     def per_kappa(self) -> list[dict[str, Any]]:
@@ -166,27 +225,34 @@ class DialCurve:
 def dial_curve(
     method: Method, validation: Evaluator, objective: str = "ndcg", kappas: Sequence[float] = KAPPAS
 ) -> DialCurve:
-    """Draw the curve of a method on validation."""
+    """Draw the curve of a method on validation, at these κ and at 0."""
     wanted = Objective.parse(objective)
-    k = validation.protocol.k[-1]
+    drawn = sorted({0.0, *map(float, kappas)})
     few = validation.sample(MOST_USERS)
     suite, relevant, niche = few.suite, few.suite.relevant_per_row(), ~few.popular
     niche_relevant = suite.relevant_per_row(niche)
     counted = niche_relevant > 0
     points = []
-    for kappa, lists in zip(kappas, few.lists_of(dialled_family(method, kappas), len(kappas)), strict=True):
+    for kappa, lists in zip(drawn, few.lists_of(dialled_family(method, drawn), len(drawn)), strict=True):
         hits = suite.hits(lists)
         niche_hits = (hits & niche[lists])[counted]
         points.append(
             DialPoint(
-                kappa=float(kappa),
+                kappa=kappa,
                 ndcg=float(ACCURACY["ndcg"](hits, relevant).mean()),
                 recall=float(ACCURACY["recall"](hits, relevant).mean()),
                 niche_recall=float(ACCURACY["recall"](niche_hits, niche_relevant[counted]).mean())
                 if counted.any()
-                else float("nan"),
+                else nan,
                 arp=bias.arp(lists, few.counts),
                 coverage=bias.coverage(lists, few.protocol.candidates),
             )
         )
-    return DialCurve(tuple(points), wanted, k, len(few.users), validation_exposure(validation.dataset))
+    exposure = validation_exposure(validation.dataset)
+    return DialCurve(tuple(points), wanted, validation.protocol.k[-1], len(few.users), exposure)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{value!r} is not a number")
+    return float(value)

@@ -58,6 +58,8 @@ class Protocol:
     """Pairs of the split whose item is no candidate: never relevant."""
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
+    popularity_dial: float | None = None
+    """κ of the popularity dial in force (`dpaa.methods.dial`); None where the lists are not a method's."""
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
@@ -74,6 +76,7 @@ class Protocol:
         return (
             f"protocol: {self.split} split, {self.users:,} users, {self.relevant:,} relevant pairs, {overlapping}; "
             f"{self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
+            + (f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else "")
         )
 
 
@@ -196,7 +199,9 @@ class Evaluator:
 
     def evaluate(self, method: Method, dial: float | None = None) -> Evaluation:
         """All metrics: overall, for popular and niche items, and for users by taste."""
-        return self.evaluate_lists(self.lists(method, dial))
+        kappa = method.popularity_dial if dial is None else dial
+        found = self.evaluate_lists(self.lists(method, kappa))
+        return replace(found, protocol=replace(self.protocol, popularity_dial=kappa))
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
         """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""

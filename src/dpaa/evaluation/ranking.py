@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from dpaa.data.pairs import Pairs
     from dpaa.methods.base import Histories, Method
+    from dpaa.methods.dial import DialVectors
 
     Ints = NDArray[Any]
 
@@ -78,16 +79,19 @@ def ranked_blocks(
     candidates: Ints | None = None,
     histories: Histories | None = None,
     dial: float | None = None,
+    prepared: DialVectors | None = None,
 ) -> Iterator[RankedBlock]:
     """Rank the candidates for these users, never a masked pair.
 
     `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
-    within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it.
+    within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it; `prepared` as in
+    `dialled`.
     """
     graph = method.graph
     n_users = graph.n_users if histories is None else histories.n_users
     ranker = Ranker(n_users, graph.n_items, graph.edge_user.device, masked, candidates)
-    scorer = dialled(method, method.popularity_dial if dial is None else dial, ranker.columns, histories)
+    kappa = method.popularity_dial if dial is None else dial
+    scorer = dialled(method, kappa, ranker.columns, histories, prepared)
     for block, index in ranker.blocks(users):
         yield ranker.rank(scorer(index), block, k)
 

@@ -85,7 +85,10 @@ class Method(ABC):
         """
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
-        """The vectors whose inner product `scorer` gives, with its arguments; None where it ranks by anything else."""
+        """The vectors whose inner product `scorer` gives, with its arguments; None where it ranks by anything else.
+
+        The items' are the same with and without histories.
+        """
         del items, histories
         return None
 

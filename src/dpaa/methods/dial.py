@@ -2,8 +2,8 @@
 
     score'(u, i) = score(u, i) + κ · sd_u · p_i,     p_i = log(1 + d_i) / sd(log(1 + d))
 
-`d` are training counts; the deviation of `log(1 + d)` is over all items, `sd_u` that of the user's scores over the
-items in question.  κ > 0 pushes popularity up, κ < 0 down, 0 is the method itself.
+`d` are training counts.  Both deviations are over all items, also where only some may be recommended: what κ means
+depends neither on the candidates nor on an allow list.  κ > 0 pushes popularity up, κ < 0 down, 0 is the method itself.
 
 Where a method ranks by an inner product the dial is one more coordinate: `p_i` of an item, `κ · sd_u` of a query, with
 `sd_u = √(uᵀ C u)` and C the covariance of the item vectors.  One index of item vectors serves every κ.
@@ -22,38 +22,55 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily, Vectors
+    from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily
+
+BLOCK_ROWS = 65_536
+"""Item vectors that are widened to float64 at once."""
+BLOCK_SCORES = 4_000_000
+"""Scores over all items that are held at once where only some of the items are asked for."""
 
 
 def popularity_coordinate(graph: BipartiteGraph) -> Tensor:
     """`log(1 + d_i)` in units of its deviation; 0 for all where all items are alike.  (n_items,) float32."""
     logs = torch.log1p(graph.item_degree.double())
-    deviation = logs.std(correction=0)
-    return (logs / deviation if deviation > 0 else torch.zeros_like(logs)).float()
+    if logs.min() == logs.max():  # their computed deviation may be a rounding error instead of 0
+        return torch.zeros_like(logs).float()
+    return (logs / logs.std(correction=0)).float()
 
 
-def dialled(method: Method, kappa: float, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-    """The method's scorer with the dial at κ."""
+def dialled(
+    method: Method,
+    kappa: float,
+    items: Tensor | None = None,
+    histories: Histories | None = None,
+    prepared: DialVectors | None = None,
+) -> Scorer:
+    """The method's scorer with the dial at κ; at 0 it is the method's own, bit for bit.
+
+    `prepared` spares a method with vectors the making of `DialVectors.of` at every call.
+    """
     if kappa == 0:
         return method.scorer(items, histories)
-    vectors = method.vectors(items, histories)
+    vectors = method.vectors(None, histories)
     if vectors is not None:
-        extended = DialVectors.of(method, vectors, items)
-        return lambda index: extended.queries(index, kappa) @ extended.items.T
-    scorer, popularity = method.scorer(items, histories), _coordinate(method, items)
-    return lambda index: _turned(scorer(index), kappa, popularity)
+        extended = prepared or DialVectors.of(method)
+        assert extended is not None
+        queries, table = vectors.queries, extended.items if items is None else extended.items[items]
+        return lambda index: extended.queries(queries(index), kappa) @ table.T
+    scored, popularity = _scores_and_deviations(method, items, histories), _coordinate(method, items)
+    return lambda index: _turned(*scored(index), kappa, popularity)
 
 
 def dialled_family(method: Method, kappas: Sequence[float]) -> Callable[[Tensor | None], ScorerFamily]:
     """Scores at every κ from one computation of the method's own."""
 
     def family(items: Tensor | None) -> ScorerFamily:
-        scorer, popularity = method.scorer(items), _coordinate(method, items)
+        scored, popularity = _scores_and_deviations(method, items), _coordinate(method, items)
 
         def scores_of(index: Tensor) -> Iterator[Tensor]:
-            plain = scorer(index)
+            plain, deviation = scored(index)
             for kappa in kappas:
-                yield _turned(plain, kappa, popularity)
+                yield _turned(plain, deviation, kappa, popularity)
 
         return scores_of
 
@@ -62,31 +79,44 @@ def dialled_family(method: Method, kappas: Sequence[float]) -> Callable[[Tensor 
 
 @dataclass(frozen=True)
 class DialVectors:
-    """Item vectors with the popularity coordinate, and how a query gets its own."""
+    """All item vectors with the popularity coordinate, and how a query gets its own: for every user and every κ."""
 
-    vectors: Vectors
     items: Tensor
-    """(n, d + 1)"""
+    """(n_items, d + 1)"""
     covariance: Tensor
     """Of the item vectors, (d, d) float64."""
 
     @classmethod
-    def of(cls, method: Method, vectors: Vectors, items: Tensor | None) -> DialVectors:
-        """`items` are the rows of `vectors.items` among all items; None = all."""
-        table = vectors.items.double()
-        centred = table - table.mean(dim=0)
-        extended = torch.cat([vectors.items, _coordinate(method, items)[:, None]], dim=1)
-        return cls(vectors, extended, centred.T @ centred / max(len(table), 1))
+    def of(cls, method: Method) -> DialVectors | None:
+        """None where the method ranks by anything else than an inner product."""
+        vectors = method.vectors()
+        if vectors is None:
+            return None
+        coordinate = popularity_coordinate(method.graph)
+        return cls(torch.cat([vectors.items, coordinate[:, None]], dim=1), _covariance(vectors.items))
 
     def deviation(self, queries: Tensor) -> Tensor:
         """`sd_u` of queries (b, d) → (b,) float32."""
-        wide = queries.double()
-        return ((wide @ self.covariance) * wide).sum(dim=1).clamp(min=0).sqrt().float()
+        return _deviation_of_products(queries, self.covariance)
 
-    def queries(self, index: Tensor, kappa: float) -> Tensor:
-        """Query vectors of these users at κ.  (b, d + 1)."""
-        plain = self.vectors.queries(index)
+    def queries(self, plain: Tensor, kappa: float) -> Tensor:
+        """Queries (b, d) with their coordinate at κ.  (b, d + 1)."""
         return torch.cat([plain, kappa * self.deviation(plain)[:, None]], dim=1)
+
+
+def _covariance(table: Tensor) -> Tensor:
+    """Of the rows, about their mean: what all rows have in common, however large, takes no digits from it."""
+    mean = table.mean(dim=0, dtype=torch.float64)
+    total = torch.zeros(table.shape[1], table.shape[1], dtype=torch.float64, device=table.device)
+    for part in torch.split(table, BLOCK_ROWS):
+        centred = part.double() - mean
+        total += centred.T @ centred
+    return total / len(table)
+
+
+def _deviation_of_products(queries: Tensor, covariance: Tensor) -> Tensor:
+    wide = queries.double()
+    return ((wide @ covariance) * wide).sum(dim=1).clamp(min=0).sqrt().float()
 
 
 def _coordinate(method: Method, items: Tensor | None) -> Tensor:
@@ -94,9 +124,33 @@ def _coordinate(method: Method, items: Tensor | None) -> Tensor:
     return whole if items is None else whole[items]
 
 
-def _turned(scores: Tensor, kappa: float, popularity: Tensor) -> Tensor:
+def _scores_and_deviations(
+    method: Method, items: Tensor | None, histories: Histories | None = None
+) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """A function from users to their scores over `items`, (b, items), and the deviation over all items, (b,)."""
+    vectors = method.vectors(None, histories)
+    if vectors is not None:
+        scorer, covariance = method.scorer(items, histories), _covariance(vectors.items)
+        return lambda index: (scorer(index), _deviation_of_products(vectors.queries(index), covariance))
+    whole = method.scorer(None, histories)
+    if items is None:
+        return lambda index: _with_deviation(whole(index))
+    step = max(1, BLOCK_SCORES // method.graph.n_items)
+
+    def some(index: Tensor) -> tuple[Tensor, Tensor]:
+        blocks = (_with_deviation(whole(part)) for part in torch.split(index, step))
+        scores, deviations = zip(*((scores[:, items], deviation) for scores, deviation in blocks), strict=True)
+        return torch.cat(scores), torch.cat(deviations)
+
+    return some
+
+
+def _with_deviation(scores: Tensor) -> tuple[Tensor, Tensor]:
+    return scores, scores.double().std(dim=1, correction=0).float()
+
+
+def _turned(scores: Tensor, deviation: Tensor, kappa: float, popularity: Tensor) -> Tensor:
     """A new block of scores; the given one stays as it is."""
     if kappa == 0:
         return scores.clone()
-    deviation = scores.double().std(dim=1, correction=0, keepdim=True).float()
-    return torch.addcmul(scores, deviation, popularity, value=kappa)
+    return torch.addcmul(scores, deviation[:, None], popularity, value=kappa)

@@ -124,11 +124,13 @@ def curves(
     whole: bool = False,
     mark: float | None = None,
     zero: bool = True,
+    far: Sequence[float] = (),
 ) -> Chart:
     """Lines over a common axis.
 
     `percent` names the axes shown as shares, `top` ends the y axis, `dots` marks every value, `whole` counts the x axis
-    in whole steps, `mark` draws an upright line.
+    in whole steps, `mark` draws an upright line, `far` are the ticks of an x axis that goes by logarithms on both sides
+    of 0.
     """
     alt = altair()
     table = pl.DataFrame(
@@ -146,6 +148,9 @@ def curves(
     x_format, y_format = ("%" if axis in percent else None for axis in "xy")
     x_scale = alt.Scale(nice=False, zero=False) if not whole else alt.Scale(nice=False, zero=False, padding=6)
     axis = alt.Axis(format=x_format or ("d" if whole else "~s"), tickMinStep=1 if whole else 0, **_count(look))
+    if far:
+        x_scale = alt.Scale(type="symlog", constant=1, nice=False)
+        axis = alt.Axis(values=list(far), format="~g", labelFlush=True)
     y_scale = alt.Scale(domain=[0, top]) if top is not None else alt.Scale(zero=zero)
     base = alt.Chart(table).encode(
         x=alt.X("x:Q", title=look.lines(x), scale=x_scale, axis=axis),

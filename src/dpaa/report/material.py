@@ -15,6 +15,7 @@ from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.report.foreign import number_at, object_at
 from dpaa.runs.folder import CONFIG, MANIFEST, METRICS, RunFolder
 from dpaa.runs.trace import Trace, trace_run
 
@@ -58,14 +59,27 @@ class Run:
         found = (self.evaluation or {}).get("metrics", {})
         return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
+    @property
+    def dial(self) -> float | None:
+        """κ the run was evaluated with, where it is not the method's own."""
+        return _dial_of(self.evaluation, self.model)
+
     @cached_property
     def lists(self) -> Ints:
-        """Items recommended to the family's listed users, as `dpaa recommend` gives them.  Returns (users, k)."""
+        """Items recommended to the family's listed users, as `dpaa recommend` gives them.  Returns (users, k).
+
+        The popularity dial stands where it stood when the run was evaluated.
+        """
         users = self.family.users
         found = np.empty((len(users), self.family.k), dtype=np.int32)
         place = 0
         blocks = ranked_blocks(
-            self.model.method, users, self.family.k, masked=self.model.train, candidates=self.model.candidates
+            self.model.method,
+            users,
+            self.family.k,
+            masked=self.model.train,
+            candidates=self.model.candidates,
+            dial=self.dial,
         )
         for block in blocks:
             found[place : place + len(block.items)] = block.items
@@ -199,7 +213,14 @@ def _add_run(found: Material, path: Path, name: str, k: int) -> None:
     evaluation = _evaluation(folder)
     if evaluation is None:
         found.notes.append(f"{path} was not evaluated, so it has no metrics here; run `dpaa evaluate {path}`")
-    family.runs.append(Run(name, folder, model, folder.history(), evaluation, family))
+    turned = _dial_of(evaluation, model)
+    shown = name if turned is None else f"{name} (dial at {turned:g})"
+    family.runs.append(Run(shown, folder, model, folder.history(), evaluation, family))
+
+
+def _dial_of(evaluation: dict[str, Any] | None, model: Model) -> float | None:
+    kappa = number_at(object_at(evaluation or {}, "protocol"), "popularity_dial")
+    return None if kappa is None or kappa == model.method.popularity_dial else kappa
 
 
 def _check_ids(family: Family, model: Model, path: Path) -> None:

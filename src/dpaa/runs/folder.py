@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from dpaa.evaluation.dial import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.methods.base import Method
     from dpaa.methods.settings import Settings
@@ -192,6 +193,11 @@ class RunFolder:
         """`metrics.json` and `per_user.parquet`."""
         self._replace(PER_USER, evaluation.per_user.write_parquet)
         self._replace(METRICS, _as_json(finite(evaluation.as_json())))
+
+    def write_dial(self, curve: DialCurve) -> None:
+        """Put another curve of the popularity dial, and so another choice, into the manifest of a finished run."""
+        manifest = self.read_json(MANIFEST)
+        self._replace(MANIFEST, _as_json(manifest | {"dial": finite(curve.as_json())}))
 
     def _replace(self, name: str, content: str | Callable[[Path], object]) -> None:
         beside = self.path / f"{name}.new"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
+from dpaa.evaluation.dial import DialCurve
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 LARGEST_DIAL = 1000.0
 """κ beyond which single precision would lose the method's own scores."""
+BLOCK_VECTORS = 65_536
+"""Users or items whose vectors are handed out at once."""
 SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
 
 
@@ -93,8 +97,9 @@ class Model:
         index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
         allowed = self._allowed(items, exclude)
         masked = None if seen else self.train
-        kappa = self.kappa(popularity_dial)
-        blocks = ranked_blocks(self.method, index, _positive(k), masked=masked, candidates=allowed, dial=kappa)
+        blocks = ranked_blocks(
+            self.method, index, _positive(k), masked=masked, candidates=allowed, **self._turned(popularity_dial)
+        )
         return (self._frame(block, self.user_ids) for block in blocks)
 
     def recommend_for(
@@ -178,13 +183,13 @@ class Model:
         if dial is None:
             return None
         if dial == "auto":
-            chosen = self.manifest.get("dial", {}).get("kappa")
-            if not isinstance(chosen, int | float):
+            curve = self.dial_curve
+            if curve is None:
                 raise InputError(
                     "no κ was chosen for this model: it was trained without validation pairs, or before the dial; "
                     "give the popularity dial a number"
                 )
-            return float(chosen)
+            return curve.chosen.kappa
         try:
             kappa = float(dial)
         except (TypeError, ValueError):
@@ -195,29 +200,45 @@ class Model:
             )
         return kappa
 
+    @property
+    def dial_curve(self) -> DialCurve | None:
+        """The popularity dial's curve on validation, as the manifest has it; None for a run without."""
+        stored = self.manifest.get("dial")
+        return None if stored is None else DialCurve.from_json(stored)
+
     def dial_vectors(self, users: Ids | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Users and items as vectors that serve every κ: `user_id, v0 …, deviation` and `item_id, v0 …, popularity`.
 
         The score at κ is the inner product of the v's plus `κ · deviation · popularity`: give an index the items with
         `popularity` as one more coordinate, and query it with `κ · deviation` as that of the user.
         """
-        candidates = None if self.candidates is None else torch.from_numpy(self.candidates.astype(np.int64))
-        vectors = self.method.vectors(candidates)
-        if vectors is None:
+        of_users, of_items = self.dial_vector_blocks(users)
+        return pl.concat(of_users), pl.concat(of_items)
+
+    def dial_vector_blocks(self, users: Ids | None = None) -> tuple[Iterator[pl.DataFrame], Iterator[pl.DataFrame]]:
+        """The same, a block at a time; there is always a first block, if need be without rows."""
+        prepared, vectors = self._dial_vectors, self.method.vectors()
+        if prepared is None or vectors is None:
             raise InputError(
                 f"method {self.method.name} does not rank by an inner product, so it has no vectors to export; "
                 "use its recommendations"
             )
-        extended = DialVectors.of(self.method, vectors, candidates)
-        index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
-        queries = vectors.queries(torch.from_numpy(index.astype(np.int64)))
-        item_ids = self.item_ids if self.candidates is None else self.item_ids.gather(self.candidates)
-        return (
-            _vector_frame(
-                self.user_ids.gather(index).alias(Column.USER), queries, "deviation", extended.deviation(queries)
-            ),
-            _vector_frame(item_ids.alias(Column.ITEM), vectors.items, "popularity", extended.items[:, -1]),
-        )
+        people = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
+        items = np.arange(len(self.item_ids)) if self.candidates is None else self.candidates
+
+        def of_users() -> Iterator[pl.DataFrame]:
+            for block in _blocks(people):
+                queries = vectors.queries(torch.from_numpy(block.astype(np.int64)))
+                ids = self.user_ids.gather(block).alias(Column.USER)
+                yield _vector_frame(ids, queries, "deviation", prepared.deviation(queries))
+
+        def of_items() -> Iterator[pl.DataFrame]:
+            for block in _blocks(items):
+                rows = prepared.items[torch.from_numpy(block.astype(np.int64))]
+                ids = self.item_ids.gather(block).alias(Column.ITEM)
+                yield _vector_frame(ids, rows[:, :-1], "popularity", rows[:, -1])
+
+        return of_users(), of_items()
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write a run folder; `dpaa.load` reads it back."""
@@ -232,6 +253,17 @@ class Model:
     def recommendation_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
         """Columns and types of a recommendation table."""
         return {Column.USER: self.user_ids.dtype, Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
+
+    @cached_property
+    def _dial_vectors(self) -> DialVectors | None:
+        """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
+        return DialVectors.of(self.method)
+
+    def _turned(self, dial: Dial) -> dict[str, Any]:
+        """Where the popularity dial stands, as `ranked_blocks` takes it."""
+        kappa = self.kappa(dial)
+        turned = self.method.popularity_dial if kappa is None else kappa
+        return {"dial": kappa, "prepared": self._dial_vectors if turned else None}
 
     def _allowed(self, items: Ids | None, exclude: Ids) -> Ints | None:
         denied = look_up(exclude, self.item_ids, "item")
@@ -252,7 +284,7 @@ class Model:
             masked=None if seen else pairs,
             candidates=self._allowed(items, exclude),
             histories=Histories(pairs, len(people)),
-            dial=self.kappa(dial),
+            **self._turned(dial),
         )
         return (self._frame(block, people) for block in blocks)
 
@@ -276,6 +308,11 @@ class Model:
 def _vector_frame(ids: pl.Series, vectors: torch.Tensor, name: str, last: torch.Tensor) -> pl.DataFrame:
     columns = [pl.Series(f"v{number}", column.numpy()) for number, column in enumerate(vectors.cpu().T.contiguous())]
     return pl.DataFrame([ids, *columns, pl.Series(name, last.cpu().numpy())])
+
+
+def _blocks(index: Ints) -> Iterator[Ints]:
+    for first in range(0, max(len(index), 1), BLOCK_VECTORS):
+        yield index[first : first + BLOCK_VECTORS]
 
 
 def _positive(k: int) -> int:

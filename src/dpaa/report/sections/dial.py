@@ -1,6 +1,7 @@
 """The popularity dial: what turning it does, where a run has measured it on validation.
 
-`manifest.json` holds `"dial": {"chosen": κ, "curve": [{"kappa": κ, "ndcg@20": …, …}, …]}`.
+`manifest.json` holds `"dial": {"kappa": κ, "curve": [{"kappa": κ, "ndcg@20": …, …}, …], "in_words": …}`, `kappa` being
+the chosen one.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpaa.report.charts import Line, curves
-from dpaa.report.foreign import is_number
-from dpaa.report.parts import Cell, Figure, Head, Section, number, table
+from dpaa.report.dial_figure import TICKS
+from dpaa.report.foreign import is_number, text_at
+from dpaa.report.parts import Cell, Figure, Head, Section, number, paragraph, table
 
 if TYPE_CHECKING:
     from dpaa.report.markup import Markup
@@ -29,9 +31,13 @@ MOST = 6
 def section(material: Material) -> Section:
     """A figure per run with a dial."""
     found = [(run, curve) for run in material.runs if (curve := _curve(run))]
-    parts: list[Figure | Markup] = [
-        _figure(run, curve, f"-{place + 1}" if place else "") for place, (run, curve) in enumerate(found[:MOST])
-    ]
+    parts: list[Figure | Markup] = []
+    for place, (run, curve) in enumerate(found[:MOST]):
+        parts.append(_figure(run, curve, f"-{place + 1}" if place else ""))
+        dial = run.model.manifest["dial"]
+        words = text_at(dial, "in_words") if isinstance(dial, dict) else ""
+        if words:
+            parts.append(paragraph(f"{words[0].upper()}{words[1:]}."))
     return Section("dial", "The popularity dial", "Dial", parts)
 
 
@@ -41,14 +47,14 @@ def _curve(run: Run) -> list[dict[str, Any]]:
     points = dial.get("curve") if isinstance(dial, dict) else dial
     if not isinstance(points, list):
         return []
-    kept = [point for point in points if isinstance(point, dict) and isinstance(point.get(KAPPA), int | float)]
+    kept = [point for point in points if isinstance(point, dict) and is_number(point.get(KAPPA))]
     return sorted(kept, key=lambda point: float(point[KAPPA]))
 
 
 def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
     dial = run.model.manifest["dial"]
-    chosen = dial.get("chosen") if isinstance(dial, dict) else None
-    mark = float(chosen) if isinstance(chosen, int | float) else None
+    chosen = dial.get(KAPPA) if isinstance(dial, dict) else None
+    mark = float(chosen) if isinstance(chosen, int | float) and is_number(chosen) else None
     lines = []
     for place, (metric, name) in enumerate(SHOWN.items()):
         values = [float(point[metric]) if is_number(point.get(metric)) else None for point in curve]
@@ -72,9 +78,16 @@ def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
         "The dial adds or takes away popularity when items are ranked: to the right (κ above 0) popular items are "
         "favoured, to the left held back, and 0 leaves the ranking as it was. Each line is drawn as a share of its own "
         "highest value, so that lines of different size can be seen together; the table has the values "
-        f"themselves.{told}",
+        f"themselves. Steps of κ are drawn narrower further out.{told}",
         lambda look: curves(
-            lines, look, "popularity dial κ", "share of the highest value", percent="y", dots=True, mark=mark
+            lines,
+            look,
+            "popularity dial κ",
+            "share of the highest value",
+            percent="y",
+            dots=True,
+            mark=mark,
+            far=[tick for tick in TICKS if curve[0][KAPPA] <= tick <= curve[-1][KAPPA]],
         ),
         table(f"The dial of {run.name}", [Head("κ", numeric=False), *(Head(name) for name in metrics)], rows),
     )

@@ -113,6 +113,8 @@ def evaluate_command(run: Run) -> str:
     for k in cuts if isinstance(cuts, list) else []:
         words += ["--k", str(k)]
     words += ["--overlap", str(protocol.get("overlap", "drop"))]
+    if run.dial is not None:
+        words += ["--popularity-dial", f"{run.dial:g}"]
     return shlex.join([*words, "--mask-valid"] if protocol.get("mask_valid") else words)
 
 

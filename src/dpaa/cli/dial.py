@@ -1,0 +1,107 @@
+"""The popularity dial as commands take and show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaa.cli.console import out, print_notes, print_table
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpaa.data.dataset import Dataset
+    from dpaa.evaluation.dial import DialCurve
+    from dpaa.runs.folder import RunFolder
+    from dpaa.runs.model import Model
+
+PopularityDial = Annotated[
+    str | None,
+    typer.Option(
+        "--popularity-dial",
+        metavar="X|auto",
+        help="κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; auto takes what was "
+        "chosen on validation.",
+    ),
+]
+SHOWN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Rows of the table beside the chosen one; --json and --dial-figure have every κ."""
+
+
+@dataclass(frozen=True)
+class DialOptions:
+    """What `evaluate` was told about the dial."""
+
+    kappa: str | None
+    objective: str | None
+    figure: Path | None
+
+    def refuse_for_a_file(self) -> None:
+        """Nothing of it goes with lists that are there already."""
+        if (self.kappa, self.objective, self.figure) != (None, None, None):
+            raise InputError(
+                "lists of a file are as they are: the popularity dial goes with a run; leave its options out"
+            )
+
+    def curve(self, model: Model, data: Dataset) -> DialCurve | None:
+        """The curve the run has, or with an objective is to have from now on; wrong options are refused before."""
+        from dpaa.report.figures import check_figure
+        from dpaa.runs.dial import choose_dial
+        from dpaa.runs.folder import finite
+
+        if self.figure is not None:
+            check_figure(self.figure)
+        if self.kappa != "auto":
+            model.kappa(self.kappa)  # type: ignore[arg-type]
+        if self.objective is not None:
+            chosen = choose_dial(model, data, self.objective)
+            model.manifest["dial"] = finite(chosen.as_json())
+            return chosen
+        curve = model.dial_curve
+        if curve is None:
+            missing = f"{model.path} has no curve of the popularity dial: " + (
+                "it was trained before there was one; draw it with --dial-objective ndcg"
+                if len(data.valid)
+                else "its dataset has no validation pairs"
+            )
+            if self.figure is not None:
+                raise InputError(missing)
+            print_notes([missing])
+        return curve
+
+    def keep(self, folder: RunFolder, curve: DialCurve | None, name: str) -> None:
+        """Write what was asked for: the choice into the run, the figure into its file."""
+        if curve is None:
+            return
+        if self.figure is not None:
+            from dpaa.report.dial_figure import dial_figure
+            from dpaa.report.figures import save
+
+            save(dial_figure(curve, name), self.figure)
+        if self.objective is not None:
+            folder.write_dial(curve)
+
+
+def print_dial(curve: DialCurve) -> None:
+    """The curve in some rows, and what was chosen in words."""
+    chosen = curve.chosen.kappa
+    rows = [
+        [
+            f"{point.kappa:g}{' chosen' if point.kappa == chosen else ''}",
+            *(_number(value) for value in (point.ndcg, point.recall, point.niche_recall)),
+            f"{point.arp:,.1f}",
+            f"{point.coverage:.1%}",
+        ]
+        for point in curve.points
+        if point.kappa in (*SHOWN, chosen)
+    ]
+    header = ["κ", "ndcg", "recall", "niche recall", "arp", "coverage"]
+    print_table(f"Popularity dial on validation, lists of {curve.k}", header, rows)
+    out.print(curve.in_words(), markup=False)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if value == value else "-"

@@ -1,0 +1,32 @@
+"""The popularity dial of a finished run: κ chosen again, for another objective or where none was chosen yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpaa.errors import InputError
+from dpaa.evaluation.dial import Objective, dial_curve
+from dpaa.evaluation.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from dpaa.data.dataset import Dataset
+    from dpaa.evaluation.dial import DialCurve
+    from dpaa.runs.model import Model
+
+K = 20
+"""Length of the lists κ is chosen by, as at the end of training."""
+
+
+def choose_dial(model: Model, data: Dataset, objective: str) -> DialCurve:
+    """Draw the curve on validation anew and choose by this objective; the test split is not opened."""
+    Objective.parse(objective)
+    if model.manifest.get("dataset", {}).get("fingerprint") != data.fingerprint:
+        raise InputError(
+            f"the model was trained on another dataset than {data.name} (fingerprints differ); "
+            "choose κ on the dataset it was trained on"
+        )
+    if not len(data.valid):
+        raise InputError(
+            f"dataset {data.name} has no validation pairs to choose κ on; give the popularity dial a number"
+        )
+    return dial_curve(model.method, Evaluator(data, K, "valid", "drop"), objective)

@@ -1,0 +1,64 @@
+"""Vectors of users and items in two files, for an index of somebody's own; the folder appears whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpaa.errors import InputError
+from dpaa.runs.stream import write_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from dpaa.runs.model import Ids, Model
+
+USERS, ITEMS = "users.parquet", "items.parquet"
+
+
+def check_vector_folder(folder: Path, overwrite: bool) -> None:
+    """Refuse, before any work, a folder that could not be written; what is not an export is never replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder for the vectors")
+    if folder.is_dir():
+        there = {file.name for file in folder.iterdir()}
+        if there - {USERS, ITEMS}:
+            raise InputError(f"{folder} holds something else than exported vectors; name another folder")
+        if there and not overwrite:
+            raise InputError(f"{folder} already exists; pass --overwrite or name another folder")
+    if not folder.resolve().parent.is_dir():
+        raise InputError(f"there is no folder {folder.parent}; make it first or name another folder")
+
+
+def write_vectors(model: Model, folder: Path, users: Ids | None = None, overwrite: bool = False) -> tuple[int, int]:
+    """Write `users.parquet` and `items.parquet` of `Model.dial_vectors`.  Returns their numbers of rows."""
+    check_vector_folder(folder, overwrite)
+    of_users, of_items = model.dial_vector_blocks(users)
+    place = folder.resolve()
+    try:
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as beside:
+            fresh, old = Path(beside) / "new", Path(beside) / "old"
+            fresh.mkdir()
+            rows = _write(of_users, fresh / USERS), _write(of_items, fresh / ITEMS)
+            if place.exists():
+                place.rename(old)
+            try:
+                fresh.rename(place)
+            except OSError:
+                if old.exists():
+                    old.rename(place)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise InputError(f"cannot write {folder} ({error.strerror or error}); choose another place") from None
+    return rows
+
+
+def _write(blocks: Iterator[pl.DataFrame], file: Path) -> int:
+    first = next(blocks)
+    return write_stream(chain([first], blocks), first.schema, file)
