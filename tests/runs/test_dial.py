@@ -1,0 +1,254 @@
+"""The popularity dial of a model: in recommendations, as vectors for somebody's own index, and chosen again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.runs.dial import choose_dial
+from dpaa.runs.fit import evaluate, fit
+from dpaa.runs.folder import RunFolder, load
+from dpaa.runs.model import Model
+from dpaa.runs.vectors import write_vectors
+from tests.methods.slow_dial import slow_dial
+
+KAPPAS = (-2.0, -0.5, 0.0, 0.5, 2.0)
+each_kappa = pytest.mark.parametrize("kappa", KAPPAS)
+
+
+def direct(model: Model, kappa: float) -> pl.DataFrame:
+    """`user_id, item_id, expected` of all pairs, by definition."""
+    method = model.method
+    own = (method.user_embedding @ method.item_embedding.T).double().numpy()  # type: ignore[attr-defined]
+    scores = slow_dial(own, method.graph.item_degree.numpy(), kappa)
+    users, items = model.user_ids.to_frame("user_id"), model.item_ids.to_frame("item_id")
+    return users.join(items, how="cross").with_columns(expected=pl.Series(scores.ravel()))
+
+
+def assert_best(lists: pl.DataFrame, allowed: pl.DataFrame, k: int) -> None:
+    """At every place of every list an item as good as can be, ties to rounding aside."""
+    best = (
+        allowed.sort("expected", descending=True)
+        .group_by("user_id", maintain_order=True)
+        .head(k)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("user_id"))
+    )
+    joined = lists.join(best.drop("item_id"), on=["user_id", "rank"], how="left").join(
+        allowed.rename({"expected": "own"}), on=["user_id", "item_id"], how="left"
+    )
+    assert joined.height == lists.height == best.height
+    largest = allowed["expected"].abs().max()
+    assert isinstance(largest, float)
+    for column in ("own", "score"):  # every item is allowed, as good as the best, and has the score of the definition
+        assert joined[column].is_not_null().all()
+        assert ((joined[column] - joined["expected"]).abs() <= 1e-5 * largest).all()
+
+
+@each_kappa
+def test_recommendations_are_those_of_the_definition(model: Model, kappa: float) -> None:
+    seen = pl.DataFrame(
+        [
+            model.user_ids.gather(model.train.user).alias("user_id"),
+            model.item_ids.gather(model.train.item).alias("item_id"),
+        ]
+    )
+    lists = model.recommend(k=10, popularity_dial=kappa)
+    assert_best(lists, direct(model, kappa).join(seen, on=["user_id", "item_id"], how="anti"), 10)
+
+
+@each_kappa
+def test_allow_lists_and_deny_lists_change_no_score(model: Model, kappa: float) -> None:
+    allowed, denied = model.item_ids[::3].to_list(), model.item_ids[:30].to_list()
+    lists = model.recommend(k=10, items=allowed, exclude=denied, seen=True, popularity_dial=kappa)
+    left = pl.col("item_id").is_in(allowed) & ~pl.col("item_id").is_in(denied)
+    assert_best(lists, direct(model, kappa).filter(left), 10)
+
+
+@each_kappa
+def test_exported_vectors_give_the_same_lists_by_a_plain_inner_product(model: Model, kappa: float) -> None:
+    users, items = model.dial_vectors()
+    assert users.columns == ["user_id", *(f"v{place}" for place in range(16)), "deviation"]
+    assert items.columns == ["item_id", *(f"v{place}" for place in range(16)), "popularity"]
+    index = items.drop("item_id").to_numpy()
+    queries = users.with_columns(pl.col("deviation") * kappa).drop("user_id").to_numpy()
+    products = queries @ index.T
+    pairs = users.select("user_id").join(items.select("item_id"), how="cross")
+    lists = model.recommend(k=10, seen=True, popularity_dial=kappa)
+    assert_best(lists, pairs.with_columns(expected=pl.Series(products.ravel().astype(np.float64))), 10)
+
+
+def test_zero_is_the_method_and_so_is_nothing(model: Model) -> None:
+    assert model.recommend(k=10, popularity_dial=0.0).equals(model.recommend(k=10))
+
+
+def test_at_the_end_of_the_scale_everybody_gets_the_most_popular(model: Model) -> None:
+    lists = model.recommend(k=5, seen=True, popularity_dial=1000)
+    degree = model.method.graph.item_degree.numpy()
+    counts = pl.DataFrame([model.item_ids.alias("item_id"), pl.Series("count", degree)])
+    found = lists.join(counts, on="item_id", maintain_order="left")["count"].to_numpy().reshape(-1, 5)
+    assert (found == -np.sort(-degree)[:5]).all()
+
+
+@each_kappa
+def test_newcomers(model: Model, kappa: float) -> None:
+    popular = model.item_ids[int(model.method.graph.item_degree.argmax())]
+    history = ["i0003", "i0009"]
+    alone = model.recommend_for(history, k=200, popularity_dial=kappa)
+    table = pl.DataFrame({"user_id": [7, 7, 8], "item_id": [*history, "i0001"]})
+    blocks, _ = model.recommend_for_histories(table, 200, popularity_dial=kappa)
+    mine = pl.concat(list(blocks)).filter(pl.col("user_id") == 7)
+    both = alone.join(mine, on="item_id", suffix="_of_two")
+    assert both.height == alone.height == mine.height
+    np.testing.assert_allclose(both["score"], both["score_of_two"], rtol=1e-4, atol=1e-5)
+    place = model.recommend_for(history, k=200).filter(pl.col("item_id") == popular)["rank"].item()
+    turned = alone.filter(pl.col("item_id") == popular)["rank"].item()
+    assert (turned <= place) if kappa >= 0 else (turned >= place)
+
+
+def test_candidates() -> None:
+    pairs = {"user_id": [1, 1, 2, 3, 3, 4], "item_id": [10, 20, 20, 30, 20, 40]}
+    data = Dataset.from_frame(pl.DataFrame(pairs), candidates=pl.DataFrame({"item_id": [10, 30, 40]}), name="made")
+    model = fit(data, "lightgcn", embedding_size=4, layers=1, epochs=2)
+    users, items = model.dial_vectors([3, 1])
+    assert users["user_id"].to_list() == [3, 1]
+    assert items["item_id"].to_list() == [10, 30, 40]
+    allowed = direct(model, 1.5).filter(pl.col("item_id").is_in([10, 30, 40]))
+    assert_best(model.recommend(k=5, seen=True, popularity_dial=1.5), allowed, 5)
+
+
+# ---------------------------------------------------------------------- what the dial may be
+
+
+def test_auto_takes_what_validation_chose(model: Model, small_world: Dataset) -> None:
+    curve = model.dial_curve
+    assert curve is not None
+    assert curve.as_json()["kappa"] == model.manifest["dial"]["kappa"]
+    other = replace(model, manifest=model.manifest | {"dial": choose_dial(model, small_world, "recall").as_json()})
+    for one in (model, other):
+        assert one.dial_curve is not None
+        kappa = one.dial_curve.chosen.kappa
+        assert one.kappa("auto") == kappa
+        assert one.recommend(k=5, popularity_dial="auto").equals(one.recommend(k=5, popularity_dial=kappa))
+        assert evaluate(one, small_world, popularity_dial="auto").protocol.popularity_dial == kappa
+
+
+@pytest.mark.parametrize("wrong", ["much", "", float("nan"), float("inf"), 1000.1, -1001, [1.0], {}])
+def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
+    with pytest.raises(InputError, match="must be auto or a number from −1000 to 1000"):
+        model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
+
+
+def test_text_that_is_a_number_is_one(model: Model) -> None:
+    assert model.kappa("-0.5") == -0.5  # type: ignore[arg-type]
+    assert model.kappa(None) is None
+
+
+def test_runs_without_a_curve(model: Model) -> None:
+    old = replace(model, manifest={})
+    assert old.dial_curve is None
+    with pytest.raises(InputError, match="no κ was chosen for this model"):
+        old.recommend(popularity_dial="auto")
+    assert old.recommend(k=3, popularity_dial=1.0).equals(model.recommend(k=3, popularity_dial=1.0))
+    for damaged in ({"kappa": 1.0}, [1], "1", 3):
+        with pytest.raises(InputError, match="the stored curve of the popularity dial is damaged"):
+            replace(model, manifest={"dial": damaged}).recommend(popularity_dial="auto")
+
+
+# ---------------------------------------------------------------------- chosen again
+
+
+def test_a_choice_is_kept_in_the_run_and_nothing_else_is_touched(
+    model: Model, small_world: Dataset, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    before = {file.name: file.read_bytes() for file in folder.path.iterdir()}
+    curve = choose_dial(model, small_world, "niche:20")
+    folder.write_dial(curve)
+    after = {file.name: file.read_bytes() for file in folder.path.iterdir()}
+    assert {name for name in after if after[name] != before.get(name)} == {"manifest.json"}
+    old, new = (json.loads(files["manifest.json"]) for files in (before, after))
+    assert old | {"dial": new["dial"]} == new
+    again = load(folder.path)
+    assert again.dial_curve == curve
+    assert again.kappa("auto") == curve.chosen.kappa
+
+
+def test_what_a_choice_needs(model: Model, small_world: Dataset) -> None:
+    with pytest.raises(InputError, match="trained on another dataset"):
+        choose_dial(replace(model, manifest={}), small_world, "ndcg")
+    with pytest.raises(InputError, match="must be ndcg, recall or niche:X"):
+        choose_dial(model, small_world, "gini")
+    untested = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]}), name="untested")
+    plain = fit(untested, "most-popular")
+    assert "dial" not in plain.manifest
+    with pytest.raises(InputError, match="dataset untested has no validation pairs to choose κ on"):
+        choose_dial(plain, untested, "ndcg")
+
+
+# ---------------------------------------------------------------------- vectors in files
+
+
+def test_files_hold_the_vectors(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    users, items = model.dial_vectors()
+    monkeypatch.setattr("dpaa.runs.model.BLOCK_VECTORS", 7)
+    assert write_vectors(model, tmp_path / "made") == (len(users), len(items))
+    assert pl.read_parquet(tmp_path / "made" / "users.parquet").equals(users)
+    assert pl.read_parquet(tmp_path / "made" / "items.parquet").equals(items)
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_some_users_only_and_files_replaced_only_when_asked_for(model: Model, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    write_vectors(model, folder)
+    before = (folder / "users.parquet").read_bytes()
+    with pytest.raises(InputError, match="already exists; pass --overwrite"):
+        write_vectors(model, folder, ["u0007"])
+    assert (folder / "users.parquet").read_bytes() == before
+    write_vectors(model, folder, ["u0007", "u0004"], overwrite=True)
+    assert pl.read_parquet(folder / "users.parquet")["user_id"].to_list() == ["u0007", "u0004"]
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_folder_with_anything_else_is_never_replaced(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(InputError, match="holds something else than exported vectors"):
+        write_vectors(model, tmp_path, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+
+
+def test_an_empty_folder_will_do(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    write_vectors(model, tmp_path / "made", [])
+    assert pl.read_parquet(tmp_path / "made" / "users.parquet").height == 0
+
+
+def test_a_failure_leaves_what_was_there(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "made"
+    write_vectors(model, folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    rename = Path.rename
+
+    def refused(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_vectors(model, folder, ["u0007"], overwrite=True)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_methods_without_vectors_say_so(small_world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="most-popular does not rank by an inner product"):
+        write_vectors(fit(small_world, "most-popular"), tmp_path / "made")
+    assert not list(tmp_path.iterdir())
