@@ -21,6 +21,7 @@ from tests.errors import (
     mistakes_in_reports,
     mistakes_in_tables,
     mistakes_with_runs,
+    mistakes_with_the_dial,
 )
 from tests.errors.mistake import Mistake
 from tests.errors.workshop import tree
@@ -33,6 +34,7 @@ SECTIONS = (
     | mistakes_in_audits.SECTIONS
     | mistakes_in_comparisons.SECTIONS
     | mistakes_in_reports.SECTIONS
+    | mistakes_with_the_dial.SECTIONS
 )
 MISTAKES = [mistake for section in SECTIONS.values() for mistake in section]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"

@@ -61,28 +61,32 @@ class DialOptions:
             model.manifest["dial"] = finite(chosen.as_json())
             return chosen
         curve = model.dial_curve
-        if curve is None:
-            missing = f"{model.path} has no curve of the popularity dial: " + (
-                "it was trained before there was one; draw it with --dial-objective ndcg"
-                if len(data.valid)
-                else "its dataset has no validation pairs"
-            )
-            if self.figure is not None:
-                raise InputError(missing)
-            print_notes([missing])
+        if curve is None and self.figure is not None:
+            raise InputError(_missing(model, data))
         return curve
 
-    def keep(self, folder: RunFolder, curve: DialCurve | None, name: str) -> None:
-        """Write what was asked for: the choice into the run, the figure into its file."""
+    def keep(self, folder: RunFolder, curve: DialCurve | None, model: Model, data: Dataset) -> None:
+        """Write what was asked for: the figure into its file, the choice into the run."""
         if curve is None:
+            print_notes([_missing(model, data)])
             return
         if self.figure is not None:
             from dpaa.report.dial_figure import dial_figure
             from dpaa.report.figures import save
 
-            save(dial_figure(curve, name), self.figure)
+            save(dial_figure(curve, model.method.name), self.figure)
         if self.objective is not None:
             folder.write_dial(curve)
+
+
+def _missing(model: Model, data: Dataset) -> str:
+    """Why a run has no curve, and what to do."""
+    reason = (
+        "it was trained before there was one; draw it with --dial-objective ndcg"
+        if len(data.valid)
+        else "its dataset has no validation pairs"
+    )
+    return f"{model.path} has no curve of the popularity dial: {reason}"
 
 
 def print_dial(curve: DialCurve) -> None:

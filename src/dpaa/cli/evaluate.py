@@ -138,7 +138,7 @@ def _of_run(
     data = read_dataset(place)
     curve = dial.curve(model, data)
     found = measure(model, data, cuts, overlap, mask_valid, dial.kappa)  # type: ignore[arg-type]
-    dial.keep(folder, curve, model.method.name)
+    dial.keep(folder, curve, model, data)
     folder.write_evaluation(found)
     return model.method.name, found, curve
 

@@ -1,8 +1,9 @@
 """What the popularity dial does to a method, along the whole curve, and which κ validation would choose.
 
-The method's scores are computed once per user; every κ ranks them anew.  The curve has one law: of any user's list, the
-mean of `log(1 + count)` never falls as κ grows (a list is the set with the largest sum of `score + κ · popularity`).
-ARP, the mean count itself, follows it as a rule but need not: where {1, 100} gives way to {20, 20}, it falls.
+The method's scores are computed once per user; every κ ranks them anew.  The curve has one law: as κ grows, whatever
+item enters a user's list is at least as popular as any that leaves it (the one was below the other and is now above it,
+and only popularity has moved them).  So no list's mean count ever falls, and neither does ARP; accuracy and coverage may
+go either way.
 """
 
 from __future__ import annotations

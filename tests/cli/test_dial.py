@@ -1,0 +1,178 @@
+"""The popularity dial on the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.command import dpaa_ok, run_dpaa
+
+
+@pytest.fixture
+def run(walk: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to change."""
+    return Path(shutil.copytree(walk / "run", tmp_path / "run"))
+
+
+def edit_manifest(run: Path, **changes: object) -> None:
+    file = run / "manifest.json"
+    content = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+
+def manifest(run: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((run / "manifest.json").read_text())
+    return found
+
+
+# ---------------------------------------------------------------------- evaluate
+
+
+def test_evaluate_shows_the_stored_curve_and_what_it_means(run: Path) -> None:
+    stored = manifest(run)["dial"]
+    assert isinstance(stored, dict)
+    said = dpaa_ok("evaluate", run)
+    assert "Popularity dial on validation, lists of 20" in said.out
+    assert f"{stored['kappa']:g} chosen" in said.out
+    assert stored["in_words"] in said.out
+    assert "unbiased exposure" in said.out
+    found = json.loads(dpaa_ok("evaluate", run, "--json").out)
+    assert found["dial"] == stored
+    assert found["protocol"]["popularity_dial"] == 0.0
+
+
+@pytest.mark.parametrize("dial", ["-0.5", "2", "auto"])
+def test_evaluate_says_which_setting_was_in_force(run: Path, dial: str) -> None:
+    stored = manifest(run)["dial"]
+    assert isinstance(stored, dict)
+    kappa = stored["kappa"] if dial == "auto" else float(dial)
+    found = json.loads(dpaa_ok("evaluate", run, "--popularity-dial", dial, "--json").out)
+    assert found["protocol"]["popularity_dial"] == kappa
+    kept = json.loads((run / "metrics.json").read_text())
+    assert kept["protocol"]["popularity_dial"] == kappa
+    assert kept["metrics"] == found["metrics"]
+    said = dpaa_ok("evaluate", run, "--popularity-dial", dial).out
+    assert (f"popularity dial at κ = {kappa:g}" in said) == (kappa != 0)
+
+
+def test_lists_of_a_setting_have_the_metrics_of_the_setting(run: Path, walk: Path, tmp_path: Path) -> None:
+    dpaa_ok("recommend", run, "--popularity-dial", "-1", "--out", tmp_path / "recs.parquet")
+    of_file = json.loads(
+        dpaa_ok("evaluate", "--recs", tmp_path / "recs.parquet", "--dataset", walk / "data", "--json").out
+    )
+    of_run = json.loads(dpaa_ok("evaluate", run, "--popularity-dial", "-1", "--json").out)
+    assert of_file["metrics"] == pytest.approx(of_run["metrics"])
+    assert of_file["metrics"]["arp@20"] < json.loads(dpaa_ok("evaluate", run, "--json").out)["metrics"]["arp@20"]
+    assert "dial" not in of_file
+
+
+def test_choosing_again_is_kept_and_auto_follows_it(run: Path) -> None:
+    before = manifest(run)
+    said = dpaa_ok("evaluate", run, "--dial-objective", "niche:60", "--popularity-dial", "auto")
+    after = manifest(run)
+    chosen = after["dial"]
+    assert isinstance(chosen, dict)
+    assert chosen["objective"] == "niche:60"
+    assert before | {"dial": chosen} == after
+    assert chosen["in_words"] in said.out
+    assert "the most niche recall for at most 60 % less NDCG" in said.out
+    assert json.loads((run / "metrics.json").read_text())["protocol"]["popularity_dial"] == chosen["kappa"]
+    assert chosen["kappa"] < 0  # niche items need popularity held back
+
+
+def test_a_wrong_call_changes_nothing_of_the_run(run: Path) -> None:
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    for wrong in (("--overlap", "some"), ("--popularity-dial", "much"), ("--dial-figure", "curve.doc")):
+        assert run_dpaa("evaluate", run, "--dial-objective", "recall", *wrong).code == 2
+    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+
+
+def test_an_old_run_says_how_to_get_a_curve(run: Path) -> None:
+    edit_manifest(run, dial=None)
+    said = dpaa_ok("evaluate", run)
+    assert "has no curve of the popularity dial" in said.err
+    assert "--dial-objective ndcg" in said.err
+    assert "Popularity dial on validation" not in said.out
+    assert json.loads(dpaa_ok("evaluate", run, "--json").out)["dial"] is None
+    dpaa_ok("evaluate", run, "--dial-objective", "ndcg")
+    assert dpaa_ok("evaluate", run).err == ""
+
+
+def test_a_damaged_curve_is_drawn_again(run: Path) -> None:
+    edit_manifest(run, dial={"kappa": 3})
+    said = run_dpaa("evaluate", run)
+    assert said.code == 2
+    assert "--dial-objective ndcg" in said.err
+    dpaa_ok("recommend", run, "--popularity-dial", 1, "--users", "u0001")  # the curve is not needed for a number
+    dpaa_ok("evaluate", run, "--dial-objective", "ndcg")
+    dpaa_ok("evaluate", run)
+
+
+def test_a_run_without_validation_pairs(tmp_path: Path) -> None:
+    log = pl.DataFrame(
+        {
+            "user_id": [u for u in range(9) for _ in range(4)],
+            "item_id": [(u * i) % 7 for u in range(9) for i in range(1, 5)],
+        }
+    )
+    log.write_csv(tmp_path / "log.csv")
+    dpaa_ok("data", "log", tmp_path / "log.csv", "--valid", 0, "--test", 0.3, "--out", tmp_path / "data")
+    dpaa_ok("train", tmp_path / "data", "--method", "most-popular", "--out", tmp_path / "run")
+    said = dpaa_ok("evaluate", tmp_path / "run", "--popularity-dial", "-1")
+    assert "its dataset has no validation pairs" in said.err
+    assert "--dial-objective" not in said.err
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_figure_of_the_curve(run: Path, tmp_path: Path, ending: str) -> None:
+    pytest.importorskip("altair")
+    file = tmp_path / f"curve.{ending}"
+    dpaa_ok("evaluate", run, "--dial-figure", file)
+    start = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}[ending]
+    assert file.read_bytes().startswith(start)
+
+
+# ---------------------------------------------------------------------- recommend
+
+
+def test_recommendations_lean_as_they_are_told(run: Path, tmp_path: Path) -> None:
+    counts = pl.read_parquet(run / "items.parquet").select("item_id", "count")
+    means = []
+    for dial in ("-2", "0", "2"):
+        said = dpaa_ok("recommend", run, "--k", 5, "--popularity-dial", dial, "--out", tmp_path / f"{dial}.csv")
+        assert f"popularity dial at κ = {dial}" in said.out
+        means.append(pl.read_csv(tmp_path / f"{dial}.csv").join(counts, on="item_id")["count"].mean())
+    assert means[0] < means[1] < means[2]
+    dpaa_ok("recommend", run, "--k", 5, "--out", tmp_path / "plain.csv")
+    assert (tmp_path / "plain.csv").read_bytes() == (tmp_path / "0.csv").read_bytes()
+
+
+def test_newcomers_get_it_too(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("user_id,item_id\nann,i0003\nann,i0009\nbob,i0003\n")
+    lists = []
+    for dial in ("-1", "auto", "3"):
+        file = tmp_path / f"{dial}.parquet"
+        dpaa_ok("recommend", run, "--history", tmp_path / "new.csv", "--k", 5, "--popularity-dial", dial, "--out", file)
+        lists.append(pl.read_parquet(file))
+    assert all(set(found["user_id"]) == {"ann", "bob"} for found in lists)
+    assert not lists[0]["item_id"].equals(lists[2]["item_id"])
+
+
+def test_vectors(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "vectors"
+    said = dpaa_ok("recommend", run, "--vectors", folder)
+    users, items = (pl.read_parquet(folder / f"{name}.parquet") for name in ("users", "items"))
+    assert f"vectors of {len(users)} users and {len(items)} items written" in said.out
+    assert users["user_id"].equals(pl.read_parquet(run / "users.parquet")["user_id"])
+    kappa = -0.5
+    queries = users.with_columns(pl.col("deviation") * kappa).drop("user_id").to_numpy()
+    best = (queries[:1] @ items.drop("item_id").to_numpy().T).argmax()
+    dpaa_ok("recommend", run, "--seen", "--k", 1, "--popularity-dial", kappa, "--out", tmp_path / "recs.parquet")
+    assert pl.read_parquet(tmp_path / "recs.parquet")["item_id"][0] == items["item_id"][int(best)]
+    assert run_dpaa("recommend", run, "--vectors", folder).code == 2
+    dpaa_ok("recommend", run, "--vectors", folder, "--users", "u0002", "--overwrite")
+    assert pl.read_parquet(folder / "users.parquet")["user_id"].to_list() == ["u0002"]

@@ -1,0 +1,102 @@
+"""The popularity dial: its settings, its objective, its figure, and vectors that serve every setting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.errors.mistake import Mistake
+from tests.errors.workshop import edit_json
+
+
+def turned(kind: str, dial: str, *says: str) -> Mistake:
+    return Mistake(kind, f"dpaa recommend run --popularity-dial {dial} --out recs.csv", says)
+
+
+def measured(kind: str, options: str, *says: str) -> Mistake:
+    return Mistake(kind, f"dpaa evaluate {options}", says)
+
+
+def exported(kind: str, options: str, *says: str) -> Mistake:
+    return Mistake(kind, f"dpaa recommend {options}", says)
+
+
+def spoiled(kind: str, dial: object, *says: str) -> Mistake:
+    """The manifest of a run was changed by somebody."""
+    return Mistake(
+        kind,
+        "dpaa recommend run --popularity-dial auto --out recs.csv",
+        says,
+        spoil=lambda: edit_json(Path("run/manifest.json"), dial=dial),
+    )
+
+
+def made() -> None:
+    """A folder as an export leaves it."""
+    Path("made").mkdir()
+    Path("made/users.parquet").write_bytes(b"")
+
+
+SETTINGS = [
+    turned("a dial that is no number", "much", "must be auto or a number from −1000 to 1000, got 'much'"),
+    turned("a dial that is nan", "nan", "must be auto or a number", "'nan'"),
+    turned("a dial turned too far", "-1001", "from −1000 to 1000", "'-1001'"),
+    turned("a dial turned to nothing", "''", "must be auto or a number", "''"),
+    measured("a dial that is no number, evaluated", "run --popularity-dial high", "must be auto or a number", "'high'"),
+    spoiled("a dial left to a run that has chosen none", None, "no κ was chosen for this model", "give", "a number"),
+    spoiled("a stored dial that is no curve", {"kappa": 3}, "curve of the popularity dial is damaged", "draw it again"),
+    Mistake(
+        "a dial left to a run without validation pairs",
+        "dpaa recommend untested-run --popularity-dial auto --out recs.csv",
+        ("no κ was chosen for this model", "without validation pairs"),
+    ),
+    Mistake(
+        "the dial of lists in a file",
+        "dpaa evaluate --recs lists.csv --dataset data --popularity-dial 1",
+        ("lists of a file are as they are", "leave its options out"),
+        {"lists.csv": "user_id,item_id,rank\nu0001,i0001,1\n"},
+    ),
+]
+
+CHOICES = [
+    measured("an objective that does not exist", "run --dial-objective gini", "ndcg, recall or niche:X", "'gini'"),
+    measured("niche without its price", "run --dial-objective niche", "such as niche:5", "'niche'"),
+    measured("niche at a price above 100 %", "run --dial-objective niche:101", "such as niche:5", "'niche:101'"),
+    measured(
+        "a choice with a wrong overlap", "run --dial-objective recall --overlap some", "drop, mask, keep", "'some'"
+    ),
+    measured(
+        "a choice on another dataset", "run --dial-objective recall --dataset numbers", "trained on another dataset"
+    ),
+    Mistake(
+        "a choice without validation pairs",
+        "dpaa evaluate untested-run --dial-objective ndcg",
+        ("dataset log has no validation pairs to choose κ on", "give the popularity dial a number"),
+    ),
+    measured(
+        "a curve of the dial in no known format", "run --dial-figure curve.doc", "the ending of curve.doc", ".png"
+    ),
+    Mistake(
+        "a curve of the dial that the run has not",
+        "dpaa evaluate run --dial-figure curve.png",
+        ("run has no curve of the popularity dial", "--dial-objective ndcg"),
+        spoil=lambda: edit_json(Path("run/manifest.json"), dial=None),
+    ),
+]
+
+VECTORS = [
+    exported("vectors into a file", "run --vectors log.csv", "log.csv is a file; name a folder"),
+    exported("vectors into somebody's folder", "run --vectors diary --overwrite", "diary holds something else"),
+    Mistake(
+        "vectors over those that are there",
+        "dpaa recommend run --vectors made",
+        ("made already exists; pass --overwrite",),
+        spoil=made,
+    ),
+    exported("vectors into a place that is not there", "run --vectors far/away", "there is no folder far"),
+    exported("vectors of newcomers", "run --vectors new --history log.csv", "leave --history", "out"),
+    exported("vectors at one setting of the dial", "run --vectors new --popularity-dial 2", "serve every κ", "out"),
+    exported("vectors of a user that is not there", "run --vectors new --users nobody", "'nobody'"),
+    exported("vectors of a method that has none", "untested-run --vectors new", "most-popular does not rank by an"),
+]
+
+SECTIONS = {"The popularity dial": [*SETTINGS, *CHOICES, *VECTORS]}
