@@ -277,6 +277,17 @@ def test_what_all_item_vectors_share_takes_no_digits_from_the_deviation() -> Non
     np.testing.assert_allclose(prepared.deviation(torch.from_numpy(queries)), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, -1e5])
+def test_what_all_scores_share_takes_no_digits_from_the_deviation(offset: float) -> None:
+    scores = (np.random.default_rng(4).normal(size=(3, 5000)) + offset).astype(np.float32)
+    method = Given(scores, [item % 7 for item in range(5000)])
+    added = dialled(method, 1000.0)(torch.arange(3)).double().numpy() - scores  # the dial's part outweighs all else
+    expected = (
+        1000.0 * scores.astype(np.float64).std(axis=1, keepdims=True) * popularity_coordinate(method.graph).numpy()
+    )
+    np.testing.assert_allclose(added, expected, rtol=1e-5, atol=0.02)
+
+
 def test_the_covariance_is_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     method = fitted("lightgcn")
     whole = DialVectors.of(method)
