@@ -103,8 +103,8 @@ def main() -> None:
     text = markdown(["", "without (ms)", "with the dial (ms)", "ratio"], rows)
     page = f"""# The popularity dial at query time
 
-{chosen.items:,} items, 64 numbers a vector; {machine()}.  Medians of 60 turns, ratios to about ±0.1 where other
-work runs beside; made by `python scripts/dial_latency.py --items {chosen.items} --users {chosen.users}`.
+{chosen.items:,} items, 64 numbers a vector; {machine()}.  Medians of 60 turns, ratios good to about ±0.3, since other
+work ran beside; made by `python scripts/dial_latency.py --items {chosen.items} --users {chosen.users}`.
 
 {text}
 The first turn of the dial in a process makes the longer item table and the covariance once: {1e3 * first:.0f} ms.

@@ -58,7 +58,7 @@ def test_ndcg_and_recall_choose_their_own_best() -> None:
 
 
 def test_niche_takes_the_most_niche_recall_that_the_allowance_pays_for() -> None:
-    points = [point(-2, 0.89, niche=0.9), point(-1, 0.91, niche=0.5), point(-0.5, 0.97, niche=0.3), point(0, 1.0)]
+    points = [point(-2, 0.89, niche=0.9), point(-1, 0.945, niche=0.5), point(-0.5, 0.955, niche=0.3), point(0, 1.0)]
     assert Objective.parse("niche:2").best(points).kappa == 0
     assert Objective.parse("niche:5").best(points).kappa == -0.5
     assert Objective.parse("niche:10").best(points).kappa == -1
