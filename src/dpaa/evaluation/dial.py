@@ -1,9 +1,9 @@
 """What the popularity dial does to a method, along the whole curve, and which κ validation would choose.
 
 The method's scores are computed once per user; every κ ranks them anew.  The curve has one law: as κ grows, whatever
-item enters a user's list is at least as popular as any that leaves it (the one was below the other and is now above it,
-and only popularity has moved them).  So no list's mean count ever falls, and neither does ARP; accuracy and coverage may
-go either way.
+item enters a user's list is at least as popular as any that leaves it (the one was below the other and is now above
+it, and only popularity has moved them).  So no list's mean count ever falls, and neither does ARP; accuracy and
+coverage may go either way.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LOOKS_BIASED = 0.8
 """Tilt from which validation pairs of unknown origin are taken to come from the log's own exposure.
 
-A part of a log has about 1; liked pairs from random exposure had 0.2 to 0.55 where the log was biased at all.
+A part of a log has about 1; liked pairs from random exposure had 0.2 to 0.5 where the log was biased at all.
 """
 ENOUGH = 3.0
 """Standard errors of a mean over the validation pairs that the lean of training must exceed."""
