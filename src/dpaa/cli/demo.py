@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError, MissingExtraError
-
-if TYPE_CHECKING:
-    from dpaa.runs.model import Model
 
 QUICK: dict[str, object] = {"learning_rate": 5e-3, "patience": 20}
 """Settings that reach the defaults' quality in a fraction of the time."""
@@ -52,6 +49,7 @@ def demo(
       dpaa demo --out dpaa-demo
       dpaa demo --full --out dpaa-demo
     """
+    from dpaa.cli.dial import print_dial
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
@@ -93,8 +91,9 @@ def demo(
         markup=False,
     )
     out.print(found.protocol.in_words(), markup=False)
-    if full:
-        print_dial(model)
+    curve = model.dial_curve
+    if full and curve is not None:
+        print_dial(curve)
     user = data.user_ids[0]
     best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
     out.print(f"\n{name} recommends to {user}: {best}", markup=False)
@@ -111,17 +110,6 @@ def demo(
     _write_page(
         [dataset_folder, *(out_folder / "runs" / name for name in methods), out_folder / COMPARISON], out_folder / PAGE
     )
-
-
-def print_dial(model: Model) -> None:
-    """What the popularity dial does to a model, on validation."""
-    dial = model.manifest["dial"]
-    names = list(dial["curve"][0])
-    rows = [
-        [f"{point[name]:g}" if name == "kappa" else f"{point[name]:.4f}" for name in names] for point in dial["curve"]
-    ]
-    print_table(f"Popularity dial of {model.method.name}, on validation", names, rows)
-    out.print(dial["in_words"], markup=False)
 
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:
