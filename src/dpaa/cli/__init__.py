@@ -20,6 +20,7 @@ from dpaa.cli.report import report
 from dpaa.cli.reproduce import app as reproduce_app
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
+from dpaa.cli.tune import tune
 from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence
 from dpaa.errors import InputError
 
@@ -38,6 +39,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
 app.command()(compare)
+app.command()(tune)
 app.command()(trace)
 app.command()(report)
 app.command()(methods)

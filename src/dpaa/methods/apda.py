@@ -120,6 +120,11 @@ class APDA(LightGCN):
         "weighting": ("linear", "exponential"),
         "similarity": ("cosine", "cosine/D"),
     }
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {
+        "scale": (0.9, 1.1, 1.3),
+        "noise": (0.0, 0.1, 0.2),
+        "dropout": (0.0, 0.2, 0.4, 0.6),
+    }
 
     settings: ApdaSettings
 

@@ -62,6 +62,8 @@ class Method(ABC):
     settings_type: ClassVar[type[Settings]] = Settings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     """Which values of which settings a fair comparison tries, on validation."""
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {}
+    """Values of further settings that a wide search (`dpaa tune`) tries; numbers mark out a range."""
     seeded: ClassVar[bool] = True
     """Whether the seed changes the result."""
     iterative: ClassVar[bool] = False

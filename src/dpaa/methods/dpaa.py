@@ -70,6 +70,10 @@ class DPAA(LightGCN):
         "layer_emphasis": (0.0, 1.0, 2.0, 3.0),
         "initial_residual": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     }
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {
+        "weighted_layers": ("first", "all"),
+        "interaction_strength_from": ("layer", "readout"),
+    }
 
     settings: DpaaSettings
 

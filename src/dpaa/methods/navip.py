@@ -44,6 +44,11 @@ class NAVIP(LightGCN):
     )
     settings_type: ClassVar[type[Settings]] = NavipSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.25, 0.5, 0.75, 1.0)}
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {
+        "smallest_propensity": (1e-3, 1e-2, 1e-1),
+        "normalisation": ("symmetric", "row", "lightgcn-times-ip"),
+        "applied": ("training", "inference"),
+    }
 
     settings: NavipSettings
 

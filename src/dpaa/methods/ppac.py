@@ -63,6 +63,7 @@ class PPAC(LightGCN):
     paper: ClassVar[str] = "Ning et al., Debiasing Recommendation with Personal Popularity, WWW 2024"
     settings_type: ClassVar[type[Settings]] = PpacSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (10, 30, 50)}
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {"proxy_weight": (1e-4, 1e-3, 1e-2)}
 
     settings: PpacSettings
 

@@ -31,3 +31,19 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def held(path: Path) -> bool:
+    """Whether a living process holds this file with `locked`; one that is not there is held by nobody."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

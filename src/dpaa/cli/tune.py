@@ -1,0 +1,144 @@
+"""`dpaa tune`: settings chosen on validation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from statistics import stdev
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaa.cli.console import err, out, print_json, print_table
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from dpaa.experiments.tune import TuneResult
+
+SHOWN = 10
+"""Best trials in the table; `trials.jsonl` and `--json` have all."""
+
+
+def tune(
+    dataset: Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")],
+    method: Annotated[str, typer.Option(help="Method; `dpaa methods` lists them.")],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Study folder; else studies/DATASET-METHOD.  A study there goes on.")
+    ] = None,
+    space: Annotated[
+        str, typer.Option(help="wide (ranges, searched by TPE) or paper (the paper's grids, point by point).")
+    ] = "wide",
+    trials: Annotated[
+        int | None,
+        typer.Option(help="Different settings to try, with those already in the study; else 30, or the whole grid."),
+    ] = None,
+    tried: Annotated[
+        list[str] | None,
+        typer.Option("--try", metavar="NAME=A,B,…", help="Values to try of a setting, in place of the space's."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings that are not searched.")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting that is not searched; repeatable."),
+    ] = None,
+    prune_after: Annotated[
+        int,
+        typer.Option(
+            help="Epochs before a trial that is worse than the median of the others may be stopped; 0: never."
+        ),
+    ] = 30,
+    seeds: Annotated[int, typer.Option(help="Seeds the best settings are trained with, into run folders.")] = 3,
+    seed: Annotated[int, typer.Option(help="Of the search and of every trial.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Trials at a time, one core each.")] = 1,
+    storage: Annotated[
+        str | None, typer.Option(metavar="URL", help="Optuna storage, for several machines; else a file in the folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Search the settings of a method by validation recall@20, and train the best over seeds.
+
+    The test split is not opened.  Calling again goes on where the study was stopped, however it was; a second call at
+    the same time, here or on another machine with the same --storage, shares the work.
+
+    \b
+    Example:
+      dpaa tune data/coat --method dpaa --set layers=2 --trials 30 --jobs 2
+      dpaa tune data/coat --method lightgcn --space paper --try learning_rate=1e-3,1e-4
+    """
+    from dpaa.cli.train import read_settings
+    from dpaa.data.dataset import read_dataset
+    from dpaa.experiments.tune import tune as search
+    from dpaa.methods import find_method
+
+    settings = read_settings(config, assignments or [], None)
+    settings.pop("method", None)
+    values = dict(read_values(one) for one in tried or [])
+    data = read_dataset(dataset)
+    folder = out_folder or Path("studies") / f"{data.name}-{find_method(method).name}"
+    found = search(
+        folder,
+        data,
+        method,
+        space=space,
+        trials=trials,
+        storage=storage,
+        jobs=jobs,
+        seeds=seeds,
+        settings=settings,
+        values=values,
+        prune_after=prune_after,
+        seed=seed,
+        say=lambda line: err.print(line, markup=False),
+    )
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print_study(found)
+
+
+def read_values(text: str) -> tuple[str, list[str]]:
+    """`learning_rate=1e-3,1e-4` → the setting and its values."""
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip():
+        raise InputError(f"--try takes NAME=A,B,…, got {text!r}; write for example --try learning_rate=1e-3,1e-4")
+    return name.strip(), [value.strip() for value in values.split(",") if value.strip()]
+
+
+def print_study(found: TuneResult) -> None:
+    """The best trials, what became of the others, and what to do next."""
+    names = list(found.space)
+    ranked = sorted(
+        (trial for trial in found.trials if trial.state in ("complete", "pruned")),
+        key=lambda trial: (trial.state != "complete", -(trial.value or 0.0), trial.number),
+    )
+    rows = [
+        [
+            str(trial.number),
+            f"{trial.value:.4f}" if trial.value is not None else "",
+            *(f"{value:g}" if isinstance(value, float) else str(value) for value in map(trial.settings.get, names)),
+            str(len(trial.curve) or ""),
+            f"{trial.seconds:.1f}",
+            trial.state,
+        ]
+        for trial in ranked[:SHOWN]
+    ]
+    title = f"Best trials of {found.method} on {found.dataset}, by validation recall@20"
+    print_table(title, ["trial", "recall@20", *names, "epochs", "seconds", "state"], rows)
+    states = Counter(trial.state for trial in found.trials)
+    out.print(
+        f"{len(found.trials)} trials ({', '.join(f'{number} {state}' for state, number in states.items())}), "
+        f"{found.seconds:,.0f} s of training; all in {found.folder / 'trials.jsonl'}",
+        markup=False,
+    )
+    if found.importance:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in found.importance.items())
+        out.print(f"what sets good trials apart: {shares}", markup=False)
+    best = " ".join(f"{name}={value}" for name, value in found.settings.items())
+    out.print(f"best: trial {found.best.number}, {best}; kept in {found.folder / 'best.toml'}", markup=False)
+    if found.runs:
+        recalls = [run.valid_recall for run in found.runs]
+        mean = sum(recalls) / len(recalls)
+        spread = f" ± {stdev(recalls):.4f}" if recalls[1:] else ""
+        many = f"{len(recalls)} seeds" if recalls[1:] else f"seed {found.runs[0].seed}"
+        out.print(f"trained with {many}: validation recall@20 {mean:.4f}{spread}", markup=False)
+        out.print(f"next: dpaa evaluate {found.runs[0].folder}", markup=False)

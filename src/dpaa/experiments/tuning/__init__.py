@@ -1,0 +1,1 @@
+"""Search for settings on validation: what may be tried, where trials are kept, and who trains them."""

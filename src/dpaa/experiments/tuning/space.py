@@ -1,0 +1,174 @@
+"""What a search may try: the paper's grids value by value, or ranges around them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpaa.errors import InputError
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import TrainedSettings, make_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic.fields import FieldInfo
+
+    from dpaa.methods.base import Method
+
+SpaceName = Literal["wide", "paper"]
+SPACES: tuple[SpaceName, ...] = ("wide", "paper")
+SMALL = 100_000
+"""Points that may be listed one by one."""
+DIGITS = 3
+"""Significant digits of a drawn number: enough to search, short enough to type."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, both included."""
+
+    low: float
+    high: float
+    log: bool = False
+    """Whether magnitudes are equally likely instead of values."""
+    whole: bool = False
+    """Whether only whole numbers are meant."""
+
+    def __str__(self) -> str:
+        kind = ", whole" if self.whole else ""
+        return f"{self.low:g} … {self.high:g}{kind}{', log' if self.log else ''}"
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def neat(self, value: float) -> float:
+        """As it is trained with: few digits."""
+        return int(value) if self.whole else float(f"{value:.{DIGITS}g}")
+
+
+Dimension = Range | tuple[Any, ...]
+"""A range, or the values themselves."""
+Space = dict[str, Dimension]
+
+SHARED: Space = {
+    "learning_rate": Range(1e-4, 1e-2, log=True),
+    "l2": Range(1e-6, 1e-2, log=True),
+    "layers": Range(1, 4, whole=True),
+}
+"""What a wide search tries of the settings that all methods trained in epochs have."""
+
+
+def search_space(
+    method: type[Method], name: str, fixed: Mapping[str, object], values: Mapping[str, Sequence[object]]
+) -> Space:
+    """The settings to search: those of the named space, with lists of `values` in their place, without fixed ones."""
+    if name not in SPACES:
+        raise InputError(f"there is no search space {name!r}; choose one of {', '.join(SPACES)}")
+    space = wide_space(method) if name == "wide" else paper_space(method)
+    for setting, tried in values.items():
+        if setting in fixed:
+            raise InputError(f"setting {setting} is both fixed and searched; give it once")
+        if not tried:
+            raise InputError(f"setting {setting}: no value to try; write for example learning_rate=1e-3,1e-4")
+        checked = [getattr(make_settings(method.settings_type, {setting: one}, method.name), setting) for one in tried]
+        space[setting] = tuple(dict.fromkeys(checked))
+    return {setting: dimension for setting, dimension in space.items() if setting not in fixed}
+
+
+def paper_space(method: type[Method]) -> Space:
+    """`Method.grid`, and the paper's learning rates for whatever is trained in epochs: the same for each method."""
+    rates: Space = {"learning_rate": LightGCN.grid["learning_rate"]} if _trained(method) else {}
+    return rates | method.grid
+
+
+def wide_space(method: type[Method]) -> Space:
+    """The shared ranges, and the method's own settings (`grid`, `wide`), numbers stretched to ranges."""
+    own = {
+        name: stretched(values, method.settings_type.model_fields[name])
+        for name, values in (method.grid | method.wide).items()
+        if not (_trained(method) and name in SHARED)
+    }
+    return (dict(SHARED) if _trained(method) else {}) | own
+
+
+def stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
+    """Listed numbers as a range that reaches a step beyond them, within the setting's bounds; words as they are.
+
+    Over a factor of 10 or more the range is logarithmic, a third of the smallest to three times the largest (a 0 in
+    the list, which no logarithm has, is left out); below, it is linear, the mean distance beyond both ends.
+    """
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return tuple(values)
+    positive = [value for value in values if value > 0]
+    whole = all(isinstance(value, int) for value in values)
+    log = len(positive) > 1 and min(values) >= 0 and max(positive) / min(positive) >= 10
+    if log:
+        low, high = float(f"{min(positive) / 3:.1g}"), float(f"{max(positive) * 3:.1g}")
+    else:
+        step = (max(values) - min(values)) / max(len(values) - 1, 1)
+        low, high = float(f"{min(values) - step:.6g}"), float(f"{max(values) + step:.6g}")
+    bounds = {
+        sign: getattr(rule, sign) for rule in field.metadata for sign in ("ge", "gt", "le", "lt") if hasattr(rule, sign)
+    }
+    low, high = max(low, bounds.get("ge", low)), min(high, bounds.get("le", high))
+    if low <= bounds.get("gt", -math.inf):
+        low = min(values)
+    if high >= bounds.get("lt", math.inf):
+        high = max(values)
+    return Range(math.ceil(low), math.floor(high), log, whole=True) if whole else Range(low, high, log)
+
+
+def in_words(space: Space) -> dict[str, str]:
+    """Setting → what is tried."""
+    return {
+        name: str(tried) if isinstance(tried, Range) else " · ".join(_text(value) for value in tried)
+        for name, tried in space.items()
+    }
+
+
+def size(space: Space) -> int | None:
+    """How many points there are; None where a range of numbers that need not be whole makes them endless."""
+    total = 1
+    for dimension in space.values():
+        if isinstance(dimension, tuple):
+            total *= len(dimension)
+        elif dimension.whole:
+            total *= int(dimension.high) - int(dimension.low) + 1
+        else:
+            return None
+    return total
+
+
+def points(space: Space, seed: int, first: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Every point of a space of lists and whole numbers, in an order drawn from the seed; the one at `first` leads.
+
+    Any beginning of the list is a fair sample of the grid, which an order by value would not be.
+    """
+    lists = [
+        dimension if isinstance(dimension, tuple) else range(int(dimension.low), int(dimension.high) + 1)
+        for dimension in space.values()
+    ]
+    every = [dict(zip(space, values, strict=True)) for values in itertools.product(*lists)]
+    order = np.random.default_rng(seed).permutation(len(every))
+    drawn = [every[place] for place in order]
+    drawn.sort(key=lambda point: any(point[name] != first.get(name) for name in point))
+    return drawn
+
+
+def defaults(method: type[Method], space: Space) -> dict[str, Any]:
+    """The method's defaults, as far as they lie in the space: the first trial, so that tuning never loses to them."""
+    fields = method.settings_type.model_fields
+    return {name: fields[name].default for name, dimension in space.items() if fields[name].default in dimension}
+
+
+def _trained(method: type[Method]) -> bool:
+    return issubclass(method.settings_type, TrainedSettings)
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
