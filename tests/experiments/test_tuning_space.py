@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +82,23 @@ def test_drawn_numbers_have_few_digits() -> None:
     assert Range(1e-4, 1e-2, log=True).neat(0.00123456) == 0.00123
     assert Range(1, 4, whole=True).neat(3.0) == 3
     assert in_words({"a": Range(1, 4, whole=True), "b": (1e-3, "x")}) == {"a": "1 … 4, whole", "b": "0.001 · x"}
+
+
+def spaces_table() -> str:
+    """Every method's wide space, and the size of its grid."""
+    lines = ["| method | wide space | points of the paper's grid |", "|---|---|---|"]
+    for name in TUNABLE:
+        method = find_method(name)
+        wide = "; ".join(f"`{setting}` {tried}" for setting, tried in in_words(wide_space(method)).items())
+        lines.append(f"| `{name}` | {wide} | {size(paper_space(method))} |")
+    return "\n".join(lines)
+
+
+def test_the_page_shows_the_spaces() -> None:
+    page = Path(__file__).parents[2] / "docs" / "tuning.md"
+    before, rest = page.read_text(encoding="utf-8").split("<!-- spaces -->\n")
+    table, after = rest.split("<!-- end -->")
+    if os.environ.get("DPAA_WRITE_DOCS"):
+        table = f"{spaces_table()}\n"
+        page.write_text(f"{before}<!-- spaces -->\n{table}<!-- end -->{after}", encoding="utf-8")
+    assert table == f"{spaces_table()}\n", "run `DPAA_WRITE_DOCS=1 pytest tests/experiments`"

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.command import dpaa_ok, run_dpaa
+
+QUICK = ("--set", "epochs=2", "--set", "embedding_size=4", "--seeds", 1)
+
+
+def test_the_best_trials_are_shown_and_what_to_do_next(walk: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    call = ("tune", walk / "data", "--method", "lightgcn", "--trials", 3, *QUICK, "--out", study)
+    said = dpaa_ok(*call)
+    lines = said.out.splitlines()
+    assert lines[0].startswith("Best trials of lightgcn on demo, by validation recall@20")
+    header = next(line for line in lines if line.lstrip().startswith("trial "))
+    columns = ["trial", "recall@20", "learning_rate", "l2", "layers", "epochs", "seconds", "state"]
+    assert header.split() == columns
+    assert "3 trials (3 complete)" in said.out
+    assert f"next: dpaa evaluate {study}/runs/trial-" in lines[-1]
+    assert [line.partition(":")[0] for line in said.err.splitlines()] == ["1 of 3", "2 of 3", "3 of 3", "seed 0"]
+    dpaa_ok(*lines[-1].split()[2:])
+
+    again = dpaa_ok(*call, "--json")
+    assert again.err == "", "nothing is trained again"
+    found = json.loads(again.out)
+    assert len(found["trials"]) == 3
+    best = max(trial["value"] for trial in found["trials"])
+    assert found["best"]["valid_recall@20"] == found["runs"][0]["valid_recall@20"] == best
+    dpaa_ok("train", walk / "data", "--config", study / "best.toml", "--out", tmp_path / "run")
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    assert config.items() >= found["best"]["settings"].items()
+
+
+def test_without_out_the_study_has_a_place_of_its_own(walk: Path, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    said = dpaa_ok("tune", walk / "data", "--method", "item_knn", "--space", "paper", "--trials", 2, "--seeds", 0)
+    assert (tmp_path / "studies/demo-item-knn/trials.jsonl").exists()
+    assert "next:" not in said.out
+
+
+def test_help_has_an_example() -> None:
+    assert "dpaa tune data/coat --method dpaa" in dpaa_ok("tune", "--help").out.partition("Example")[2]
+    assert run_dpaa("tune").code == 2
