@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from tests.command import dpaa_ok, run_dpaa
 
@@ -33,7 +36,9 @@ def test_the_best_trials_are_shown_and_what_to_do_next(walk: Path, tmp_path: Pat
     assert config.items() >= found["best"]["settings"].items()
 
 
-def test_without_out_the_study_has_a_place_of_its_own(walk: Path, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_without_out_the_study_has_a_place_of_its_own(
+    walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = dpaa_ok("tune", walk / "data", "--method", "item_knn", "--space", "paper", "--trials", 2, "--seeds", 0)
     assert (tmp_path / "studies/demo-item-knn/trials.jsonl").exists()
@@ -43,3 +48,16 @@ def test_without_out_the_study_has_a_place_of_its_own(walk: Path, tmp_path: Path
 def test_help_has_an_example() -> None:
     assert "dpaa tune data/coat --method dpaa" in dpaa_ok("tune", "--help").out.partition("Example")[2]
     assert run_dpaa("tune").code == 2
+
+
+def test_interrupted_it_says_how_to_go_on(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    call = ("tune", walk / "data", "--method", "lightgcn", "--trials", 1, *QUICK, "--out", tmp_path / "study")
+    with monkeypatch.context() as while_it_lasts:
+        while_it_lasts.setattr("dpaa.experiments.tuning.work.fit_method", interrupt)
+        said = run_dpaa(*call)
+    assert said.code == 130
+    assert said.err == f"stopped; go on with the same call (what is done is in {tmp_path / 'study'})\n"
+    assert "2 trials (1 lost, 1 complete)" in dpaa_ok(*call).out

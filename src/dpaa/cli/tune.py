@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from statistics import stdev
@@ -75,21 +77,25 @@ def tune(
     values = dict(read_values(one) for one in tried or [])
     data = read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{data.name}-{find_method(method).name}"
-    found = search(
-        folder,
-        data,
-        method,
-        space=space,
-        trials=trials,
-        storage=storage,
-        jobs=jobs,
-        seeds=seeds,
-        settings=settings,
-        values=values,
-        prune_after=prune_after,
-        seed=seed,
-        say=lambda line: err.print(line, markup=False),
-    )
+    try:
+        found = search(
+            folder,
+            data,
+            method,
+            space=space,
+            trials=trials,
+            storage=storage,
+            jobs=jobs,
+            seeds=seeds,
+            settings=settings,
+            values=values,
+            prune_after=prune_after,
+            seed=seed,
+            say=lambda line: err.print(line, markup=False),
+        )
+    except KeyboardInterrupt:
+        err.print(f"stopped; go on with the same call (what is done is in {folder})", markup=False)
+        sys.exit(128 + signal.SIGINT)
     if as_json:
         print_json(found.as_json())
     else:

@@ -121,6 +121,7 @@ class Ledger:
                     if not held(left):  # of a process that was killed
                         left.unlink()
                 beacon.enter_context(locked(self._beacon, wait=True))
+            beacon.callback(self._beacon.unlink, missing_ok=True)
             yield
 
     def close(self) -> None:
