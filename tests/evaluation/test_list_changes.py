@@ -51,3 +51,18 @@ def test_telling_users_by_hand() -> None:
     assert telling_users(gain, shared, 2).tolist() == [5, 3]
     assert telling_users(np.zeros(3), np.array([2, 0, 1]), 2).tolist() == [1, 2]
     assert telling_users(np.zeros(2), np.zeros(2), 9).tolist() == [0, 1]
+
+
+def test_users_without_a_list_are_shown_last() -> None:
+    """User 0 gains most, but against an empty list."""
+    gain, shared = np.array([1.0, 0.2, 0.0]), np.array([0, 3, 2])
+    listed = np.array([False, True, True])
+    assert telling_users(gain, shared, 2, listed).tolist() == [1, 2]
+    assert telling_users(gain, shared, 3, listed).tolist() == [1, 2, 0]
+
+
+def test_overlap_of_long_lists_is_not_quadratic() -> None:
+    """50,000 places against 50,000: pairs of places would be 2.5 thousand million a user."""
+    items = np.arange(50_000)
+    one, other = np.stack([items] * 4), np.stack([items + 20_000] * 4)
+    assert shared_items(one, other).tolist() == [30_000] * 4

@@ -341,7 +341,9 @@ def _examples(evaluator: Evaluator, base: Entry, entry: Entry, number: int) -> l
     before, after = base.evaluations[0], entry.evaluations[0]
     values = [found.per_user[metric].to_numpy() for found in (before, after)]
     shared = shared_items(after.lists, before.lists)
-    rows = telling_users(values[1] - values[0], shared, number)
+    # A list against none shows nothing: such users only where no other is left.
+    listed = np.asarray((before.lists >= 0).any(axis=1) & (after.lists >= 0).any(axis=1))
+    rows = telling_users(values[1] - values[0], shared, number, listed)
     dataset, users = evaluator.dataset, evaluator.users[rows]
     relevant_user, relevant_item = np.divmod(evaluator.suite.relevant, dataset.n_items)
     history = np.bincount(dataset.train.user, minlength=dataset.n_users)

@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 def shared_items(one: Ints, other: Ints) -> Ints:
     """How many items the two lists of each user share.  Returns (users,)."""
-    shared = np.zeros(len(one), dtype=np.int64)
-    for place in range(one.shape[1]):
-        item = one[:, place : place + 1]
-        shared += ((other == item) & (item >= 0)).any(axis=1)
-    return shared
+    both = np.sort(np.concatenate([one, other], axis=1), axis=1)  # an item of both stands beside itself
+    return np.asarray(((both[:, 1:] == both[:, :-1]) & (both[:, 1:] >= 0)).sum(axis=1))
 
 
 def jaccard(one: Ints, other: Ints) -> Floats:
@@ -39,15 +36,17 @@ def most_moved(change: Floats, number: int) -> tuple[Ints, Ints]:
     return gaining[change[gaining] > 0], losing[change[losing] < 0]
 
 
-def telling_users(gain: Floats, shared: Ints, number: int) -> Ints:
+def telling_users(gain: Floats, shared: Ints, number: int, listed: Ints | None = None) -> Ints:
     """Users for whom most changes: those who gain most and those who lose most in turn, fewer shared items first.
 
-    Where nobody gains or loses (any more), those whose lists share least.  Returns (at most `number`,) rows.
+    Where nobody gains or loses (any more), those whose lists share least.  Users who are not `listed` (bool per user;
+    all are unless given) come only when no other is left.  Returns (at most `number`,) rows.
     """
     index = np.arange(len(gain))
-    up = [row for row in np.lexsort((index, shared, -gain))[:number] if gain[row] > 0]
-    down = [row for row in np.lexsort((index, shared, gain))[:number] if gain[row] < 0]
-    rest = np.lexsort((index, shared))[: 3 * number]
+    later = np.zeros(len(gain), dtype=bool) if listed is None else ~listed
+    up = [row for row in np.lexsort((index, shared, -gain, later))[:number] if gain[row] > 0 and not later[row]]
+    down = [row for row in np.lexsort((index, shared, gain, later))[:number] if gain[row] < 0 and not later[row]]
+    rest = np.lexsort((index, shared, later))[: 3 * number]
     in_turn = [row for pair in zip(up, down, strict=False) for row in pair]
     ordered = [*in_turn, *up[len(down) :], *down[len(up) :], *rest]
     return np.array(list(dict.fromkeys(ordered))[:number], dtype=np.int64)
