@@ -56,6 +56,8 @@ def test_seeds_become_one_entry(shop: Path) -> None:
     said = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again", *FEW)
     assert "lightgcn (2 seeds)" in said.out
     assert "two runs of lightgcn share" in said.out
+    turned = dpaa_ok("compare", shop / "run", shop / "again", shop / "popular", *FEW).out
+    assert turned.index("two runs of lightgcn share") < turned.index("popular against lightgcn")
     assert "one run of popular:" in said.err
 
 
@@ -118,3 +120,16 @@ def test_a_dataset_that_has_moved(walk: Path, shop: Path, tmp_path: Path) -> Non
 
 def test_help_has_an_example() -> None:
     assert "dpaa compare runs/lightgcn runs/dpaa" in dpaa_ok("compare", "--help").out
+
+
+def test_a_gain_on_nothing_is_told_as_a_difference(shop: Path, walk: Path, tmp_path: Path) -> None:
+    """Where the baseline is 0 there is no relative change to tell."""
+    train = pl.read_parquet(walk / "data" / "train.parquet")
+    by_count = train.group_by("item_id").len().sort("len", "item_id")["item_id"]
+    users = train["user_id"].unique().sort()
+    for name, items in (("head", by_count[-3:]), ("tail", by_count[:3])):
+        rows = pl.DataFrame({"user_id": users}).join(pl.DataFrame({"item_id": items}), how="cross")
+        rows.write_csv(tmp_path / f"{name}.csv")
+    files = (tmp_path / "head.csv", tmp_path / "tail.csv", "--dataset", walk / "data")
+    said = dpaa_ok("compare", *files, "--metric", "aplt", *FEW).out
+    assert "tail.csv is better than head.csv in aplt@20 (+1.0000)" in said

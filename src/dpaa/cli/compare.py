@@ -110,11 +110,11 @@ def check_target(file: Path, overwrite: bool) -> None:
 def print_comparison(found: Comparison) -> None:
     """Tables, and the same in plain words."""
     _print_metrics(found)
-    for entry in found.entries[1:]:
-        _print_entry(found, entry.name)
     for overlap in found.overlap:
         if overlap.entry == found.baseline:
             out.print(overlap_in_words(overlap, found.k), markup=False)
+    for entry in found.entries[1:]:
+        _print_entry(found, entry.name)
     out.print(
         f"{found.confidence:.0%} intervals and p-values from {found.resamples:,} resamples (seed {found.seed}); "
         f"p corrected: {found.family}",
@@ -172,7 +172,7 @@ def _in_words(found: Comparison, deltas: list[Delta]) -> list[str]:
     """A sentence for what is shown, one for what is not."""
     lines = []
     for words in ("better", "worse", "higher", "lower"):
-        shown = [f"{delta.metric} ({_percent(delta.relative)})" for delta in deltas if delta.verdict == words]
+        shown = [f"{delta.metric} ({_change(delta)})" for delta in deltas if delta.verdict == words]
         if shown:
             lines.append(f"{deltas[0].entry} is {words} than {found.baseline} in {', '.join(shown)}")
     open_ = [delta.metric for delta in deltas if delta.verdict == "not shown"]
@@ -268,6 +268,11 @@ def _signed(value: float) -> str:
 
 def _percent(value: float) -> str:
     return f"{value:+.1%}" if value == value else "-"
+
+
+def _change(delta: Delta) -> str:
+    """Relative; the difference itself where the baseline is 0."""
+    return _percent(delta.relative) if delta.relative == delta.relative else _signed(delta.delta)
 
 
 def _p(value: float | None) -> str:
