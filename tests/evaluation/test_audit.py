@@ -18,6 +18,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
 from dpaa.evaluation.audit import LIST_NUMBERS, LOG_NUMBERS, Audit, audit
+from dpaa.evaluation.audit_words import moments
 from dpaa.runs.folder import finite
 
 LOG = pl.DataFrame(
@@ -124,7 +125,7 @@ def test_lists_against_histories_by_hand() -> None:
     rows = recs.per_user.select("user_id", "taste", "list_length", "popularity_lift").rows()
     assert rows == [("u1", "blockbuster", 2, -0.625), ("u3", "blockbuster", 2, -0.125), ("u5", "niche", 2, 2.5)]
     said = " ".join(found.notes)
-    for part in ("1 user is not in the dataset", "1 item is not in the dataset", "2 users of the log have no list"):
+    for part in ("1 user is not in the data", "1 item is not in the data", "2 users of the log have no list"):
         assert part in said
 
 
@@ -303,6 +304,26 @@ def test_the_order_of_rows_does_not_matter(log: pl.DataFrame, random: Any) -> No
 def test_a_dataset_gives_what_its_log_gives(log: pl.DataFrame, keep_duplicates: bool) -> None:
     data = Dataset.from_frame(log, keep_duplicates=keep_duplicates)
     assert comparable(audit(data)) == comparable(audit(log, keep_duplicates=keep_duplicates))
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([1700000000, 1700000001], ["2023-11-14 22:13:20", "2023-11-14 22:13:21"]),
+        ([1700000000000.0], ["2023-11-14 22:13:20"]),
+        ([1700006400000000], ["2023-11-15"]),
+        ([1700006400000000000, 1700000000000000000], ["2023-11-15 00:00:00", "2023-11-14 22:13:20"]),
+        (["2024-05-01T00:00:00+00:00", "2024-05-02T00:00:00+00:00"], ["2024-05-01", "2024-05-02"]),
+        (["2024-05-01T00:00:00+00:00", "2024-05-02T10:30:00+00:00"], ["2024-05-01 00:00:00", "2024-05-02 10:30:00"]),
+        ([20240131, 20240201], ["20240131", "20240201"]),
+        ([3, 1700000000], ["3", "1700000000"]),
+        ([0.5], ["0.5"]),
+        ([], []),
+    ],
+)
+def test_times_for_people(times: list[str | float], said: list[str]) -> None:
+    """Seconds, milli-, micro- and nanoseconds since 1970 are dates; other numbers stay what they are."""
+    assert moments(times) == said
 
 
 @given(logs(), st.integers(1, 12))

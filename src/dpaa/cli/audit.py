@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dpaa.evaluation.audit import Audit
     from dpaa.evaluation.skew import Skew
 
-MIDNIGHT = "T00:00:00+00:00"
-
 
 def audit(
     data: Annotated[
@@ -211,12 +209,13 @@ def _print_tastes(found: Audit) -> None:
 
 
 def _print_periods(log: Skew) -> None:
-    whole_days = all(MIDNIGHT in str(time) for period in log.periods for time in (period.start, period.end))
+    from dpaa.evaluation.audit_words import moments
+
+    shown = moments([time for period in log.periods for time in (period.start, period.end)])
     rows = [
         [
             str(number),
-            _moment(period.start, whole_days),
-            _moment(period.end, whole_days),
+            *shown[2 * number - 2 : 2 * number],
             f"{period.interactions:,}",
             f"{period.items:,}",
             f"{period.new_items:,}",
@@ -248,11 +247,6 @@ def _print_shifts(title: str, items: list[ItemShift]) -> None:
     if rows:
         header = ["item", "group", "interactions", "recommendations", "share of interactions", "of recommendations"]
         print_table(title, header, rows)
-
-
-def _moment(time: str | float, whole_days: bool) -> str:
-    """Numbers as the log has them; ISO times (UTC) without what says nothing."""
-    return str(time).replace(MIDNIGHT if whole_days else "+00:00", "")
 
 
 def _share(value: float) -> str:

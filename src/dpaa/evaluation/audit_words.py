@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dpaa.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dpaa.evaluation.amplification import Amplification
     from dpaa.evaluation.skew import Skew
 
 HARDLY = 0.05
 """A relative change below this is called none."""
+MIDNIGHT = "T00:00:00+00:00"
+CLOCKS = (1, 1_000, 1_000_000, 1_000_000_000)
+"""Ticks of a second: times since 1970 are kept in seconds, milli-, micro- or nanoseconds."""
+FIRST, LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1990, 2100))
+"""Numbers that all fall between are taken for times since 1970; 20240131 or 202401311259 do not."""
 
 
 def log_in_words(log: Skew) -> list[str]:
@@ -89,6 +97,20 @@ def lists_in_words(log: Skew, recs: Amplification) -> list[str]:
         f"recommendations over all candidates {recs.exposure_gini:.3f}.",
     ]
     return said
+
+
+def moments(times: Sequence[str | float]) -> list[str]:
+    """Times of one log for people: dates (UTC) where they are ISO or count from 1970, else the log's own numbers."""
+    numbers = [time for time in times if not isinstance(time, str)]
+    clock = next((c for c in CLOCKS if all(FIRST <= time / c < LAST for time in numbers)), None)
+    if numbers and clock is None:
+        return [str(time) for time in times]
+    iso = [
+        time if isinstance(time, str) else datetime.fromtimestamp(int(time / (clock or 1)), UTC).isoformat()
+        for time in times
+    ]
+    whole_days = all(MIDNIGHT in time for time in iso)
+    return [time.replace(MIDNIGHT if whole_days else "+00:00", "").replace("T", " ") for time in iso]
 
 
 def _share(value: float) -> str:

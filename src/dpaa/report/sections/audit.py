@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dpaa.evaluation.audit_words import moments
 from dpaa.report.charts import Line, curves
 from dpaa.report.foreign import is_number, list_at, object_at, objects_at, text_at
 from dpaa.report.markup import tag
@@ -125,7 +126,7 @@ def _periods(log: dict[str, Any], suffix: str) -> list[Figure]:
     shown = {
         "head_share": "share of the most popular fifth",
         "niche_share": "share of niche items",
-        "new_share": "share of items new in the period",
+        "new_share": "on items new in the period",
     }
     lines = [
         Line(name, places, [period.get(key) for period in periods], place)
@@ -134,11 +135,13 @@ def _periods(log: dict[str, Any], suffix: str) -> list[Figure]:
     ]
     heads = [Head("period", numeric=False), Head("from", numeric=False), Head("to", numeric=False)]
     heads += [Head(name) for name in shown.values()]
+    times = [time for period in periods for time in (period.get("start"), period.get("end"))]
+    known = [time for time in times if isinstance(time, str | int | float)]  # the file may be anybody's
+    said = moments(known) if len(known) == len(times) else [""] * len(times)
     rows = [
         [
             Cell(str(place + 1), float(place)),
-            Cell(str(period.get("start", "")), ""),
-            Cell(str(period.get("end", "")), ""),
+            *(Cell(time, "") for time in said[2 * place : 2 * place + 2]),
             *(_number(period.get(key)) for key in shown),
         ]
         for place, period in enumerate(periods)
