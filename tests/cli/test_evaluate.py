@@ -40,8 +40,8 @@ def test_notes_say_what_is_odd_about_a_file(walk: Path, recs: Path, tmp_path: Pa
     odd.write_csv(tmp_path / "odd.csv")
     said = dpaa_ok("evaluate", "--recs", tmp_path / "odd.csv", "--dataset", walk / "data")
     notes = " ".join(said.err.split())
-    assert "1 user is not in the dataset and left out (1 row)" in notes
-    assert "1 item is not in the dataset; 1 recommendation of them counts as a miss" in notes
+    assert "1 user is not in the data and left out (1 row)" in notes
+    assert "1 item is not in the data; 1 place of a list, never right and left out of popularity" in notes
     assert "1 test user has no list in odd.csv: all misses" in notes
     assert "1 recommendation is a pair the user has in training" in notes
     assert "no list of odd.csv goes beyond place 5; @20 sees it end early" in notes

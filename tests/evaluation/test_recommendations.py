@@ -57,8 +57,8 @@ def test_unknown_users_are_left_out_and_unknown_items_keep_their_places() -> Non
     recs = read(rows, ["user_id", "item_id", "rank"])
     assert recs.users.tolist() == [0, 1]
     assert recs.items.tolist() == [[-1, 0], [-1, -1]]
-    assert "1 user is not in the dataset and left out (2 rows)" in recs.notes[0]
-    assert "2 items are not in the dataset; 2 of their places count as misses" in recs.notes[1]
+    assert "1 user is not in the data and left out (2 rows)" in recs.notes[0]
+    assert "2 items are not in the data; 2 places of lists, never right and left out of popularity" in recs.notes[1]
 
 
 def test_an_unknown_item_comes_last_among_equal_scores() -> None:

@@ -163,12 +163,12 @@ class _Rows:
         if len(self.kept) < len(self.users):
             unknown = self.user_id.filter(pl.Series(self.users < 0))
             who = counted(unknown.n_unique(), "user is", "users are")
-            notes.append(f"{name}: {who} not in the dataset and left out ({counted(len(unknown), 'row', 'rows')})")
+            notes.append(f"{name}: {who} not in the data and left out ({counted(len(unknown), 'row', 'rows')})")
         strange = self.kept[self.items[self.kept] < 0]
         if len(strange):
             what = counted(self.item_id.gather(strange).n_unique(), "item is", "items are")
-            slots = counted(len(strange), "recommendation of them counts as a miss", "of their places count as misses")
-            notes.append(f"{name}: {what} not in the dataset; {slots}")
+            slots = counted(len(strange), "place of a list", "places of lists")
+            notes.append(f"{name}: {what} not in the data; {slots}, never right and left out of popularity")
         if self.rank is None and self.score is None:
             notes.append(f"{name} has neither a rank nor a score column; the order of its rows is taken")
         return notes
