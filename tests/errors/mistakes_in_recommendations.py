@@ -22,6 +22,7 @@ def float_ids() -> None:
 RECOMMENDATIONS = [
     Mistake("neither a run nor recommendations", "dpaa evaluate", ("name a run folder", "--recs")),
     Mistake("a run and recommendations", "dpaa evaluate run --recs log.csv", ("name a run folder", "one of them")),
+    Mistake("a power without estimates", "dpaa evaluate run --power 1", ("--power and --floor", "--off-policy")),
     Mistake("recommendations without a dataset", "dpaa evaluate --recs log.csv", ("log.csv", "--dataset")),
     Mistake(
         "recommendations that are not there",

@@ -43,7 +43,7 @@ def evaluate(
         Path | None, typer.Option(help="The dataset; needed with --recs, and where it has moved since training.")
     ] = None,
     k: Annotated[
-        list[int] | None, typer.Option("--k", min=1, help="Length of the lists; repeatable.  [default: 20]")
+        list[int] | None, typer.Option("--k", min=1, help="Length of the lists; repeatable.  Without it: 20.")
     ] = None,
     overlap: Annotated[
         str,
@@ -55,11 +55,15 @@ def evaluate(
         typer.Option("--off-policy", help="Add estimates for a test split that is as biased as the training log."),
     ] = False,
     power: Annotated[
-        float, typer.Option(help="With --off-policy: the chance to be seen grows as training count to this power.")
-    ] = 0.5,
+        float | None,
+        typer.Option(help="With --off-policy: the chance to be seen grows as training count to this power; else 0.5."),
+    ] = None,
     floor: Annotated[
-        float, typer.Option(help="With --off-policy: no chance is taken to be smaller, the most popular item has 1.")
-    ] = 0.01,
+        float | None,
+        typer.Option(
+            help="With --off-policy: no chance is taken to be smaller, the most popular item has 1; else 0.01."
+        ),
+    ] = None,
     popularity_dial: PopularityDial = None,
     dial_objective: Annotated[
         str | None,
@@ -89,12 +93,15 @@ def evaluate(
       dpaa evaluate runs/lightgcn --popularity-dial auto --dial-figure dial.png
       dpaa evaluate --recs recs.csv --dataset data/shop
     """
-    from dpaa.evaluation.offpolicy import propensities
+    from dpaa.evaluation.offpolicy import FLOOR, POWER, propensities
 
     if (run is None) == (recs is None):
         raise InputError("name a run folder, or a recommendation file with --recs; one of them")
     dial = DialOptions(popularity_dial, dial_objective, dial_figure)
     cuts = tuple(sorted(set(k or [20])))
+    if not off_policy and (power is not None or floor is not None):
+        raise InputError("--power and --floor are settings of --off-policy; add it, or leave them out")
+    power, floor = POWER if power is None else power, FLOOR if floor is None else floor
     if off_policy:
         import numpy as np
 
