@@ -30,10 +30,25 @@ HOSTILE = (
     "</style></svg><b onclick=a>&amp;",
     "{{7*7}}",
 )
-CHAPTERS = ["glance", "data", "metrics", "comparison", "exposure", "items", "users", "training", "trace", "made"]
+CHAPTERS = [
+    "glance",
+    "data",
+    "metrics",
+    "comparison",
+    "exposure",
+    "items",
+    "users",
+    "training",
+    "trace",
+    "dial",
+    "made",
+]
 DRAWN = {
     *("long-tail", "concentration", "accuracy-against-bias", "popular-against-niche", "differences"),
     *("exposure-by-popularity", "training-accuracy", "training-loss", "pretrained-share", "message-weights"),
+    "dial-curve",
+    "dial-curve-2",
+    "dial-curve-3",
 }
 
 
@@ -231,7 +246,7 @@ def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None
     assert "the dataset of" in said.err
     assert f"run `dpaa evaluate {run}`" in said.err
     found = [tag.attributes["id"] for tag in Reader((tmp_path / "page.html").read_text()).named("section")]
-    assert found == ["glance", "data", "exposure", "items", "users", "training", "trace", "made"]
+    assert found == ["glance", "data", "exposure", "items", "users", "training", "trace", "dial", "made"]
 
 
 def test_a_dataset_alone(demo_folder: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
     ]
     told = "" if mark is None else f" The dotted line marks the setting that was chosen, κ = {mark:g}."
     return Figure(
-        f"dial{suffix}",
+        f"dial-curve{suffix}",
         f"{run.name}: turning the popularity dial",
         f"Metrics over the dial's setting κ, each as a share of its own highest value.{told}",
         "The dial adds or takes away popularity when items are ranked: to the right (κ above 0) popular items are "
