@@ -17,7 +17,7 @@ from dpaa.cli.evaluate import evaluate
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
 from dpaa.cli.report import report
-from dpaa.cli.reproduce import app as reproduce_app
+from dpaa.cli.reproduce import reproduce
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
@@ -43,7 +43,7 @@ app.command()(tune)
 app.command()(trace)
 app.command()(report)
 app.command()(methods)
-app.add_typer(reproduce_app, name="reproduce", help="Tables of the DPAA paper: Coat, and growing bias severity.")
+app.command()(reproduce)
 
 
 def _version(wanted: bool) -> None:

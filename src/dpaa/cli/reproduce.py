@@ -1,106 +1,166 @@
-"""`dpaa reproduce`: tables of the paper, ours beside the paper's."""
+"""`dpaa reproduce`: tables and figures of the paper, ours beside the paper's."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaa.cli.console import err, out
+from dpaa.cli.console import WIDE, err, out, print_json, print_notes
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
-)
-
-ROWS = ("most-popular", "lightgcn", "dpaa", "dpaa-as-printed")
-"""What every table that reproduces the paper has at least."""
-
-Methods = Annotated[
-    list[str] | None,
-    typer.Option("--method", help='Row: a method, settings behind it: "dpaa layer_emphasis=2"; repeatable.'),
-]
-Jobs = Annotated[int, typer.Option(min=1, help="Trainings at a time, one core each.")]
-Results = Annotated[Path, typer.Option(help="Where results are kept; what is there is not run again.")]
-Work = Annotated[Path, typer.Option(help="Where datasets and pre-trained models are kept meanwhile.")]
-Table = Annotated[Path | None, typer.Option("--out", help="Markdown file for the table, besides the screen.")]
+if TYPE_CHECKING:
+    from dpaa.experiments.tables import Cell, Chapter
+    from dpaa.experiments.tables import Table as PaperTable
 
 
-@app.command()
-def overall(
-    coat: Annotated[Path, typer.Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")],
-    method: Methods = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings per method.")] = 10,
-    jobs: Jobs = 1,
-    results: Results = Path("results/overall"),
-    work: Work = Path(".dpaa-work"),
-    out_file: Table = None,
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="datasets, overall, groups, severity, ablation, settings or all."),
+    ],
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="quick: minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned: the paper's size, "
+            "every severity, seeds, defaults; standard: tuned with 12 trials per method; paper: the paper's grids."
+        ),
+    ] = "quick",
+    coat: Annotated[
+        Path | None, typer.Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")
+    ] = None,
+    yahoo_r3: Annotated[Path | None, typer.Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
+    kuairec: Annotated[
+        Path | None,
+        typer.Option(help="KuaiRec: the official matrices, or lists; valid.txt and test.txt suffice for severity."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", help='Row: a method, settings behind it: "dpaa layer_emphasis=2" (not tuned); repeatable.'
+        ),
+    ] = None,
+    severities: Annotated[list[float] | None, typer.Option("--severity", min=0, help="Severity; repeatable.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Trainings per row and dataset; the budget says.")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Setting of every method that has it: --set epochs=50; repeatable."),
+    ] = None,
+    with_dial: Annotated[
+        bool, typer.Option("--with-dial", help="Tables with the popularity dial too (drop convention).")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, one core each.")] = 1,
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="Folder for Markdown, LaTeX, CSV, figures and page.")
+    ] = Path("docs/results"),
+    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (extra: report).")] = True,
+    results: Annotated[Path, typer.Option(help="Where results are kept; what is there is not run again.")] = Path(
+        "results"
+    ),
+    work: Annotated[Path, typer.Option(help="Where datasets and trainings in flight are kept meanwhile.")] = Path(
+        ".dpaa-work"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
-    """Overall performance on Coat under all three overlap conventions.
+    """Tables and figures of the DPAA paper on the data you have, ours beside the paper's.
+
+    Results are kept one by one: after an interruption the same call goes on where it was.
 
     \b
     Example:
-      dpaa reproduce overall --coat coat/ --method lightgcn --method most-popular --seeds 10 --jobs 2
+      dpaa reproduce severity --budget quick --kuairec kuairec/ --jobs 2
+      dpaa reproduce overall --coat coat/ --method lightgcn --method "dpaa layer_emphasis=2" --seeds 10
     """
-    from dpaa.experiments import overall as experiment
-    from dpaa.experiments.run import run_all
+    from dpaa.cli.train import read_settings
+    from dpaa.experiments.budget import find_budget
+    from dpaa.experiments.plan import Plan
+    from dpaa.experiments.reproduce import ALL, chapters
+    from dpaa.experiments.run import Runner
+    from dpaa.experiments.sources import Sources
+    from dpaa.experiments.writing import check_target, write_chapter, write_page
 
-    labels = method or list(ROWS)
-    folder = work / "coat"
-    experiment.coat(coat).write(folder, overwrite=True)
-    found = run_all(experiment.runs(folder, labels, seeds), results, work, jobs, _say)
-    command = f"dpaa reproduce overall --coat DIR {_rows(labels)} --seeds {seeds}"
-    _show("Coat: D 256, L 2, lr 1e-3", command, experiment.table(found, labels), out_file)
-
-
-@app.command()
-def severity(
-    kuairec: Annotated[Path, typer.Option(help="Folder with valid.txt and test.txt: the small matrix's positives.")],
-    severities: Annotated[list[float] | None, typer.Option("--severity", help="Severity; repeatable.")] = None,
-    method: Methods = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Datasets and trainings per severity and method.")] = 3,
-    jobs: Jobs = 1,
-    results: Results = Path("results/severity"),
-    work: Work = Path(".dpaa-work"),
-    metric: Annotated[str, typer.Option(help="What the table shows.")] = "recall@20",
-    out_file: Table = None,
-) -> None:
-    """Recall on KuaiRec data with growing bias severity, ours beside the paper's.
-
-    \b
-    Example:
-      dpaa reproduce severity --kuairec kuairec/ --severity 0 --severity 9 --method lightgcn --seeds 1
-    """
-    from dpaa.experiments import severity as experiment
-    from dpaa.experiments.run import run_all
-
-    labels, chosen = method or list(ROWS), severities or [float(s) for s in range(10)]
-    specs = []
-    for seed in range(seeds):
-        for label, data in experiment.datasets(kuairec, chosen, seed):
-            folder = work / data.name
-            data.write(folder, overwrite=True)
-            specs += experiment.runs(label, folder, labels, seed)
-    found = run_all(specs, results, work, jobs, _say)
-    levels = " ".join(f"--severity {level:g}" for level in chosen)
-    command = f"dpaa reproduce severity --kuairec DIR {levels} {_rows(labels)} --seeds {seeds}"
-    command += "" if metric == "recall@20" else f" --metric {metric}"
-    _show("Severity: D 256, L 4, lr 1e-3", command, experiment.table(found, chosen, labels, metric), out_file)
+    chosen = find_budget(budget)
+    settings = read_settings(None, assignments or [], None)
+    runner = Runner(results, work, jobs, with_dial, lambda line: err.print(line, markup=False))
+    rows, levels = tuple(method or ()), tuple(severities or ())
+    plan = Plan(chosen, Sources(coat, yahoo_r3, kuairec), runner, rows, seeds, levels, settings)
+    check_target(out_folder, figures)
+    command = _command(name, plan)
+    made, files = [], []
+    for chapter in chapters(name, plan):
+        made.append(chapter)
+        files += write_chapter(chapter, out_folder, _stem(chapter.name, budget), command, figures)
+        if not as_json:
+            _show(chapter)
+    files.append(write_page(made, out_folder, _stem(name if name == ALL else made[0].name, budget), command, figures))
+    if as_json:
+        print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})
+    err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}", markup=False)
+    err.print(runner.summary(), markup=False)
 
 
-def _say(line: str) -> None:
-    err.print(line, markup=False)
+def _stem(name: str, budget: str) -> str:
+    """The tables of the standard budget are the project's results; others do not overwrite them."""
+    return name if budget == "standard" else f"{name}-{budget}"
 
 
-def _rows(labels: list[str]) -> str:
-    return " ".join(f"--method {shlex.quote(label)}" for label in labels)
+def _command(name: str, plan: object) -> str:
+    """The call that makes it again, without the reader's own paths."""
+    from dpaa.experiments.plan import Plan
+
+    assert isinstance(plan, Plan)
+    words = ["dpaa", "reproduce", name, "--budget", plan.budget.name]
+    for option, folder in (
+        ("--coat", plan.sources.coat),
+        ("--yahoo-r3", plan.sources.yahoo_r3),
+        ("--kuairec", plan.sources.kuairec),
+    ):
+        words += [option, "DIR"] if folder else []
+    words += [word for level in plan.given_severities for word in ("--severity", f"{level:g}")]
+    words += [word for row in plan.given_rows for word in ("--method", row)]
+    words += ["--seeds", str(plan.given_seeds)] if plan.given_seeds else []
+    words += [word for key, value in plan.given_settings.items() for word in ("--set", f"{key}={value}")]
+    words += ["--with-dial"] if plan.runner.with_dial else []
+    return shlex.join(words)
 
 
-def _show(title: str, command: str, table: str, file: Path | None) -> None:
-    """Print the table; with a file, write it there too, with the command that makes it again."""
-    out.print(table, markup=False)
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = f"# {title}\n\nMean ± deviation over seeds.  Made by\n\n    {command}\n\n{table}"
-        file.write_text(text, encoding="utf-8")
+def _show(chapter: Chapter) -> None:
+    """The tables that belong on a screen; the others are in the files."""
+    out.print(f"\n[bold]{chapter.title}[/]")
+    for line in chapter.about:
+        out.print(line, markup=False)
+    for table in chapter.tables:
+        if table.on_screen:
+            _print(table)
+    others = [table.name for table in chapter.tables if not table.on_screen]
+    if others:
+        out.print(f"In the files besides: {', '.join(others)}.", markup=False)
+    print_notes(chapter.missing)
+
+
+def _print(table: PaperTable) -> None:
+    """Cells may have two lines and are wrapped, never cut."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from dpaa.experiments.tables import BEST, SECOND
+
+    def shown(cell: Cell) -> str:
+        mark = {1: f"{BEST} ", 2: f"{SECOND} "}.get(cell.place, "")
+        return f"{mark}{cell.ours()}" + (f"\n({cell.beside()})" if cell.beside() else "")
+
+    rows = [[label, *(shown(cell) for cell in cells)] for label, cells in table.lines()]
+    grid = Table(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="bold")
+    for place, column in enumerate([table.corner, *table.columns]):
+        worded = place == 0 or any(cells[place - 1].text for _, cells in table.rows)
+        grid.add_column(
+            column, justify="left" if worded else "right", overflow="fold", max_width=44 if worded else None
+        )
+    for place, row in enumerate(rows):
+        grid.add_row(*(Text(cell) for cell in row), end_section=place + 1 == len(table.rows) and bool(table.footer))
+    (out if out.is_terminal else Console(highlight=False, width=WIDE)).print(grid)
+    for note in table.notes:
+        out.print(note, markup=False)

@@ -2,68 +2,147 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from dpaa.data.sources.severity import read_pairs, with_severity
-from dpaa.errors import InputError
-from dpaa.experiments.run import specs_for
-from dpaa.experiments.tables import markdown, mean_and_deviation, values_of
+from dpaa.experiments import paper
+from dpaa.experiments.figures import OURS, PAPERS, Curve, severity_curves
+from dpaa.experiments.run import failures
+from dpaa.experiments.tables import (
+    LEGEND,
+    Cell,
+    Chapter,
+    Table,
+    form_of,
+    improvements,
+    rank_agreement,
+    ranked_columns,
+    values_of,
+)
+from dpaa.report.parts import Figure, signed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from dpaa.data.dataset import Dataset
-    from dpaa.experiments.run import RunResult, RunSpec
+    from dpaa.experiments.plan import Plan
+    from dpaa.experiments.run import RunResult
 
-SETTINGS = {"embedding_size": 256, "layers": 4, "learning_rate": 1e-3}
-"""The paper's for KuaiRec."""
-TUNED = ("half_trust_shift", "layer_emphasis", "initial_residual", "interaction_strength_from", "learning_rate")
-"""Settings under which a row still stands beside the paper's tuned one."""
-PAPER_RECALL = {
-    "dpaa": (0.2047, 0.2043, 0.1859, 0.1703, 0.1500, 0.1210, 0.1008, 0.0958, 0.0879, 0.0780),
-    "apda": (0.1740, 0.2001, 0.1763, 0.1453, 0.1146, 0.1148, 0.0853, 0.0951, 0.0785, 0.0633),
-    "navip": (0.1557, 0.1941, 0.1613, 0.0920, 0.0574, 0.0367, 0.0317, 0.0274, 0.0233, 0.0186),
-    "dap": (0.1738, 0.2049, 0.1769, 0.1325, 0.0798, 0.0497, 0.0389, 0.0298, 0.0286, 0.0216),
-    "ppac": (0.2025, 0.1949, 0.1810, 0.1550, 0.1017, 0.0759, 0.0567, 0.0510, 0.0428, 0.0373),
-    "macr": (0.1213, 0.0989, 0.1186, 0.0944, 0.0037, 0.0083, 0.0083, 0.0080, 0.0080, 0.0073),
-    "cvib": (0.1127, 0.1762, 0.1663, 0.1373, 0.0558, 0.0324, 0.0226, 0.0179, 0.0121, 0.0098),
-    "ips": (0.0987, 0.1691, 0.1210, 0.0509, 0.0314, 0.0226, 0.0234, 0.0190, 0.0136, 0.0111),
-    "sam-reg": (0.0956, 0.1597, 0.1722, 0.1600, 0.0461, 0.0211, 0.0179, 0.0114, 0.0076, 0.0078),
-    "lightgcn": (0.2024, 0.2001, 0.1824, 0.1656, 0.1215, 0.0804, 0.0477, 0.0400, 0.0349, 0.0278),
-}
-"""Recall@20 at severity 0..9 as the DPAA paper prints it."""
+RECALL = "recall@20"
+METRICS = (RECALL, "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "arp@20")
 
 
-def datasets(folder: Path, severities: Sequence[float], seed: int) -> Iterator[tuple[str, Dataset]]:
-    """Label and dataset of each severity, from the positives of KuaiRec's small matrix (valid.txt, test.txt)."""
-    files = [folder / "valid.txt", folder / "test.txt"]
-    if not all(file.exists() for file in files):
-        raise InputError(f"{folder} lacks valid.txt or test.txt, the small matrix's positives in list form")
-    pairs = read_pairs([str(file) for file in files])
-    for severity in severities:
-        yield f"s={severity:g}", with_severity(pairs, severity, seed, name=f"kuairec-s{severity:g}-seed{seed}")
+def chapter(plan: Plan) -> Chapter:
+    """Recall beside the paper's; the other metrics and the dial in tables of their own."""
+    results = plan.severity_results
+    tables = [table(plan, results, metric) for metric in METRICS]
+    figures = [_figure("severity", "Recall@20 as the bias grows", plan, results, dial=False)]
+    if plan.runner.with_dial:
+        tables += [table(plan, results, metric, dial=True) for metric in METRICS]
+        figures.append(_figure("severity-dial", "Recall@20 with the popularity dial", plan, results, dial=True))
+    about = (
+        f"Budget {plan.budget.name}: {plan.budget.about}.",
+        "Training pairs are drawn from KuaiRec's fully observed matrix with P ∝ rank^(−s); validation and test are "
+        "unbiased. Overlap convention `drop` (no test pair is a training pair, so the conventions are one).",
+        LEGEND + ".",
+    )
+    missing = (*plan.left_out.values(), *failures(results))
+    return Chapter("severity", "Growing bias severity", about, tuple(tables), tuple(figures), missing)
 
 
-def runs(label: str, folder: Path, labels: Sequence[str], seed: int) -> list[RunSpec]:
-    """Each method on one severity; the seed is that of the data."""
-    return specs_for(label, folder, labels, [seed], SETTINGS)
-
-
-def table(
-    results: Sequence[RunResult], severities: Sequence[float], labels: Sequence[str], metric: str = "recall@20"
-) -> str:
-    """Ours, mean ± deviation over seeds, with the paper's number in brackets where there is one."""
+def table(plan: Plan, results: Sequence[RunResult], metric: str, dial: bool = False) -> Table:
+    """Methods by severities."""
     rows = []
-    for label in labels:
-        cells = []
-        name, *settings = label.split()
-        tuned = all(setting.partition("=")[0] in TUNED for setting in settings)  # an ablation is not the paper's row
-        paper = PAPER_RECALL.get(name.removesuffix("-as-printed")) if metric == "recall@20" and tuned else None
-        for severity in severities:
-            values = values_of(results, f"s={severity:g}", label, "drop", metric)
-            known = paper is not None and float(severity).is_integer() and severity <= 9
-            cells.append(mean_and_deviation(values) + (f" ({paper[int(severity)]:.4f})" if known and paper else ""))
-        rows.append([label, *cells])
-    header = [f"{metric} (paper)", *(f"s = {severity:g}" for severity in severities)]
-    return f"Overlap convention `drop`:\n\n{markdown(header, rows)}"
+    for label in plan.rows:
+        printed = paper.SEVERITY.get(paper.row_of(label) or "") if metric == RECALL and not dial else None
+        cells = [
+            Cell(
+                values_of(results, f"s={severity:g}", label, "drop", metric, dial),
+                paper.at_severity(printed, severity),
+                form_of(metric),
+            )
+            for severity in plan.severities
+        ]
+        rows.append((label, cells))
+    every = range(len(plan.severities))
+    marked = ranked_columns(rows, every if not metric.startswith("arp") else ())
+    main = metric == RECALL and not dial
+    best = [_best_baseline(severity) for severity in plan.severities]
+    seeds = len(plan.seeds)
+    named = f"{metric} with the popularity dial where validation puts it" if dial else metric
+    return Table(
+        f"{metric}{' with dial' if dial else ''}",
+        f"{named} by severity, overlap convention `drop`",
+        f"method ({seeds} seed{'s' if seeds > 1 else ''})",
+        tuple(f"s = {severity:g}" for severity in plan.severities),
+        tuple((label, tuple(cells)) for label, cells in marked),
+        improvements(rows, every, best if main else [None] * len(best)) if metric in (RECALL, "ndcg@20") else (),
+        _agreement(plan, dict(rows)) if main else (),
+        on_screen=metric == RECALL,
+    )
+
+
+def _agreement(plan: Plan, rows: dict[str, list[Cell]]) -> tuple[str, ...]:
+    """Spearman's ρ between our order of the methods and the paper's at each severity, and LightGCN's difference."""
+    notes = []
+    for preset in ("dpaa", "dpaa-as-printed"):
+        known = [label for label in rows if label == preset or label in paper.BASELINES]
+        if preset not in rows or len(known) < 3:
+            continue
+        told = []
+        for place, severity in enumerate(plan.severities):
+            pairs = [(rows[label][place].mean, rows[label][place].paper) for label in known]
+            kept = [(ours, theirs) for ours, theirs in pairs if theirs is not None and not math.isnan(ours)]
+            rho = rank_agreement([ours for ours, _ in kept], [theirs for _, theirs in kept]) if kept else math.nan
+            if not math.isnan(rho):
+                told.append(f"{rho:.2f} at s = {severity:g}")
+        if told:
+            notes.append(
+                f"Rank agreement with the paper (Spearman's ρ over {len(known)} methods, {preset} as DPAA): "
+                f"{', '.join(told)}."
+            )
+    if "lightgcn" in rows:
+        apart = [
+            f"{signed(cell.mean / cell.paper - 1)} at s = {severity:g}"
+            for severity, cell in zip(plan.severities, rows["lightgcn"], strict=True)
+            if cell.paper and not math.isnan(cell.mean)
+        ]
+        if apart:
+            notes.append(f"LightGCN's recall@20 against the paper's: {', '.join(apart)}.")
+    return tuple(notes)
+
+
+def _figure(name: str, title: str, plan: Plan, results: Sequence[RunResult], dial: bool) -> Figure:
+    ours = [
+        Curve(label, tuple(_point(results, severity, label, dial) for severity in plan.severities))
+        for label in plan.rows
+    ]
+    shown = {row: label for label in reversed(plan.rows) if (row := paper.row_of(label)) is not None}
+    theirs = [
+        Curve(label, tuple((s, value, 0.0) for s in plan.severities if (value := _printed(method, s)) is not None))
+        for method, label in shown.items()
+    ]
+    known = [curve for curve in theirs if curve.points]
+    told = "" if dial else " The second panel shows the same methods as the paper reports them."
+    return Figure(
+        name,
+        title,
+        f"A line per method: recall@20 of the unbiased test over the severity of the bias.{told}",
+        "To the right the training log shows less and less besides the most popular items. A line that stays up bears "
+        f"the bias; the shade around it is one deviation over seeds.{told}",
+        lambda look: severity_curves({OURS: ours} | ({} if dial else {PAPERS: known}), look, "recall@20"),
+    )
+
+
+def _point(results: Sequence[RunResult], severity: float, label: str, dial: bool) -> tuple[float, float, float]:
+    cell = Cell(values_of(results, f"s={severity:g}", label, "drop", RECALL, dial))
+    return severity, cell.mean, cell.deviation
+
+
+def _best_baseline(severity: float) -> float | None:
+    """The paper's."""
+    values = [_printed(method, severity) for method in paper.BASELINES]
+    return max((value for value in values if value is not None), default=None)
+
+
+def _printed(method: str, severity: float) -> float | None:
+    return paper.at_severity(paper.SEVERITY.get(method), severity)

@@ -109,9 +109,15 @@ def styled(chart: Chart, look: Look = PAPER, padding: int = 12) -> Chart:
 # ---------------------------------------------------------------------- data
 
 
-def popularity_curves(curves: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "") -> Chart:
-    """Training counts of the items, sorted, on log axes: one line per name; items without pairs are not drawn."""
+def popularity_curves(
+    curves: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "", look: Look | None = None
+) -> Chart:
+    """Training counts of the items, sorted, on log axes: one line per name; items without pairs are not drawn.
+
+    With a look of its own it has no title: it stands on a page that has one.
+    """
     alt = altair()
+    width, height = (440, 300) if look is None else (look.width - 80, look.height - 80)
     frames = []
     for name, counts in curves.items():
         falling = np.sort(np.asarray(counts)[np.asarray(counts) > 0])[::-1]
@@ -120,9 +126,11 @@ def popularity_curves(curves: Mapping[str, NDArray[Any]], title: str = "Training
             pl.DataFrame({"rank": rank, "count": falling[rank - 1].astype(float)}).with_columns(curve=pl.lit(name))
         )
     names = list(curves)
-    colour = alt.Color("curve:N", sort=names, scale=_colours(alt, len(names)), title=by or None)
+    place = {} if look is None else {"orient": "bottom", "columns": 5 if look.narrow else 10}
+    legend = _strokes(alt, **place) if look is not None else alt.Undefined
+    colour = alt.Color("curve:N", sort=names, scale=_colours(alt, len(names)), title=by or None, legend=legend)
     chart = (
-        alt.Chart(pl.concat(frames), title=title, width=440, height=300)
+        alt.Chart(pl.concat(frames), title=title if look is None else alt.Undefined, width=width, height=height)
         .mark_line(strokeWidth=1.6, interpolate="step-after")
         .encode(
             x=alt.X(
@@ -137,7 +145,7 @@ def popularity_curves(curves: Mapping[str, NDArray[Any]], title: str = "Training
             color=colour if len(names) > 1 else alt.value(PALETTE[0]),
         )
     )
-    return styled(chart)
+    return styled(chart, look or PAPER)
 
 
 def _colours(alt: ModuleType, n: int) -> Any:

@@ -1,0 +1,124 @@
+"""Curves over severity: ours with a band of one deviation over seeds, the paper's beside them on the same scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpaa.report.figures import altair, styled
+from dpaa.report.look import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dpaa.report.figures import Chart
+    from dpaa.report.look import Look
+
+OURS, PAPERS = "ours", "the paper"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: a value and its deviation at each severity."""
+
+    name: str
+    points: tuple[tuple[float, float, float], ...]
+    """Severity, mean, deviation (0 or no number: no band)."""
+
+
+def severity_curves(panels: Mapping[str, Sequence[Curve]], look: Look, y: str) -> Chart:
+    """A panel per origin; a curve has the same colour, dash and shape in each."""
+    alt = altair()
+    panels = {title: curves for title, curves in panels.items() if curves}
+    names = list(dict.fromkeys(curve.name for curves in panels.values() for curve in curves))
+    style = _style(alt, names, look)
+    side_by_side = not look.narrow and len(panels) > 1
+    width = (look.width - 70) // len(panels) - 14 if side_by_side else look.width - 78
+    top = max((mean + _number(deviation) for c in panels.values() for one in c for _, mean, deviation in one.points))
+    scale = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1.0], nice=False)
+    drawn = []
+    for place, (title, curves) in enumerate(panels.items()):
+        first = place == 0 or not side_by_side
+        drawn.append(_panel(curves, title if len(panels) > 1 else "", look, style, scale, y if first else None, width))
+    joined = alt.hconcat(*drawn, spacing=14) if side_by_side else alt.vconcat(*drawn, spacing=14)
+    return styled(joined.resolve_scale(color="shared", shape="shared", strokeDash="shared"), look, padding=6)
+
+
+def _panel(
+    curves: Sequence[Curve], title: str, look: Look, style: dict[str, Any], scale: Any, y: str | None, width: int
+) -> Chart:
+    alt = altair()
+    rows = [
+        {
+            "name": curve.name,
+            "x": severity,
+            "y": mean,
+            "low": max(mean - _number(deviation), 0.0),
+            "high": mean + _number(deviation),
+            "tip": f"{curve.name}, s = {severity:g}: {mean:.4f}",
+        }
+        for curve in curves
+        for severity, mean, deviation in curve.points
+        if not math.isnan(mean)
+    ]
+    schema = {name: pl.String if name in ("name", "tip") else pl.Float64 for name in ("name", "x", "y", "low", "high")}
+    table = pl.DataFrame(rows, schema=schema | {"tip": pl.String})
+    severities = sorted(set(table["x"]))
+    axis = alt.Axis(values=severities, format="~g", grid=False)
+    x = alt.X("x:Q", title="severity of the bias", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
+    upright = alt.Axis(labels=y is not None, ticks=y is not None, format=".2f")
+    base = alt.Chart(table).encode(
+        x=x, y=alt.Y("y:Q", title=y, scale=scale, axis=upright), color=style["color"], detail="name:N"
+    )
+    band = (
+        alt.Chart(table)
+        .mark_area(opacity=0.16)
+        .encode(
+            x=x,
+            y=alt.Y("low:Q", title=y, scale=scale, axis=upright),
+            y2="high:Q",
+            fill=style["fill"],
+            detail="name:N",
+        )
+    )
+    line = base.mark_line(strokeWidth=1.8).encode(strokeDash=style["dash"])
+    dots = base.mark_point(filled=True, size=34, opacity=1).encode(shape=style["shape"], description="tip:N")
+    heading = alt.Title(title, fontSize=look.font_size + 1, anchor="middle") if title else alt.Undefined
+    return alt.layer(band, line, dots).properties(width=width, height=look.height - 90, title=heading)
+
+
+def _style(alt: Any, names: Sequence[str], look: Look) -> dict[str, Any]:
+    """Colours repeat after the palette's end, then with another dash and shape."""
+    n = len(look.palette)
+    colours = [look.colour(place) for place in range(len(names))]
+    dashes = [([1, 0], [5, 3], [2, 2])[place // n % 3] for place in range(len(names))]
+    shapes = [SHAPES[place // n % len(SHAPES)] for place in range(len(names))]
+    longest = max(len(name) for name in names)
+    columns = max(1, min(len(names), int((look.width - 20) // (longest * 7.2 + 46))))
+    legend = alt.Legend(
+        orient="bottom",
+        direction="vertical",
+        columns=columns,
+        symbolType="stroke",
+        symbolSize=260,
+        labelLimit=look.width - 60,
+        columnPadding=14 + 1.4 * longest,
+    )
+
+    def scale(values: Sequence[Any]) -> Any:
+        return alt.Scale(domain=list(names), range=list(values))
+
+    return {
+        "color": alt.Color("name:N", sort=list(names), title=None, scale=scale(colours), legend=legend),
+        # Filled by a channel of its own: the legend shows lines, not shades.
+        "fill": alt.Fill("name:N", sort=list(names), title=None, scale=scale(colours), legend=None),
+        "dash": alt.StrokeDash("name:N", sort=list(names), title=None, scale=scale(dashes), legend=legend),
+        "shape": alt.Shape("name:N", sort=list(names), title=None, scale=scale(shapes), legend=None),
+    }
+
+
+def _number(deviation: float) -> float:
+    return 0.0 if math.isnan(deviation) else deviation
