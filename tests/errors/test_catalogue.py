@@ -20,6 +20,7 @@ from tests.errors import (
     mistakes_in_recommendations,
     mistakes_in_reports,
     mistakes_in_studies,
+    mistakes_in_reproductions,
     mistakes_in_tables,
     mistakes_with_runs,
     mistakes_with_the_dial,
@@ -37,6 +38,7 @@ SECTIONS = (
     | mistakes_in_reports.SECTIONS
     | mistakes_with_the_dial.SECTIONS
     | mistakes_in_studies.SECTIONS
+    | mistakes_in_reproductions.SECTIONS
 )
 MISTAKES = [mistake for section in SECTIONS.values() for mistake in section]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"

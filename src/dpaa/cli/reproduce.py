@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,11 +89,15 @@ def reproduce(
     check_target(out_folder, figures)
     command = _command(name, plan)
     made, files = [], []
-    for chapter in chapters(name, plan):
-        made.append(chapter)
-        files += write_chapter(chapter, out_folder, _stem(chapter.name, budget), command, figures)
-        if not as_json:
-            _show(chapter)
+    try:
+        for chapter in chapters(name, plan):
+            made.append(chapter)
+            files += write_chapter(chapter, out_folder, _stem(chapter.name, budget), command, figures)
+            if not as_json:
+                _show(chapter)
+    except KeyboardInterrupt:
+        err.print(f"stopped; the same call goes on where it was (what is done is in {results})", markup=False)
+        sys.exit(130)
     files.append(write_page(made, out_folder, _stem(name if name == ALL else made[0].name, budget), command, figures))
     if as_json:
         print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})

@@ -73,21 +73,19 @@ def _panel(
     base = alt.Chart(table).encode(
         x=x, y=alt.Y("y:Q", title=y, scale=scale, axis=upright), color=style["color"], detail="name:N"
     )
-    band = (
-        alt.Chart(table)
-        .mark_area(opacity=0.16)
-        .encode(
-            x=x,
-            y=alt.Y("low:Q", title=y, scale=scale, axis=upright),
-            y2="high:Q",
-            fill=style["fill"],
-            detail="name:N",
-        )
-    )
+    low = alt.Y("low:Q", title=y, scale=scale, axis=upright)
+    # One by one in plain colours: the legend is to show lines, not shades.
+    bands = [
+        alt.Chart(table.filter(pl.col("name") == name))
+        .mark_area(opacity=0.16, color=colour)
+        .encode(x=x, y=low, y2="high:Q")
+        for name, colour in style["colours"].items()
+        if (table.filter(pl.col("name") == name)["high"] > table.filter(pl.col("name") == name)["low"]).any()
+    ]
     line = base.mark_line(strokeWidth=1.8).encode(strokeDash=style["dash"])
     dots = base.mark_point(filled=True, size=34, opacity=1).encode(shape=style["shape"], description="tip:N")
-    heading = alt.Title(title, fontSize=look.font_size + 1, anchor="middle") if title else alt.Undefined
-    return alt.layer(band, line, dots).properties(width=width, height=look.height - 90, title=heading)
+    drawn = alt.layer(*bands, line, dots).properties(width=width, height=look.height - 90)
+    return drawn.properties(title=alt.Title(title, fontSize=look.font_size + 1, anchor="middle")) if title else drawn
 
 
 def _style(alt: Any, names: Sequence[str], look: Look) -> dict[str, Any]:
@@ -100,10 +98,11 @@ def _style(alt: Any, names: Sequence[str], look: Look) -> dict[str, Any]:
     columns = max(1, min(len(names), int((look.width - 20) // (longest * 7.2 + 46))))
     legend = alt.Legend(
         orient="bottom",
-        direction="vertical",
+        direction="horizontal",
         columns=columns,
-        symbolType="stroke",
-        symbolSize=260,
+        values=list(names),
+        symbolSize=70,
+        symbolStrokeWidth=0,
         labelLimit=look.width - 60,
         columnPadding=14 + 1.4 * longest,
     )
@@ -113,10 +112,9 @@ def _style(alt: Any, names: Sequence[str], look: Look) -> dict[str, Any]:
 
     return {
         "color": alt.Color("name:N", sort=list(names), title=None, scale=scale(colours), legend=legend),
-        # Filled by a channel of its own: the legend shows lines, not shades.
-        "fill": alt.Fill("name:N", sort=list(names), title=None, scale=scale(colours), legend=None),
-        "dash": alt.StrokeDash("name:N", sort=list(names), title=None, scale=scale(dashes), legend=legend),
-        "shape": alt.Shape("name:N", sort=list(names), title=None, scale=scale(shapes), legend=None),
+        "colours": dict(zip(names, colours, strict=True)),
+        "dash": alt.StrokeDash("name:N", sort=list(names), title=None, scale=scale(dashes), legend=None),
+        "shape": alt.Shape("name:N", sort=list(names), title=None, scale=scale(shapes), legend=legend),
     }
 
 

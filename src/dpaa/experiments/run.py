@@ -272,9 +272,10 @@ def _fingerprint(folder: Path) -> str:
 
 def _kept(file: Path, with_dial: bool) -> bool:
     """Whether a result is there, and with the dial if that is wanted."""
-    if not with_dial:
-        return file.exists()
-    return file.exists() and "dial" in _content(file)
+    if not file.exists():
+        return False
+    found = _content(file)  # read in any case: one that is spoilt is told before anything is trained
+    return "dial" in found or not with_dial
 
 
 def _read(file: Path) -> RunResult:
