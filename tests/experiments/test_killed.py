@@ -97,3 +97,15 @@ def test_killed_and_interrupted_it_loses_only_what_was_in_flight(files: Path, tm
         one, other = (json.loads((place / "results" / "severity" / name).read_text()) for place in (tmp_path, straight))
         assert one["metrics"] == other["metrics"]  # as if never interrupted
     assert not list((tmp_path / "work").glob("*/lightgcn-*"))
+
+
+def test_sigterm_ends_as_cleanly(files: Path, tmp_path: Path) -> None:
+    with begun(call(files, tmp_path, 2), tmp_path / "log") as process:
+        until(lambda: len(children(process.pid)) >= 2, "worker")
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(PATIENCE)
+    said = (tmp_path / "log").read_text()
+    assert code == 143, said
+    assert "stopped; the same call goes on where it was" in said
+    assert "leaked" not in said
+    assert "Traceback" not in said

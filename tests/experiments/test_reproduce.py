@@ -200,7 +200,8 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     assert rates["lightgcn", "s=1"] == rates["dpaa", "s=1"] == 1e-2
     assert rates["lightgcn", "s=8"] == rates["dpaa", "s=8"] == 1e-4
     assert rates["ips", "s=8"] == 1e-3
-    assert (tmp_path / "out" / "severity.md").exists()
+    told = (tmp_path / "out" / "severity.md").read_text(encoding="utf-8")
+    assert "In this call: 1 seed; severity 1, 8; embedding_size 4; layers 1; epochs 2." in told
     # The pre-trained model has the settings that were not searched, as in the trials.
     plain = [
         json.loads(file.read_text())["learning_rate"] for file in (tmp_path / "work").glob("*/pretrained-*/config.json")

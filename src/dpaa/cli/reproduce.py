@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,20 +90,27 @@ def reproduce(
     check_target(out_folder, figures)
     command = _command(name, plan)
     made, files = [], []
+    before = signal.signal(signal.SIGTERM, _terminate)  # as ctrl-C: trainings in flight leave a checkpoint
     try:
         for chapter in chapters(name, plan):
             made.append(chapter)
             files += write_chapter(chapter, out_folder, _stem(chapter.name, budget), command, figures)
             if not as_json:
                 _show(chapter)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         err.print(f"stopped; the same call goes on where it was (what is done is in {results})", markup=False)
-        sys.exit(130)
+        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGTERM, before)
     files.append(write_page(made, out_folder, _stem(name if name == ALL else made[0].name, budget), command, figures))
     if as_json:
         print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}", markup=False)
     err.print(runner.summary(), markup=False)
+
+
+def _terminate(number: int, _frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _stem(name: str, budget: str) -> str:

@@ -43,7 +43,7 @@ def chapter(plan: Plan) -> Chapter:
             tables += [_table(plan, results, preset, severities, metric) for metric in METRICS]
             figures.append(_figure(results, preset, severities))
     about = (
-        f"Budget {plan.budget.name}: {plan.budget.about}.",
+        plan.in_words(),
         "γ0 weights the messages of all layers; w/o c, w/o m: without the current, the pre-trained estimate; w/o IIW: "
         "no interaction weights; w/o LW: all layers alike. Overlap convention `drop`.",
         LEGEND.replace("of a column", "of a row") + ".",

@@ -33,7 +33,7 @@ def chapter(plan: Plan) -> Chapter:
             title = f"KuaiRec, severity {severity:g}" if levels else "KuaiRec, every severity"
             folder = plan.severity_folder(severity, 0)
             tables.append(_table(plan, f"s={severity:g}", title, folder, plan.common("kuairec"), "kuairec"))
-    about = [f"Budget {plan.budget.name}: {plan.budget.about}."]
+    about = [plan.in_words()]
     if plan.budget.tuning is None:
         about.append("Nothing is tuned in this budget: these are the methods' defaults and what the rows set.")
     else:

@@ -21,7 +21,7 @@ def chapter(plan: Plan) -> Chapter:
         metrics = (*paper.GROUP_METRICS, "aplt@20", "arp@20")
         tables += convention_tables(plan, results, name, data, metrics, paper.GROUPS[name], paper.GROUP_METRICS)
     about = (
-        f"Budget {plan.budget.name}: {plan.budget.about}.",
+        plan.in_words(),
         "Popular items are the fewest that have 80 % of the training pairs; the ranking is over all items, and only "
         "what counts as relevant is restricted to the group.",
         LEGEND + ".",

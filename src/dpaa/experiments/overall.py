@@ -34,7 +34,7 @@ def chapter(plan: Plan) -> Chapter:
         tables += convention_tables(plan, results, name, data, metrics, paper.OVERALL[name], paper.OVERALL_METRICS)
         if len(data.overlap("train", "test")):
             tables.append(_which_convention(results, name, plan.rows))
-    about = (f"Budget {plan.budget.name}: {plan.budget.about}.", LEGEND + ".")
+    about = (plan.in_words(), LEGEND + ".")
     missing = (*plan.sources.missing(plan.real), *plan.left_out.values(), *failures(results))
     return Chapter("overall", "Overall performance", about, tuple(tables), missing=missing)
 

@@ -72,6 +72,14 @@ class Plan:
         """The real datasets the user has."""
         return self.sources.real()
 
+    def in_words(self) -> str:
+        """The budget, and what the call changed of it."""
+        changed = [f"{self.given_seeds} seed{'s' if self.given_seeds > 1 else ''}"] if self.given_seeds else []
+        changed += [f"severity {', '.join(f'{one:g}' for one in self.severities)}"] if self.given_severities else []
+        changed += [f"{name} {value}" for name, value in self.given_settings.items()]
+        here = f" In this call: {'; '.join(changed)}." if changed else ""
+        return f"Budget {self.budget.name}: {self.budget.about}.{here}"
+
     def check(self) -> None:
         """Refuse wrong rows and settings before anything is computed."""
         for label in self.rows:

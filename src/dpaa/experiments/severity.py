@@ -40,7 +40,7 @@ def chapter(plan: Plan) -> Chapter:
         tables += [table(plan, results, metric, dial=True) for metric in METRICS]
         figures.append(_figure("severity-dial", "Recall@20 with the popularity dial", plan, results, dial=True))
     about = (
-        f"Budget {plan.budget.name}: {plan.budget.about}.",
+        plan.in_words(),
         "Training pairs are drawn from KuaiRec's fully observed matrix with P ∝ rank^(−s); validation and test are "
         "unbiased. Overlap convention `drop` (no test pair is a training pair, so the conventions are one).",
         LEGEND + ".",
