@@ -46,7 +46,8 @@ def test_two_runs(walk: Path, shop: Path) -> None:
     found = json.loads(dpaa_ok("compare", shop / "popular", shop / "run", *FEW, "--json").out)
     alone = json.loads(dpaa_ok("evaluate", shop / "run", "--json").out)
     assert found["entries"][1]["metrics"] == pytest.approx(alone["metrics"], nan_ok=True)
-    assert found["protocol"] == alone["protocol"]
+    # Entries may have their dials at different places, so a comparison names none.
+    assert found["protocol"] == alone["protocol"] | {"popularity_dial": None}
 
 
 def test_seeds_become_one_entry(shop: Path) -> None:

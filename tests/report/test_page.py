@@ -272,7 +272,7 @@ def test_the_dial_of_a_run(demo_folder: Path, tmp_path: Path) -> None:
     run = copy_of(demo_folder / "runs" / "lightgcn", tmp_path / "run")
     manifest = json.loads((run / "manifest.json").read_text())
     points = [{"kappa": k, "ndcg@20": 0.2 - k * k / 10, "recall@20/niche": 0.1 - k / 20} for k in (1.0, -1.0, 0.0)]
-    manifest["dial"] = {"chosen": 0.0, "curve": points}
+    manifest["dial"] = {"kappa": 0.0, "curve": points}
     (run / "manifest.json").write_text(json.dumps(manifest))
     dpaa_ok("report", run, "--out", tmp_path / "page.html")
     page = Reader((tmp_path / "page.html").read_text())
