@@ -12,8 +12,8 @@ from pathlib import Path
 
 COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
-    *("data severity", "data describe", "train", "evaluate", "recommend", "trace", "methods", "reproduce"),
-    *("reproduce overall", "reproduce severity"),
+    *("data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend"),
+    *("compare", "trace", "report", "methods", "reproduce"),
 )
 
 if __name__ == "__main__":
