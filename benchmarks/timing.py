@@ -34,7 +34,7 @@ def take_turns(
 def peak_megabytes() -> float:
     """The most memory this process has held; counted from its own start, unlike `getrusage`'s figure."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM"))
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM"))
 
 
 def machine() -> str:

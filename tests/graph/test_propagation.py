@@ -67,7 +67,7 @@ def test_readout_and_layers_equal_the_dense_reference(
     np.testing.assert_allclose(found.rows().numpy(), expected_readout, atol=1e-9)
     for some in (torch.tensor([0]), torch.tensor([graph.n_nodes - 1, 0]), torch.arange(graph.n_nodes).repeat(3)):
         nodes = some.unique()
-        readout, first = propagation.rows_of(table, Selection(graph, some))
+        readout, first = propagation.rows_of(table, Selection(graph, some, round_to=1))
         np.testing.assert_allclose(readout.numpy(), expected_readout[nodes.numpy()], atol=1e-9)
         assert torch.equal(torch.cat(first, dim=1), ego[nodes])
     for layer, expected in zip(
@@ -117,7 +117,7 @@ def test_gradient_of_some_rows_is_that_of_all_with_zeros_elsewhere(layers: int, 
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(3), 5, 4), 5, 4)
     propagation = Propagation(graph, layers, kernel, Workers(1), residual)
     propagation.set_weights(random_weights(graph, layers, 5, False, torch.float64))
-    some, everything = Selection(graph, torch.tensor([7, 1, 7])), Selection(graph, torch.arange(9))
+    some, everything = Selection(graph, torch.tensor([7, 1, 7]), 1), Selection(graph, torch.arange(9))
     by_rows, by_ego = torch.randn(2, 2, 3, dtype=torch.float64)
     whole = torch.zeros(9, 3, dtype=torch.float64).index_copy_(0, some.nodes, by_rows)
     expected = gradient(propagation, everything, whole).index_add_(0, some.nodes, by_ego)

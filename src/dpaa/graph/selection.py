@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 CUT_COST = 3
 """Copying a slot of the matrix costs about as much as so many slots in the product of one tile."""
+ROUND_NODES, ROUND_SLOTS = 128, 65_536
+"""No batch has as many nodes as the last one.  Tensors of ever new sizes leave holes in memory that grow for minutes (a
+fifth of it on a graph of 935,000 pairs); rounded up, sizes return and so does the memory."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,24 @@ class RowBlock:
 
     def values(self, whole: Tensor) -> Tensor:
         """The block's part of the matrix's values.  (slots,)."""
-        return whole[self.slots] if isinstance(self.slots, slice) else whole.index_select(0, self.slots)
+        return whole[self.slots] if isinstance(self.slots, slice) else _taken(whole, self.slots)
 
 
 class Selection:
-    """Distinct nodes of a graph, ascending, and where every node stands among them."""
+    """Distinct nodes of a graph, ascending, and where every node stands among them.
 
-    def __init__(self, graph: BipartiteGraph, nodes: Tensor) -> None:
+    A few nodes that nobody asked for are among them, to make their number round; no gradient ever reaches those.
+    """
+
+    def __init__(self, graph: BipartiteGraph, nodes: Tensor, round_to: int = ROUND_NODES) -> None:
         self._graph = graph
         present = torch.zeros(graph.n_nodes, dtype=torch.bool, device=nodes.device)  # no sorting: one flag per node
-        self.nodes = present.index_fill_(0, nodes, True).nonzero().squeeze(1)
+        asked = int(present.index_fill_(0, nodes, True).sum())
+        wanted = min(-(-asked // round_to) * round_to, graph.n_nodes)
+        if wanted > asked:  # looked for among the first nodes: a list of all that are left would have a new size again
+            others = present[: 32 * round_to].logical_not().nonzero().squeeze(1)
+            present.index_fill_(0, others[: wanted - asked], True)
+        self.nodes = present.nonzero().squeeze(1)
         """(selected,) int64"""
         self.place = torch.full_like(present, len(self), dtype=torch.int32)
         """(n_nodes,) int32: place among the selected nodes, their number for all other nodes."""
@@ -75,9 +86,10 @@ class Selection:
             n_slots = int(ends[part.stop] - begin)
             if CUT_COST * n_slots < n_tiles * (graph.n_edges - n_slots):
                 indptr = ends[part.start : part.stop + 1] - begin
-                slots = torch.repeat_interleave(starts[part] - indptr[:-1], lengths[part], output_size=n_slots)
-                slots += torch.arange(n_slots, dtype=torch.int32, device=slots.device)
-                blocks.append(RowBlock(part, indptr, graph.neighbours.index_select(0, slots), slots, None))
+                slots = _with_room(starts, n_slots)
+                torch.arange(n_slots, dtype=torch.int32, device=slots.device, out=slots)
+                slots += torch.repeat_interleave(starts[part] - indptr[:-1], lengths[part], output_size=n_slots)
+                blocks.append(RowBlock(part, indptr, _taken(graph.neighbours, slots), slots, None))
             else:
                 blocks.append(self._side(part, first))
         return blocks
@@ -89,3 +101,12 @@ class Selection:
         rows = slice(first, None) if first else slice(graph.n_users + 1)
         indptr = graph.indptr[rows] - graph.indptr[first]
         return RowBlock(part, indptr, graph.neighbours[slots], slots, self.nodes[part] - first)
+
+
+def _with_room(like: Tensor, n: int) -> Tensor:
+    """An array of n with undefined content, at the beginning of memory of a round size."""
+    return like.new_empty(-(-n // ROUND_SLOTS) * ROUND_SLOTS)[:n]
+
+
+def _taken(values: Tensor, slots: Tensor) -> Tensor:
+    return torch.index_select(values, 0, slots, out=_with_room(values, len(slots)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MONITOR = "recall@20"
 CHECKPOINT_SECONDS = 30.0
-GIVE_BACK_SECONDS = 5.0
+GIVE_BACK_SECONDS = 1.0
 """Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
 
 
