@@ -23,7 +23,7 @@ import torch
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.severity import read_pairs
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.experiments.severity import datasets
+from dpaa.experiments.sources import Sources
 from dpaa.methods import MostPopular
 from dpaa.runs.fit import fit
 
@@ -57,15 +57,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    severities = (0.0, 1.0, 3.0, 5.0, 7.0, 9.0)
+    severities, sources = (0.0, 1.0, 3.0, 5.0, 7.0, 9.0), Sources(kuairec=asked.kuairec)
     rows: dict[str, list[list[float]]] = {}
     for seed in range(asked.seeds):
-        for label, data in datasets(asked.kuairec, severities, seed):
+        for severity, data in sources.severity(severities, seed):
             evaluator = Evaluator(data, 20)
             liked = np.bincount(np.concatenate([data.valid.item, data.test.item]), minlength=data.n_items)
             plain, oracle = list_for_everybody(evaluator, evaluator.counts), list_for_everybody(evaluator, liked)
             numbers = [plain["recall@20"], oracle["recall@20"], plain["ndcg@20"], oracle["ndcg@20"]]
-            rows.setdefault(label, []).append(numbers)
+            rows.setdefault(f"s = {severity:g}", []).append(numbers)
     lines = [
         "| | most-popular | oracle list | ratio | NDCG: most-popular | oracle list | ratio |",
         "|---|---|---|---|---|---|---|",
@@ -78,7 +78,7 @@ def main() -> None:
         )
     pool = []
     for seed in range(asked.seeds):
-        (_, data), *_ = datasets(asked.kuairec, severities[:1], seed)
+        ((_, data),) = sources.severity(severities[:1], seed)
         whole = whole_pool([asked.kuairec / "valid.txt", asked.kuairec / "test.txt"], data)
         evaluator = Evaluator(whole, 20)
         popular = evaluator.evaluate(fit(whole, "most-popular").method).metrics["recall@20"]
