@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.graph.propagation import SMALL_SIDE, TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
 from dpaa.graph.selection import Selection
 from dpaa.kernels import reference
 from dpaa.kernels.spmm import KERNELS
@@ -169,3 +169,19 @@ def test_tiles_are_the_table(columns: int, width: int, seed: int) -> None:
     total = table.sum_over_columns(lambda tile: (tile[0] * tile[1]).sum())
     torch.testing.assert_close(total, dense[0] @ dense[1], rtol=1e-4, atol=1e-4)
     assert torch.equal(torch.cat([dense[:, part] for part in table.columns], dim=1), dense)
+
+
+@pytest.mark.parametrize(
+    ("shape", "columns", "kernel"),
+    [
+        ((3, SMALL_SIDE), 128, "wide-bag"),
+        ((SMALL_SIDE + 1, 3), 256, "wide-bag"),
+        ((SMALL_SIDE + 1, SMALL_SIDE + 1), 256, "bag"),
+        ((3, 3), 64, "bag"),
+    ],
+)
+def test_wide_tiles_where_a_side_is_small_and_threads_keep_tiles(
+    shape: tuple[int, int], columns: int, kernel: str
+) -> None:
+    graph = BipartiteGraph.from_pairs(Pairs.of([0], [0]), *shape)
+    assert default_kernel(graph, columns) == kernel

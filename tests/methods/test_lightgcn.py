@@ -51,7 +51,7 @@ def graph() -> BipartiteGraph:
     return BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(2), 30, 20, 0.2), 30, 20)
 
 
-@pytest.mark.parametrize("kernel", ["bag", "csr"])
+@pytest.mark.parametrize("kernel", ["bag", "wide-bag", "csr"])
 @pytest.mark.parametrize("layers", [0, 1, 2, 4])
 def test_readout_equals_the_dense_reference(graph: BipartiteGraph, layers: int, kernel: str) -> None:
     method = started(graph, embedding_size=70, layers=layers, kernel=kernel)

@@ -38,7 +38,7 @@ def train(
     checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Time both sparse kernels on this graph, keep the faster.")
+        bool, typer.Option("--calibrate", help="Time the sparse kernels on this graph, keep the fastest.")
     ] = False,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.

@@ -1,8 +1,8 @@
 """Sparse times dense: the two compiled kernels that torch brings, behind one signature.
 
 `bag` is FBGEMM's `embedding_bag`, `csr` the BLAS library's CSR product (MKL on x86).  Both read int32 indices, work on
-each column alone and give zero for a node without neighbours.  Which is faster depends on processor and graph: `bag` at
-32 columns is the default, `dpaa train --calibrate` measures.
+each column alone and give zero for a node without neighbours.  Which is faster depends on processor and graph: a fixed
+rule takes `bag` at 32 or (`wide-bag`) 64 columns, `dpaa train --calibrate` measures.
 """
 
 from __future__ import annotations
@@ -35,4 +35,5 @@ def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
     return torch.mm(matrix, embeddings)
 
 
-KERNELS: dict[str, Kernel] = {"bag": bag, "csr": csr}
+KERNELS: dict[str, Kernel] = {"bag": bag, "wide-bag": bag, "csr": csr}
+"""By the names that settings use; `wide-bag` differs in the width of the tiles it is given."""

@@ -13,7 +13,7 @@ from torch.nn.functional import softplus
 
 from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
-from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
+from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
 from dpaa.graph.selection import Selection
 from dpaa.kernels.machine import cores, give_back_memory
 from dpaa.methods.base import Method, Vectors
@@ -136,7 +136,8 @@ class LightGCN(Method):
     @property
     def kernel(self) -> str:
         """The sparse product in use, with `auto` resolved by the fixed rule."""
-        return "bag" if self.settings.kernel == "auto" else self.settings.kernel
+        chosen = self.settings.kernel
+        return default_kernel(self.graph, self.settings.embedding_size) if chosen == "auto" else chosen
 
     @property
     def threads(self) -> int:

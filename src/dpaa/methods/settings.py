@@ -45,8 +45,8 @@ class TrainedSettings(Settings):
     """Where to compute; `auto` takes CUDA where torch finds it.  The CUDA path is untested."""
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
     """Threads that share the column tiles; `auto` = one per core.  The number changes no bit of the result."""
-    kernel: Literal["auto", "bag", "csr"] = "auto"
-    """Sparse product: `bag` (the default rule) or `csr`; `dpaa train --calibrate` measures both."""
+    kernel: Literal["auto", "bag", "wide-bag", "csr"] = "auto"
+    """Sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule, `dpaa train --calibrate` measures."""
 
 
 S = TypeVar("S", bound=Settings)

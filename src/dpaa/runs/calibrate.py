@@ -1,4 +1,4 @@
-"""Time both sparse kernels on the real matrix and keep the faster one."""
+"""Time the sparse kernels on the real matrix and keep the fastest."""
 
 from __future__ import annotations
 
