@@ -16,3 +16,5 @@ def test_edge_dots_equal_the_products_row_by_row() -> None:
     whole = torch.cat([users, items])
     parts = edge_dots(graph, whole[: graph.n_users], whole[graph.n_users :])
     torch.testing.assert_close(parts, expected)
+    in_item_order = edge_dots(graph, users, items, item_order=True)
+    torch.testing.assert_close(in_item_order, expected[graph.by_item])

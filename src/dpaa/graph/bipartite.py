@@ -102,8 +102,15 @@ class BipartiteGraph:
 
     def slot_values(self, weights: EdgeWeights) -> Tensor:
         """Edge weights in the order of the matrix's slots: row v holds what v hears.  (2 · n_edges,)."""
-        return torch.cat([weights.to_user, weights.back.index_select(0, self.by_item)])
+        return self._in_slots(weights.to_user, weights.back)
 
     def transposed_slot_values(self, weights: EdgeWeights) -> Tensor:
         """The same for the transposed matrix, whose pattern is the same.  (2 · n_edges,)."""
-        return torch.cat([weights.back, weights.to_user.index_select(0, self.by_item)])
+        return self._in_slots(weights.back, weights.to_user)
+
+    def _in_slots(self, users: Tensor, items: Tensor) -> Tensor:
+        """Numbers per edge for the users' rows and for the items' rows, each written to its place once."""
+        slots = users.new_empty(2 * self.n_edges)
+        slots[: self.n_edges] = users
+        torch.index_select(items, 0, self.by_item, out=slots[self.n_edges :])
+        return slots
