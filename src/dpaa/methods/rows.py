@@ -40,18 +40,16 @@ class Rows:
         return half_squares(self.ego[:n])
 
 
-class GatheredRows(Rows):
-    """Rows gathered once for each distinct node.
+class DistinctRows(Rows):
+    """Rows gathered once for each distinct node: (distinct, d) of the read-out, and of layer 0 tile by tile.
 
-    The distinct rows are the leaves of autograd; after `loss.backward()`, `gradients` gives what they received, tile by
-    tile.  The loss is free in form, and autograd never sees a whole table.
+    The rows of layer 0 are leaves of autograd.
     """
 
     def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
         self.selection = selection
-        self.neighbours = selection.renumbered_neighbours()
         self._place = selection.place.index_select(0, nodes).long()
-        self._distinct = readout.requires_grad_()
+        self._distinct = readout
         self._ego_tiles = [tile.requires_grad_() for tile in ego]
 
     @cached_property
@@ -73,10 +71,26 @@ class GatheredRows(Rows):
         counts = torch.bincount(self._place[:n], minlength=len(self.selection)).to(self._distinct.dtype)
         return half_squares(*self._ego_tiles, counts=counts)
 
+    def by_ego(self, number: int) -> Tensor:
+        """What the distinct rows of layer 0 received from `loss.backward()`, in one tile.  (distinct, tile columns)."""
+        return _received(self._ego_tiles[number])
+
+
+class GatheredRows(DistinctRows):
+    """Distinct rows that are all leaves of autograd.
+
+    After `loss.backward()`, `gradients` gives what they received, tile by tile.  The loss is free in form, and autograd
+    never sees a whole table.
+    """
+
+    def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
+        super().__init__(selection, nodes, readout.requires_grad_(), ego)
+        self.neighbours = selection.renumbered_neighbours()
+
     def gradients(self, number: int, columns: slice) -> tuple[Tensor, Tensor]:
         """What the distinct rows of read-out and layer 0 received, in the columns of one tile.  Each (distinct, …)."""
-        by_readout, by_ego = (
-            torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
-            for leaf in (self._distinct, self._ego_tiles[number])
-        )
-        return by_readout[:, columns], by_ego
+        return _received(self._distinct)[:, columns], self.by_ego(number)
+
+
+def _received(leaf: Tensor) -> Tensor:
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
