@@ -69,7 +69,7 @@ class Perturbation:
         """Every row with noise of the given length added, away from zero in every column."""
         drawn = torch.rand(direction.shape, generator=self.generator).to(direction.device)
         length = torch.linalg.vector_norm(drawn, dim=1, keepdim=True).clamp_(min=SHORTEST)
-        return torch.addcmul(direction, direction.sign(), drawn.mul_(self.noise / length))
+        return direction.sign().mul_(drawn).mul_(self.noise / length).add_(direction)
 
     def mask(self, like: Tensor) -> Tensor:
         """1 where a number is sent, 0 where it is dropped."""
