@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
@@ -116,9 +116,9 @@ class PPAC(LightGCN):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """BPR on scores times proxies, the proxies' errors, and LightGCN's L2."""
         user, liked, other = batch.split(rows.readout)
-        taste = batch.split(self.network("personal", rows.ego))
+        taste = batch.split(rows.of_ego(partial(self.network, "personal")))
         liked_near, other_near = (torch.sigmoid(scores(taste[0], item)) for item in taste[1:])
-        liked_known, other_known = (self.global_proxy(item) for item in batch.split(rows.ego)[1:])
+        _, liked_known, other_known = batch.split(rows.of_ego(self.global_proxy))
         margin = scores(user, liked) * liked_near * liked_known - scores(user, other) * other_near * other_known
         errors = [
             mse_loss(liked_near, self.personal.of_pairs(batch.users, batch.liked)),

@@ -10,6 +10,8 @@ import torch
 from dpaa.methods.losses import half_squares, margins, margins_of_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from dpaa.graph.selection import Selection
@@ -30,6 +32,10 @@ class Rows:
     def ego(self) -> Tensor:
         """Layer-0 rows, (nodes, d)."""
         return self._ego
+
+    def of_ego(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of layer-0 rows that takes each row alone: a network, say.  (nodes, …)."""
+        return function(self.ego)
 
     def margins(self, n: int) -> Tensor:
         """`s_ui − s_uj` of n triples, whose nodes come first.  (n,)."""
@@ -60,7 +66,15 @@ class DistinctRows(Rows):
     @cached_property
     def ego(self) -> Tensor:
         """Layer-0 rows, (nodes, d); gathered once, and only where a loss asks for them."""
-        return torch.cat(self._ego_tiles, dim=1).index_select(0, self._place)
+        return self._distinct_ego.index_select(0, self._place)
+
+    @cached_property
+    def _distinct_ego(self) -> Tensor:
+        return torch.cat(self._ego_tiles, dim=1)
+
+    def of_ego(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """A function of layer-0 rows, computed once for each distinct node.  (nodes, …)."""
+        return function(self._distinct_ego).index_select(0, self._place)
 
     def margins(self, n: int) -> Tensor:
         """`s_ui − s_uj` of n triples, from the distinct rows.  (n,)."""
