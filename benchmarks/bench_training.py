@@ -63,22 +63,24 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
     if pyg is not None:
         check_equal(method, pyg)
     trainer, batches = stepper(method)
-    base = LightGCN(graph, TrainedSettings(**settings))
-    base.start()
-    lowest = floor(base, graph, TiledAdam(base)._update)
-    quick = take_turns({"floor": lowest, "ours": lambda: trainer._step(next(batches))}, repeats=repeats)
+    work = {"ours": lambda: trainer._step(next(batches))}
+    for kernel in ("bag", "wide-bag"):  # the floor is the lower of both, whichever the method takes
+        base = LightGCN(graph, TrainedSettings(**settings, kernel=kernel))
+        base.start()
+        work[kernel] = floor(base, graph, TiledAdam(base)._update)
+    quick = take_turns(work, repeats=repeats)
+    lowest = min(quick["bag"], quick["wide-bag"])
     slow_work = {"usual": lambda: usual.step(next(batches))}
     if pyg is not None:
         slow_work["pyg"] = lambda: pyg.step(next(batches))
     slow = take_turns(slow_work, warm_ups=1, repeats=max(2, repeats // 3))
     step = quick["ours"]
-    ratio = step / quick["floor"]
     return [
         f"{name}, D {size}, L {layers}",
-        f"{1e3 * quick['floor']:.1f} ms",
+        f"{1e3 * lowest:.1f} ms",
         f"{1e3 * step:.1f} ms",
         f"{step * method.n_batches:.2f} s",
-        f"{ratio:.2f} (≤ {TARGETS[name]})",
+        f"{step / lowest:.2f} (≤ {TARGETS[name]})",
         f"{slow['usual'] / step:.1f} (≥ 5)",
         f"{slow['pyg'] / step:.1f} (≥ 3)" if "pyg" in slow else "not installed",
     ]
