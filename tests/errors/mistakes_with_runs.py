@@ -328,6 +328,7 @@ RUNS = [
 
 EVALUATE = [
     Mistake("lists of length 0", "dpaa evaluate run --k 0", ("'--k'", "greater than or equal to 1", "'0'")),
+    Mistake("lists longer than the catalogue", "dpaa evaluate run --k 1000000", ("1,000,000 items", "smaller k")),
     Mistake("lists of no length", "dpaa evaluate run --k ten", ("'--k'", "'ten'")),
     Mistake(
         "an overlap convention that does not exist",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Overlap = Literal["drop", "mask", "keep"]
 OVERLAPS: tuple[Overlap, ...] = ("drop", "mask", "keep")
+LONGEST_LIST = 1_000
+"""Up to here lists may be longer than there are items."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class Evaluator:
         cuts = tuple(sorted({k} if isinstance(k, int) else set(k)))
         if not cuts or cuts[0] < 1:
             raise InputError(f"k must be at least 1, got {k!r}")
+        if cuts[-1] > max(dataset.n_items, LONGEST_LIST):
+            raise InputError(f"lists of {cuts[-1]:,} items: the dataset has {dataset.n_items:,}; choose a smaller k")
         if overlap not in OVERLAPS:
             raise InputError(f"overlap must be one of {', '.join(OVERLAPS)}, got {overlap!r}")
         self.dataset = dataset

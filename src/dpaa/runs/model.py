@@ -98,7 +98,7 @@ class Model:
         allowed = self._allowed(items, exclude)
         masked = None if seen else self.train
         blocks = ranked_blocks(
-            self.method, index, _positive(k), masked=masked, candidates=allowed, **self._turned(popularity_dial)
+            self.method, index, self._length(k), masked=masked, candidates=allowed, **self._turned(popularity_dial)
         )
         return (self._frame(block, self.user_ids) for block in blocks)
 
@@ -280,13 +280,17 @@ class Model:
         blocks = ranked_blocks(
             self.method,
             np.arange(len(people)),
-            _positive(k),
+            self._length(k),
             masked=None if seen else pairs,
             candidates=self._allowed(items, exclude),
             histories=Histories(pairs, len(people)),
             **self._turned(dial),
         )
         return (self._frame(block, people) for block in blocks)
+
+    def _length(self, k: int) -> int:
+        """Nobody's list is longer than the catalogue."""
+        return min(_positive(k), max(len(self.item_ids), 1))
 
     def _frame(self, block: RankedBlock, people: pl.Series) -> pl.DataFrame:
         return self._lists(people.gather(block.users).alias(Column.USER), Column.ITEM, block.items, block.scores)
