@@ -228,6 +228,14 @@ def test_settings_stand_beside_the_papers(files: Path, tmp_path: Path, studies: 
     assert told["validation recall@20"] == 0.5
 
 
+def test_settings_of_the_severities_that_were_asked_for(
+    files: Path, tmp_path: Path, studies: list[dict[str, Any]]
+) -> None:
+    said = dpaa_ok("reproduce", "settings", "--budget", "standard", "--kuairec", files / "kuairec", "--severity", 8,
+                   "--severity", 6, "--method", "lightgcn", *TINY, *places(tmp_path), "--json")  # fmt: skip
+    assert [table["table"] for table in json.loads(said.out)["settings"]] == ["settings s=5", "settings s=9"]
+
+
 def test_budgets_are_what_they_say() -> None:
     quick, standard = BUDGETS["quick"], BUDGETS["standard"]
     assert (quick.severities, quick.seeds, quick.settings) == ((0, 5, 9), 1, {"embedding_size": 64, "epochs": 100})

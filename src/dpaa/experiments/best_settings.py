@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpaa.experiments import paper
+from dpaa.experiments.budget import nearest
 from dpaa.experiments.run import spec_for
 from dpaa.experiments.sources import TITLES
 from dpaa.experiments.tables import Cell, Chapter, Table
@@ -28,7 +29,8 @@ def chapter(plan: Plan) -> Chapter:
         folder = plan.runner.prepared(data, name)
         tables.append(_table(plan, name, TITLES[name], folder, plan.common(name), name))
     if plan.sources.kuairec is not None:
-        levels = plan.budget.tuning.severities if plan.budget.tuning else ()
+        tuned = plan.budget.tuning.severities if plan.budget.tuning else ()
+        levels = sorted({nearest(severity, tuned) for severity in plan.severities}) if tuned else []
         for severity in levels or plan.severities[:1]:
             title = f"KuaiRec, severity {severity:g}" if levels else "KuaiRec, every severity"
             folder = plan.severity_folder(severity, 0)
