@@ -56,8 +56,8 @@ class Sources:
                 told.append(f"{TITLES[name]} is not shown: name its folder with --{name} DIR")
             else:  # only KuaiRec may be given without its training part
                 told.append(
-                    f"{TITLES[name]} is not shown: {folder} has the small matrix only, which is enough for severity "
-                    "data; add big_matrix.csv (or train.txt)"
+                    f"{TITLES[name]} is not shown: the folder given has the small matrix only, which is enough "
+                    "for severity data; add big_matrix.csv (or train.txt)"
                 )
         return told
 
