@@ -1,6 +1,6 @@
 """What the popularity dial costs at query time: recommendations with and without it, as ratios measured in one run.
 
-    python scripts/dial_latency.py [--items 20000] [--users 5000] [--out benchmarks/DIAL.md]
+    python -m scripts.dial_latency [--items 20000] [--users 5000] [--out benchmarks/DIAL.md]
 
 A made graph with a long tail; vectors are random, which changes no time.  One user is asked for as a service would ask,
 through `Model.recommend`; a block of 500 as a batch would.  "product alone" is the inner product with d and with d + 1
@@ -104,7 +104,7 @@ def main() -> None:
     page = f"""# The popularity dial at query time
 
 {chosen.items:,} items, 64 numbers a vector; {machine()}.  Medians of 60 turns, ratios good to about ±0.3, since other
-work ran beside; made by `python scripts/dial_latency.py --items {chosen.items} --users {chosen.users}`.
+work ran beside; made by `python -m scripts.dial_latency --items {chosen.items} --users {chosen.users}`.
 
 {text}
 The first turn of the dial in a process makes the longer item table and the covariance once: {1e3 * first:.0f} ms.

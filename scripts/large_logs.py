@@ -1,6 +1,6 @@
 """Peak memory and seconds of the commands on large logs, each in a process of its own.
 
-    python scripts/large_logs.py --out benchmarks/LARGE.md
+    python -m scripts.large_logs --out benchmarks/LARGE.md
 
 20 million rows become a dataset (limit 4 GB); a dataset of 200,000 users, 50,000 items and 5 million training pairs is
 trained on for one epoch, recommended from and evaluated (limit 2 GB each).
@@ -81,7 +81,7 @@ def main() -> None:
             within = "" if limit is None else ("yes" if peak <= limit else "NO")
             rows.append([title, f"{seconds:.0f} s", f"{peak:,.0f} MB", within])
             print(" | ".join(rows[-1]), flush=True)
-    text = f"# Large logs\n\nMade by `python scripts/large_logs.py`: {machine()}.\n\n"
+    text = f"# Large logs\n\nMade by `python -m scripts.large_logs`: {machine()}.\n\n"
     text += markdown(["what", "time", "peak memory", "within the limit"], rows)
     if chosen.out:
         chosen.out.write_text(text, encoding="utf-8")

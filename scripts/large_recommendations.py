@@ -1,6 +1,6 @@
 """Seconds and peak memory of `dpaa compare` and `dpaa audit` on 5 million recommendations.
 
-    python scripts/large_recommendations.py --out benchmarks/LARGE_RECOMMENDATIONS.md
+    python -m scripts.large_recommendations --out benchmarks/LARGE_RECOMMENDATIONS.md
 
 250,000 users and 50,000 items.  Two files of 10 places a user, one CSV and one Parquet, are compared; one file of 20
 places is audited.  Each command runs in a process of its own (limit 2 GB each).  With --keep DIR the files stay there.
@@ -69,7 +69,7 @@ def main() -> None:
             seconds, peak = measured(command.format(folder).split(), folder / "peak")
             rows.append([title, f"{seconds:.0f} s", f"{peak:,.0f} MB", "yes" if peak <= limit else "NO"])
             print(" | ".join(rows[-1]), flush=True)
-    text = f"# Large recommendation files\n\nMade by `python scripts/large_recommendations.py`: {machine()}.\n\n"
+    text = f"# Large recommendation files\n\nMade by `python -m scripts.large_recommendations`: {machine()}.\n\n"
     text += markdown(["what", "time", "peak memory", "within the limit"], rows)
     if chosen.out:
         chosen.out.write_text(text, encoding="utf-8")
