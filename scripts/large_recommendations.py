@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from benchmarks.timing import machine
-from large_logs import measured, write_log
+from scripts.large_logs import measured, write_log
 
 from dpaa.experiments.tables import markdown
 
