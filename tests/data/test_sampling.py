@@ -67,3 +67,17 @@ def test_users_with_nothing_or_everything_are_skipped_and_counted() -> None:
         users, _, other = sampler.epoch(np.random.default_rng(0), how)
         assert set(users.tolist()) <= {1}
         assert set(other.tolist()) <= {1}
+
+
+@pytest.mark.parametrize("how", ["user-uniform", "interaction"])
+@pytest.mark.parametrize("n", [65_535, 65_536, 65_537, 70_000])
+def test_large_numbers_are_kept_whole(n: int, how: str) -> None:
+    """Users and items around the largest number that 16 bits hold."""
+    users, items = np.arange(n - 200, n, dtype=np.int32), np.full(200, n - 1, dtype=np.int32)
+    drawn, liked, other = sampler_of(Pairs(users, items), n, n).epoch(np.random.default_rng(0), "interaction")
+    assert set(drawn.tolist()) == set(users.tolist())
+    assert set(liked.tolist()) == {n - 1}
+    few = sampler_of(Pairs(users - (n - 200), items), 200, n).epoch(np.random.default_rng(0), how)
+    assert set(few[1].tolist()) == {n - 1}
+    largest = max(other.max(), few[2].max())
+    assert 0.95 * n < largest < n - 1

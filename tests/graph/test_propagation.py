@@ -96,7 +96,7 @@ class _Readout(torch.autograd.Function):
 
 def gradient(propagation: Propagation, selection: Selection, by_readout: Tensor) -> Tensor:
     nothing = torch.zeros_like(by_readout)
-    return propagation.gradient_tile(selection, selection.renumbered_neighbours(), by_readout, nothing)
+    return propagation.gradient_tile(selection, by_readout, nothing)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -121,7 +121,7 @@ def test_gradient_of_some_rows_is_that_of_all_with_zeros_elsewhere(layers: int, 
     by_rows, by_ego = torch.randn(2, 2, 3, dtype=torch.float64)
     whole = torch.zeros(9, 3, dtype=torch.float64).index_copy_(0, some.nodes, by_rows)
     expected = gradient(propagation, everything, whole).index_add_(0, some.nodes, by_ego)
-    found = propagation.gradient_tile(some, some.renumbered_neighbours(), by_rows, by_ego)
+    found = propagation.gradient_tile(some, by_rows, by_ego)
     torch.testing.assert_close(found, expected)
 
 

@@ -166,7 +166,7 @@ def test_every_formula_equals_the_dense_reference(
             np.testing.assert_allclose(found_layer.rows().numpy(), expected, rtol=1e-3, atol=1e-5 * scale)
         if not still:  # "still": the tables do not move, Δ = 0
             step = rng.normal(size=ego.shape).astype(np.float32) * 0.01
-            method.ego.copy_(TiledTable.from_dense(ego + torch.from_numpy(step), 32))
+            method.ego.copy_(ego + torch.from_numpy(step))
 
 
 @pytest.mark.parametrize("norm", ["mean", "none"])

@@ -24,6 +24,11 @@ def _blocks(n: int) -> Iterator[slice]:
     return (slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK))
 
 
+def _narrow(n: int) -> type[np.unsignedinteger[Any] | np.signedinteger[Any]]:
+    """What the numbers 0..n are kept in: an epoch's triples are the largest thing of small tables."""
+    return np.uint16 if n < 2**16 else np.int32
+
+
 class TripleSampler:
     """Draws triples whose other item is never a training item of the user.
 
@@ -37,7 +42,6 @@ class TripleSampler:
         self.n_interactions = int(counts.sum())
         self._users, self._items = users, items
         self._indptr = np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
-        self._keys = gap_keys(self._indptr, items, n_items)
         self._repeats = counts if self.n_interactions > len(items) else None
         self._count_ends = None if self._repeats is None else np.concatenate([[0], np.cumsum(counts)])
         taken = np.diff(self._indptr)
@@ -47,24 +51,25 @@ class TripleSampler:
         self.users_with_every_item = int((taken == n_items).sum())
 
     def epoch(self, rng: np.random.Generator, how: str) -> tuple[Ints, Ints, Ints]:
-        """Users, liked and other items of one epoch, shuffled; each (triples,) int32."""
+        """Users, liked and other items of one epoch, shuffled; each (triples,), uint16 or int32."""
         users, liked = self._by_user(rng) if how == "user-uniform" else self._by_interaction(rng)
         return users, liked, self.draw_other(rng, users, liked)
 
     def draw_other(self, rng: np.random.Generator, users: Ints, liked: Ints) -> Ints:
         """An item the user did not take, uniformly.  Returns (users,)."""
         del liked
-        other = np.empty_like(users)
+        keys = gap_keys(self._indptr, self._items, self.n_items)  # made again each epoch: quickly, and not kept
+        other = np.empty(len(users), _narrow(self.n_items))
         for part in _blocks(len(users)):
-            other[part] = draw_missing(rng, users[part], self._indptr, self._keys, self.n_items)
+            other[part] = draw_missing(rng, users[part], self._indptr, keys, self.n_items)
         return other
 
     def _by_user(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        users = np.empty(self.n_interactions, np.int32)
+        users = np.empty(self.n_interactions, _narrow(self.n_users))
         for part in _blocks(len(users)):
             users[part] = rng.integers(0, self.n_users, part.stop - part.start)
         users = users[self._usable[users]]
-        liked = np.empty_like(users)
+        liked = np.empty(len(users), _narrow(self.n_items))
         for part in _blocks(len(users)):
             liked[part] = self._items[self._slots(rng, users[part])]
         return users, liked
@@ -82,7 +87,8 @@ class TripleSampler:
         if self._repeats is not None:
             slots = np.repeat(slots, self._repeats)
         slots = rng.permutation(slots[self._usable[self._users[slots]]])
-        return self._users[slots], self._items[slots]
+        users, liked = self._users.astype(_narrow(self.n_users)), self._items.astype(_narrow(self.n_items))
+        return users[slots], liked[slots]
 
 
 class BalancedSampler(TripleSampler):
@@ -114,7 +120,7 @@ class BalancedSampler(TripleSampler):
         nobody = low == high
         rank = rng.integers(np.where(nobody, 0, low), np.where(nobody, untaken, high))
         place = nth_missing(rank, users, self._indptr, self._place_keys, self.n_items)
-        return np.asarray(self._by_popularity[place], dtype=np.int32)
+        return np.asarray(self._by_popularity[place], dtype=_narrow(self.n_items))
 
     def _untaken_before(self, users: Ints, place: Ints) -> Ints:
         """How many items in places 0..place−1 the user did not take."""

@@ -14,6 +14,7 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -89,10 +90,10 @@ class TiledTable:
             total = total + part(tile)
         return total
 
-    def copy_(self, other: TiledTable) -> None:
-        """Overwrite with another table's content."""
-        for mine, theirs in zip(self.tiles, other.tiles, strict=True):
-            mine.copy_(theirs)
+    def copy_(self, dense: Tensor) -> None:
+        """Overwrite with the content of an (n, d) tensor."""
+        for tile, columns in zip(self.tiles, self.columns, strict=True):
+            tile.copy_(dense[:, columns])
 
 
 def default_kernel(graph: BipartiteGraph, columns: int) -> str:
@@ -137,6 +138,9 @@ class Propagation:
         self._multiply = KERNELS[self.kernel]
         self._values: list[Tensor] = []
         self._transposed: list[Tensor] = []
+        self._renumbered = self.graph.neighbours.new_empty(0)
+        self._renumbered_for: Selection | None = None
+        self._renumbering = Lock()
 
     def set_weights(self, weights: Sequence[EdgeWeights]) -> None:
         """Put the edge weights of layers 0..L−1 in force.  Layers that share an object share the memory."""
@@ -236,13 +240,13 @@ class Propagation:
         return out.mul_(self.share)
 
     @torch.no_grad()
-    def gradient_tile(self, selection: Selection, neighbours: Tensor, by_readout: Tensor, by_ego: Tensor) -> Tensor:
+    def gradient_tile(self, selection: Selection, by_readout: Tensor, by_ego: Tensor) -> Tensor:
         """Gradient in a tile of E from those in the selected rows of the read-out and of E itself.
 
             x_L = g,   x_(l−1) = A_(l−1)ᵀ x_l + g,   gradient = x_0 + δ (x_1 + … + x_L),   g = by_readout / (L + 1)
 
-        `neighbours` are the selection's renumbered ones; both gradients are (selected, tile columns), as is g, which is
-        nowhere written out to the size of the table.  Returns (n_nodes, tile columns).
+        Both gradients are (selected, tile columns), as is g, which is nowhere written out to the size of the table.
+        Returns (n_nodes, tile columns).
         """
         n = len(selection)
         padded = by_readout.new_empty(n + 1, by_readout.shape[1])
@@ -251,7 +255,7 @@ class Propagation:
         if not self.n_layers:
             table = own.new_zeros(self.graph.n_nodes, own.shape[1])
             return table.index_copy_(0, selection.nodes, own + by_ego)
-        by_layer = self._multiply(self.graph.indptr, neighbours, self._transposed[-1], padded)
+        by_layer = self._multiply(self.graph.indptr, self._neighbours_in(selection), self._transposed[-1], padded)
         by_residual: Tensor | None = None  # x_1 + … + x_(L−1)
         for values in reversed(self._transposed[:-1]):
             add_rows_(by_layer, selection.nodes, own)
@@ -261,3 +265,11 @@ class Propagation:
         if by_residual is not None:
             by_layer.add_(by_residual, alpha=self.residual)
         return add_rows_(by_layer, selection.nodes, torch.add(by_ego, own, alpha=1.0 + self.residual))
+
+    def _neighbours_in(self, selection: Selection) -> Tensor:
+        """The selection's renumbered neighbours, the same for every tile and in the same memory for every batch."""
+        with self._renumbering:
+            if self._renumbered_for is not selection:
+                self._renumbered = selection.renumber_neighbours(self._renumbered)
+                self._renumbered_for = selection
+            return self._renumbered

@@ -61,12 +61,12 @@ class Selection:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def renumbered_neighbours(self) -> Tensor:
+    def renumber_neighbours(self, out: Tensor) -> Tensor:
         """The matrix's neighbours by their place: what multiplies a table of the selected rows and a row of zeros.
 
         The product is that with the whole table whose other rows are zero, but it reads a table that fits the cache.
         """
-        return self.place.index_select(0, self._graph.neighbours)
+        return torch.index_select(self.place, 0, self._graph.neighbours, out=out)
 
     def rows(self, n_tiles: int) -> list[RowBlock]:
         """The rows of the selected nodes, users and items apart.

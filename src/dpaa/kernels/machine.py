@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 _LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024  # the most that glibc accepts
+_LASTING_BYTES = 1024 * 1024
 _NEVER_TRIM = 2**31 - 1
 
 
@@ -37,13 +38,27 @@ def computing() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def lasting() -> Iterator[None]:
+    """Large arrays made in here get memory of their own: they stay for long and would part the memory of steps."""
+    _set_malloc(_M_MMAP_THRESHOLD, _LASTING_BYTES)
+    try:
+        yield
+    finally:
+        _set_malloc(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+
+
 @cache
 def _keep_freed_memory() -> None:
+    _set_malloc(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+    _set_malloc(_M_TRIM_THRESHOLD, _NEVER_TRIM)
+
+
+def _set_malloc(option: int, value: int) -> None:
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # absent from other C libraries than glibc
         if mallopt is not None:
-            mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
-            mallopt(_M_TRIM_THRESHOLD, _NEVER_TRIM)
+            mallopt(option, value)
 
 
 def give_back_memory() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
 
 import numpy as np
 import torch
@@ -15,13 +16,13 @@ from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
 from dpaa.graph.selection import Selection
-from dpaa.kernels.machine import cores, give_back_memory
+from dpaa.kernels.machine import cores, give_back_memory, lasting
 from dpaa.methods.base import Method, Vectors
 from dpaa.methods.rows import GatheredRows, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
     from dpaa.methods.base import Histories, Scorer
@@ -71,7 +72,8 @@ class LightGCN(Method):
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """What do we train on?  Triples of one epoch, from batch `start` on; a function of seed and epoch alone."""
         rng = np.random.default_rng([self.settings.seed, epoch])
-        triples = self.sampler.epoch(rng, self.settings.sampler)
+        with lasting():
+            triples = self.sampler.epoch(rng, self.settings.sampler)
         size = self.batch_size
         for first in range(start * size, len(triples[0]), size):
             parts = (torch.from_numpy(part[first : first + size]) for part in triples)
@@ -88,7 +90,8 @@ class LightGCN(Method):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """What is punished?  BPR on read-out rows plus L2 on layer-0 rows."""
-        return softplus(-rows.margins(len(batch))).mean() + self.l2_term(batch, rows)
+        l2 = self.l2_term(batch, rows)  # first: the way back then ends with it, when the margins' memory is free
+        return softplus(-rows.margins(len(batch))).mean() + l2
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """What is recomputed before an epoch?  Nothing.  What is returned joins the epoch's line of the history."""
@@ -121,6 +124,7 @@ class LightGCN(Method):
         self.keeps_last = False
         """Whether all epochs are trained and the last is kept, instead of the best on validation."""
         self._given_start: Tensor | None = None
+        self._symmetric_while_held: Callable[[], EdgeWeights | None] = lambda: None
 
     @property
     def batch_size(self) -> int:
@@ -159,9 +163,14 @@ class LightGCN(Method):
         """How other items are drawn: uniformly."""
         return TripleSampler
 
-    @cached_property
+    @property
     def _symmetric(self) -> EdgeWeights:
-        return self.graph.symmetric_weights()
+        """One object while anybody holds it (so layers share their weights), made again afterwards."""
+        weights = self._symmetric_while_held()
+        if weights is None:
+            weights = self.graph.symmetric_weights()
+            self._symmetric_while_held = ref(weights)
+        return weights
 
     def start(self) -> None:
         """Draw the initial tables and put the first weights in force."""
@@ -224,21 +233,26 @@ class LightGCN(Method):
         """Gradient of the loss in one tile of the ego table, after `backward` on the loss."""
         assert isinstance(rows, GatheredRows)
         by_readout, by_ego = rows.gradients(number, self.ego.columns[number])
-        return self.propagation.gradient_tile(rows.selection, rows.neighbours, by_readout, by_ego)
+        return self.propagation.gradient_tile(rows.selection, by_readout, by_ego)
 
     @torch.no_grad()
     def update_embeddings(self) -> None:
         """Bring the vectors that `scorer` uses up to date with the tables."""
-        self.user_embedding = self.item_embedding = torch.empty(0)  # let the old ones go first
+        self.drop_embeddings()
         self.user_embedding, self.item_embedding = self.propagation.dense_readout(self.ego)
+
+    def drop_embeddings(self) -> None:
+        """Let those vectors go, where nobody ranks by them for a while."""
+        self.user_embedding = self.item_embedding = torch.empty(0)
 
     def finish(self) -> None:
         """After training: final vectors, and what an item says to users it has never met."""
-        self.user_embedding = self.item_embedding = torch.empty(0)  # messages first: they need layers, vectors do not
+        self.drop_embeddings()  # messages first: they need layers, vectors do not
         give_back_memory()
         self.item_message = self._item_messages()
         give_back_memory()
         self.update_embeddings()
+        give_back_memory()
 
     def memory_bytes(self) -> int:
         """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores."""
@@ -259,7 +273,7 @@ class LightGCN(Method):
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Take back what `state` gave."""
-        self.ego.copy_(TiledTable.from_dense(state["ego"].to(self.device), TILE_COLUMNS[self.kernel]))
+        self.ego.copy_(state["ego"])
         for name, tensor in self.parameters().items():
             tensor.copy_(state[f"parameter.{name}"])
 
@@ -283,7 +297,7 @@ class LightGCN(Method):
         graph, n_users = self.graph, self.graph.n_users
         total = torch.zeros(graph.n_items, self.settings.embedding_size, device=self.device)
         slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
-        without_user = self.new_user_scale(graph.user_degree)[graph.edge_user] * graph.edge_count
+        without_user = self.new_user_scale(graph.user_degree).index_select(0, graph.edge_user).mul_(graph.edge_count)
         layers = self.sent_layers()
 
         def add(table: TiledTable, mean: Tensor) -> None:

@@ -31,20 +31,21 @@ class _Margins(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, place: Tensor) -> Tensor:
-        ctx.gathered = rows.index_select(0, place).view(3, -1, rows.shape[1])
+        users, liked, other = place.view(3, -1)
+        ctx.user = rows.index_select(0, users)
+        ctx.difference = rows.index_select(0, liked).sub_(rows.index_select(0, other))
         ctx.n_rows = len(rows)
         ctx.save_for_backward(place)
-        user, difference = ctx.gathered[0], ctx.gathered[1].sub_(ctx.gathered[2])
-        return torch.sum(user * difference, dim=1)
+        return torch.sum(ctx.user * ctx.difference, dim=1)
 
     @staticmethod
     def backward(ctx: Any, by_margin: Tensor) -> tuple[Tensor, None]:
-        gathered, ctx.gathered = ctx.gathered, None  # overwritten: there is one way back
-        user, liked, other = torch.split(ctx.saved_tensors[0], len(by_margin))
-        gathered[:2].mul_(by_margin[:, None])  # the user's rows now for the liked items, the difference for the users
-        torch.neg(gathered[0], out=gathered[2])
-        by_rows = gathered.new_zeros(ctx.n_rows, gathered.shape[2])
-        return add_rows_(by_rows, torch.cat([liked, user, other]), gathered.flatten(0, 1)), None
+        users, liked, other = ctx.saved_tensors[0].view(3, -1)
+        by_item, by_user, ctx.user, ctx.difference = ctx.user, ctx.difference, None, None  # there is one way back
+        by_rows = by_item.new_zeros(ctx.n_rows, by_item.shape[1])
+        add_rows_(by_rows, liked, by_item.mul_(by_margin[:, None]))
+        add_rows_(by_rows, users, by_user.mul_(by_margin[:, None]))
+        return add_rows_(by_rows, other, by_item.neg_()), None
 
 
 def scores(user: Tensor, item: Tensor) -> Tensor:

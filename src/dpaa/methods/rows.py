@@ -99,7 +99,6 @@ class GatheredRows(DistinctRows):
 
     def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
         super().__init__(selection, nodes, readout.requires_grad_(), ego)
-        self.neighbours = selection.renumbered_neighbours()
 
     def gradients(self, number: int, columns: slice) -> tuple[Tensor, Tensor]:
         """What the distinct rows of read-out and layer 0 received, in the columns of one tile.  Each (distinct, …)."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import DivergedError, InputError
-from dpaa.kernels.machine import computing, give_back_memory
+from dpaa.kernels.machine import computing, give_back_memory, lasting
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
@@ -104,13 +104,16 @@ class Trainer:
             better = bool(self.validate) and stopping.improved(at.epoch, valid[MONITOR])
             if better or not self.validate or method.keeps_last:
                 self._best = {}  # let the old best go first: two at once would be a table more
-                stopping.best_epoch, self._best = at.epoch, method.state()
+                with lasting():
+                    stopping.best_epoch, self._best = at.epoch, method.state()
             seconds = at.epoch_seconds + time.perf_counter() - began
             loss = at.loss_sum / max(at.triples, 1)
             self.on_epoch(EpochReport(at.epoch, loss, seconds, valid, at.extras, stopping.best_epoch))
             at = Progress(at.epoch + 1, best_value=stopping.best_value, best_epoch=stopping.best_epoch)
             self._maybe_save(at)
         method.load_state(self._best)
+        self._best = {}  # with Adam's moments three tables less, just before the vectors are made
+        del self._adam
         method.finish()
         return stopping
 
@@ -132,13 +135,13 @@ class Trainer:
             self._maybe_save(at)
 
     def _step(self, batch: Batch) -> float:
+        if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
+            give_back_memory()
+            self._gave_back_at = time.monotonic()
         rows = self.method.forward(batch)
         loss = self.method.loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._adam.step(rows)
-        if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
-            give_back_memory()
-            self._gave_back_at = time.monotonic()
         return loss.item()
 
     def _seconds_per_step(self) -> float:
@@ -159,7 +162,9 @@ class Trainer:
         if self.validate is None:
             return {}
         self.method.update_embeddings()
-        return self.validate(self.method)
+        found = self.validate(self.method)
+        self.method.drop_embeddings()
+        return found
 
     def _maybe_save(self, at: Progress) -> None:
         stop = self.stop_requested()
