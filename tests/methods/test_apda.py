@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from torch.nn.functional import normalize, softplus
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import apda_layers
-from dpaa.methods.apda import APDA, PERTURBATION
+from dpaa.methods.apda import APDA
 from dpaa.methods.apda_layers import ApdaLayers, Perturbation, distance_weight
 from dpaa.methods.lightgcn import LightGCN
 from tests.methods.tools import some_graph, started, trained
@@ -112,15 +113,14 @@ def test_the_gradient_by_hand_is_that_of_autograd(layers: int, seed: int, **chos
     found = method.tile_gradient(rows, 0).double()
 
     table = method.ego.rows().double().requires_grad_()
-    draws = method.generator(PERTURBATION, batch.epoch, batch.number)
-    readout = slow_readout(method, table, draws)[batch.nodes(graph.n_users)]
+    readout = slow_readout(method, table, method.draws(batch))[batch.nodes(graph.n_users)]
     torch.sum(readout * wanted.double()).backward()
     assert table.grad is not None
     torch.testing.assert_close(rows.readout.double(), readout, rtol=1e-4, atol=1e-5 * readout.abs().max().item())
     torch.testing.assert_close(found, table.grad, rtol=1e-3, atol=1e-4 * table.grad.abs().max().item())
 
 
-def slow_readout(method: APDA, table: Tensor, draws: torch.Generator) -> Tensor:
+def slow_readout(method: APDA, table: Tensor, draws: np.random.Generator) -> Tensor:
     """The definition in training, edge by edge under autograd."""
     graph, chosen = method.graph, method.settings
     users, items = graph.edge_user.long(), graph.edge_item.long() + graph.n_users
@@ -129,8 +129,9 @@ def slow_readout(method: APDA, table: Tensor, draws: torch.Generator) -> Tensor:
     initial, layer, total = normalize(table), table, table
     for _ in range(chosen.layers):
         z = normalize(layer + chosen.residual * initial)
-        sent = z + chosen.noise * z.sign() * normalize(torch.rand(z.shape, generator=draws).double())
-        kept = sent * (torch.rand(z.shape, generator=draws) >= chosen.dropout) / (1 - chosen.dropout)
+        noise, dropping = (torch.from_numpy(draws.random(z.shape, dtype=np.float32)) for _ in range(2))
+        sent = z + chosen.noise * z.sign() * normalize(noise.double())
+        kept = sent * (dropping >= chosen.dropout) / (1 - chosen.dropout)
         closeness = torch.sum(sent.detach()[receiver] * sent[sender], dim=1)
         if chosen.similarity == "cosine/D":
             closeness = closeness / table.shape[1]
@@ -187,7 +188,7 @@ def test_noise_and_dropout_follow_the_place_of_the_batch_and_end_with_training()
     method.update_embeddings()
     assert torch.equal(before, method.user_embedding)
     unit = torch.nn.functional.normalize(torch.randn(50, 8))
-    draws = Perturbation(method.generator(9), noise=0.1, dropout=0.4)
+    draws = Perturbation(np.random.default_rng(9), noise=0.1, dropout=0.4)
     noisy = draws.perturbed(unit)
     torch.testing.assert_close((noisy - unit).norm(dim=1), torch.full((50,), 0.1))
     assert ((noisy - unit) * unit >= 0).all()

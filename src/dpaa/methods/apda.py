@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -104,14 +105,17 @@ class APDA(LightGCN):
         table, edges = self.graph.n_nodes * self.settings.embedding_size * 4, self.graph.n_edges * 4
         return self.settings.layers * (4 * table + 4 * edges) + 8 * (table + edges)
 
+    def draws(self, batch: NumberedBatch) -> np.random.Generator:
+        """Where the batch's noise and dropout come from: the same whenever it is trained on."""
+        return np.random.default_rng([self.settings.seed, PERTURBATION, batch.epoch, batch.number])
+
     def forward(self, batch: Batch) -> Rows:
         """The read-out of the batch's nodes, with the noise that belongs to this batch."""
         assert isinstance(batch, NumberedBatch)
         nodes = batch.nodes(self.graph.n_users)
         selection = Selection(self.graph, nodes)
         table = self.ego.rows().requires_grad_()
-        generator = self.generator(PERTURBATION, batch.epoch, batch.number)
-        perturbation = Perturbation(generator, self.settings.noise, self.settings.dropout)
+        perturbation = Perturbation(self.draws(batch), self.settings.noise, self.settings.dropout)
         readout: Tensor = ReadoutRows.apply(table, self.layers, perturbation, selection.nodes)  # type: ignore[no-untyped-call]
         ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
         return TableRows(nodes, selection, readout, table, ego)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -61,19 +62,24 @@ def distance_slope(distance: Tensor, weighting: str) -> Tensor | None:
 class Perturbation:
     """Noise and dropout of one pass, drawn in a fixed order: per layer the noise, then the dropout."""
 
-    generator: torch.Generator
+    generator: np.random.Generator
+    """numpy's, which draws a table in less than half of torch's time."""
     noise: float
     dropout: float
 
     def perturbed(self, direction: Tensor) -> Tensor:
         """Every row with noise of the given length added, away from zero in every column."""
-        drawn = torch.rand(direction.shape, generator=self.generator).to(direction.device)
+        drawn = self._uniform(direction)
         length = torch.linalg.vector_norm(drawn, dim=1, keepdim=True).clamp_(min=SHORTEST)
         return direction.sign().mul_(drawn).mul_(self.noise / length).add_(direction)
 
     def mask(self, like: Tensor) -> Tensor:
         """1 where a number is sent, 0 where it is dropped."""
-        return torch.rand(like.shape, generator=self.generator).ge_(self.dropout).to(like.device)
+        return self._uniform(like).ge_(self.dropout)
+
+    def _uniform(self, like: Tensor) -> Tensor:
+        """Numbers in [0, 1), as many as `like` has."""
+        return torch.from_numpy(self.generator.random(tuple(like.shape), dtype=np.float32)).to(like.device)
 
 
 @dataclass(frozen=True)
