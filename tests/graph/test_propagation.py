@@ -67,7 +67,7 @@ def test_readout_and_layers_equal_the_dense_reference(
     np.testing.assert_allclose(found.rows().numpy(), expected_readout, atol=1e-9)
     for some in (torch.tensor([0]), torch.tensor([graph.n_nodes - 1, 0]), torch.arange(graph.n_nodes).repeat(3)):
         nodes = some.unique()
-        readout, first = propagation.rows_of(table, Selection(graph, some, round_to=1))
+        readout, first = propagation.rows_of(table, Selection(graph, some, round_to=1, whole_from=2.0))
         np.testing.assert_allclose(readout.numpy(), expected_readout[nodes.numpy()], atol=1e-9)
         assert torch.equal(torch.cat(first, dim=1), ego[nodes])
     for layer, expected in zip(
@@ -117,12 +117,40 @@ def test_gradient_of_some_rows_is_that_of_all_with_zeros_elsewhere(layers: int, 
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(3), 5, 4), 5, 4)
     propagation = Propagation(graph, layers, kernel, Workers(1), residual)
     propagation.set_weights(random_weights(graph, layers, 5, False, torch.float64))
-    some, everything = Selection(graph, torch.tensor([7, 1, 7]), 1), Selection(graph, torch.arange(9))
+    some, everything = Selection(graph, torch.tensor([7, 1, 7]), 1, 2.0), Selection(graph, torch.arange(9))
     by_rows, by_ego = torch.randn(2, 2, 3, dtype=torch.float64)
     whole = torch.zeros(9, 3, dtype=torch.float64).index_copy_(0, some.nodes, by_rows)
     expected = gradient(propagation, everything, whole).index_add_(0, some.nodes, by_ego)
     found = propagation.gradient_tile(some, by_rows, by_ego)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("residual", [0.0, 0.4])
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_a_selection_of_all_nodes_gives_the_bits_of_one_of_some(layers: int, residual: float, threads: int) -> None:
+    """Whole tables or gathered rows: a batch's share of the nodes changes no digit, and nothing is overwritten."""
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(3), 12, 9), 12, 9)
+    propagation = Propagation(graph, layers, "bag", Workers(threads), residual)
+    propagation.set_weights(random_weights(graph, layers, 5, False, torch.float32))
+    ego, before = TiledTable.from_dense(torch.randn(21, 10), 4), graph.neighbours.clone()
+    table, asked = ego.rows(), torch.tensor([3, 20, 3, 0, 14])
+    some, whole = Selection(graph, asked, 1, 2.0), Selection(graph, asked, whole_from=0.0)
+    assert (some.whole, whole.whole) == (False, True)
+    places = whole.place.long()[some.nodes]
+    for few, all_ in zip(flat(propagation.rows_of(ego, some)), flat(propagation.rows_of(ego, whole)), strict=True):
+        assert torch.equal(few, all_[places])
+    by_rows, by_ego = torch.randn(2, len(some), 4)
+    of_all = [torch.zeros(21, 4).index_copy_(0, some.nodes, rows) for rows in (by_rows, by_ego)]
+    for _ in range(2):  # one after the other, with the same buffers
+        found = propagation.gradient_tile(whole, *of_all)
+        assert torch.equal(propagation.gradient_tile(some, by_rows, by_ego), found)
+    assert torch.equal(ego.rows(), table)
+    assert torch.equal(graph.neighbours, before)
+
+
+def flat(rows: tuple[Tensor, list[Tensor]]) -> list[Tensor]:
+    return [rows[0], *rows[1]]
 
 
 def test_nodes_without_neighbours_hear_nothing(toy_graph: BipartiteGraph) -> None:

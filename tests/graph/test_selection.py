@@ -16,7 +16,7 @@ def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
     rng = np.random.default_rng(seed)
     graph = BipartiteGraph.from_pairs(random_pairs(rng, 9, 7, 0.4), 9, 7)
     nodes = torch.from_numpy(rng.integers(0, graph.n_nodes, rng.integers(1, 30)))
-    return graph, Selection(graph, nodes, round_to=1), nodes
+    return graph, Selection(graph, nodes, round_to=1, whole_from=2.0), nodes
 
 
 @given(seed=st.integers(0, 10_000))
@@ -31,7 +31,7 @@ def test_every_node_finds_its_place(seed: int) -> None:
 @given(seed=st.integers(0, 10_000), round_to=st.integers(2, 40))
 def test_a_round_number_of_nodes_holds_those_asked_for(seed: int, round_to: int) -> None:
     graph, exact, nodes = some_nodes(seed)
-    selection = Selection(graph, nodes, round_to)
+    selection = Selection(graph, nodes, round_to, whole_from=2.0)
     assert len(selection) == min(-(-len(exact) // round_to) * round_to, graph.n_nodes)
     assert torch.equal(selection.nodes, selection.nodes.unique())
     assert torch.equal(selection.nodes[selection.place[nodes].long()], nodes)

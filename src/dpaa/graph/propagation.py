@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from dpaa.kernels.add_rows import add_rows_
 from dpaa.kernels.spmm import KERNELS
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ class Propagation:
     def rows_of(self, ego: TiledTable, selection: Selection) -> tuple[Tensor, list[Tensor]]:
         """Read-out rows of the selected nodes alone, (selected, d), and their layer-0 rows, tile by tile.
 
-        Of the last layer only these rows are made.
+        Of the last layer only these rows are made.  Where all nodes are selected, the latter are the tiles themselves.
         """
         nodes = selection.nodes
         blocks = selection.rows(len(ego.tiles)) if self.n_layers else []
@@ -215,10 +214,10 @@ class Propagation:
         def work(number: int) -> Tensor:
             layers = self._layers_of_tile(ego.tiles[number], self._values[:-1])
             layer = next(layers)
-            first = layer.index_select(0, nodes)
+            first = layer.detach() if selection.whole else layer.index_select(0, nodes)
             total = first * (1.0 + self.residual) if last and self.residual else first
             for layer in layers:
-                total = layer.index_select(0, nodes).add_(total)
+                total = total + layer if selection.whole else layer.index_select(0, nodes).add_(total)
             if total is first:
                 total = first.clone()
             for block, values in last:
@@ -258,16 +257,18 @@ class Propagation:
         by_layer = self._multiply(self.graph.indptr, self._neighbours_in(selection), self._transposed[-1], padded)
         by_residual: Tensor | None = None  # x_1 + … + x_(L−1)
         for values in reversed(self._transposed[:-1]):
-            add_rows_(by_layer, selection.nodes, own)
+            selection.add_(by_layer, own)
             if self.residual:
                 by_residual = by_layer if by_residual is None else by_residual.add_(by_layer)
             by_layer = self._hop(values, by_layer)
         if by_residual is not None:
             by_layer.add_(by_residual, alpha=self.residual)
-        return add_rows_(by_layer, selection.nodes, torch.add(by_ego, own, alpha=1.0 + self.residual))
+        return selection.add_(by_layer, torch.add(by_ego, own, alpha=1.0 + self.residual))
 
     def _neighbours_in(self, selection: Selection) -> Tensor:
         """The selection's renumbered neighbours, the same for every tile and in the same memory for every batch."""
+        if selection.whole:
+            return self.graph.neighbours
         with self._renumbering:
             if self._renumbered_for is not selection:
                 self._renumbered = selection.renumber_neighbours(self._renumbered)

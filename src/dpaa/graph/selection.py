@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from dpaa.kernels.add_rows import add_rows_
+
 if TYPE_CHECKING:
     from dpaa.graph.bipartite import BipartiteGraph
 
@@ -17,10 +19,13 @@ ROUND_NODES, ROUND_SLOTS = 128, 65_536
 """No batch has as many nodes as the last one.  Tensors of ever new sizes leave holes in memory that grow for minutes (a
 fifth of it on a graph of 935,000 pairs); rounded up, sizes return and so does the memory."""
 
+WHOLE_FROM = 0.6
+"""Share of the nodes from which on all are selected."""
+
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows of the matrix for the selected users, or for the selected items."""
+    """Rows of the matrix for the selected users, for the selected items, or for all nodes."""
 
     part: slice
     """Where these nodes stand among the selected ones."""
@@ -41,13 +46,22 @@ class RowBlock:
 class Selection:
     """Distinct nodes of a graph, ascending, and where every node stands among them.
 
-    A few nodes that nobody asked for are among them, to make their number round; no gradient ever reaches those.
+    A few nodes that nobody asked for are among them, to make their number round; no gradient ever reaches those.  Where
+    most nodes are asked for, all are selected: to work on whole tables is quicker than to gather and to scatter.
     """
 
-    def __init__(self, graph: BipartiteGraph, nodes: Tensor, round_to: int = ROUND_NODES) -> None:
+    def __init__(
+        self, graph: BipartiteGraph, nodes: Tensor, round_to: int = ROUND_NODES, whole_from: float = WHOLE_FROM
+    ) -> None:
         self._graph = graph
         present = torch.zeros(graph.n_nodes, dtype=torch.bool, device=nodes.device)  # no sorting: one flag per node
         asked = int(present.index_fill_(0, nodes, True).sum())
+        self.whole = asked >= whole_from * graph.n_nodes
+        """Whether all nodes are selected."""
+        if self.whole:
+            self.nodes = torch.arange(graph.n_nodes, device=nodes.device)
+            self.place = self.nodes.int()
+            return
         wanted = min(-(-asked // round_to) * round_to, graph.n_nodes)
         if wanted > asked:  # looked for among the first nodes: a list of all that are left would have a new size again
             others = present[: 32 * round_to].logical_not().nonzero().squeeze(1)
@@ -60,6 +74,10 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def add_(self, table: Tensor, rows: Tensor) -> Tensor:
+        """Add rows of the selected nodes into a table of all; returns the table."""
+        return table.add_(rows) if self.whole else add_rows_(table, self.nodes, rows)
 
     def renumber_neighbours(self, out: Tensor) -> Tensor:
         """The matrix's neighbours by their place: what multiplies a table of the selected rows and a row of zeros.
@@ -75,6 +93,8 @@ class Selection:
         items, and with them most of the items' slots.
         """
         graph, n = self._graph, len(self)
+        if self.whole:
+            return [RowBlock(slice(n), graph.indptr, graph.neighbours, slice(None), None)]
         starts = graph.indptr.index_select(0, self.nodes)
         lengths = graph.indptr[1:].index_select(0, self.nodes).sub_(starts)
         ends = lengths.new_zeros(n + 1)  # as one copy of all selected rows would have them

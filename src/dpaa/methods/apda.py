@@ -113,7 +113,7 @@ class APDA(LightGCN):
         """The read-out of the batch's nodes, with the noise that belongs to this batch."""
         assert isinstance(batch, NumberedBatch)
         nodes = batch.nodes(self.graph.n_users)
-        selection = Selection(self.graph, nodes)
+        selection = Selection(self.graph, nodes, whole_from=2.0)  # its rows are copies in any case
         table = self.ego.rows().requires_grad_()
         perturbation = Perturbation(self.draws(batch), self.settings.noise, self.settings.dropout)
         readout: Tensor = ReadoutRows.apply(table, self.layers, perturbation, selection.nodes)  # type: ignore[no-untyped-call]

@@ -15,7 +15,7 @@ from torch.nn.functional import softplus
 from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
-from dpaa.graph.selection import Selection
+from dpaa.graph.selection import WHOLE_FROM, Selection
 from dpaa.kernels.machine import cores, give_back_memory, lasting
 from dpaa.methods.base import Method, Vectors
 from dpaa.methods.rows import GatheredRows, Rows
@@ -64,6 +64,9 @@ class LightGCN(Method):
     settings_type: ClassVar[type[Settings]] = TrainedSettings
     iterative: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-5, 1e-4, 1e-3)}
+
+    whole_from: ClassVar[float] = WHOLE_FROM
+    """Share of the nodes in a batch from which on whole tables are worked on."""
 
     settings: TrainedSettings
 
@@ -226,7 +229,7 @@ class LightGCN(Method):
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and offer the batch's rows to the loss."""
         nodes = batch.nodes(self.graph.n_users)
-        selection = Selection(self.graph, nodes)
+        selection = Selection(self.graph, nodes, whole_from=self.whole_from)
         return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection))
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:

@@ -65,6 +65,8 @@ class PPAC(LightGCN):
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (10, 30, 50)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"proxy_weight": (1e-4, 1e-3, 1e-2)}
 
+    whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
+
     settings: PpacSettings
 
     @cached_property
