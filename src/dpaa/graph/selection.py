@@ -75,6 +75,11 @@ class Selection:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @property
+    def n_users(self) -> int:
+        """How many of the selected nodes are users; they come first."""
+        return int(torch.searchsorted(self.nodes, self._graph.n_users))
+
     def add_(self, table: Tensor, rows: Tensor) -> Tensor:
         """Add rows of the selected nodes into a table of all; returns the table."""
         return table.add_(rows) if self.whole else add_rows_(table, self.nodes, rows)
@@ -99,7 +104,7 @@ class Selection:
         lengths = graph.indptr[1:].index_select(0, self.nodes).sub_(starts)
         ends = lengths.new_zeros(n + 1)  # as one copy of all selected rows would have them
         torch.cumsum(lengths, 0, out=ends[1:])
-        split = int(torch.searchsorted(self.nodes, graph.n_users))
+        split = self.n_users
         blocks = []
         for part, first in ((slice(0, split), 0), (slice(split, n), graph.n_users)):
             begin = ends[part.start]

@@ -104,8 +104,8 @@ class PPAC(LightGCN):
     def network(self, name: str, rows: Tensor) -> Tensor:
         """Two linear layers with ReLU between: `personal` (f) ends in d columns, `global` (g) in one."""
         p = self._networks
-        hidden = torch.relu(rows @ p[f"{name}_in"] + p[f"{name}_in_bias"])
-        return hidden @ p[f"{name}_out"] + p[f"{name}_out_bias"]
+        hidden = torch.addmm(p[f"{name}_in_bias"], rows, p[f"{name}_in"]).relu_()
+        return torch.addmm(p[f"{name}_out_bias"], hidden, p[f"{name}_out"])
 
     def personal_proxy(self, user: Tensor, item: Tensor) -> Tensor:
         """The proxy l of all pairs, from ego rows.  (users, items)."""
@@ -120,7 +120,7 @@ class PPAC(LightGCN):
         user, liked, other = batch.split(rows.readout)
         taste = batch.split(rows.of_ego(partial(self.network, "personal")))
         liked_near, other_near = (torch.sigmoid(scores(taste[0], item)) for item in taste[1:])
-        _, liked_known, other_known = batch.split(rows.of_ego(self.global_proxy))
+        liked_known, other_known = batch.split(rows.of_item_ego(self.global_proxy, len(batch)))
         margin = scores(user, liked) * liked_near * liked_known - scores(user, other) * other_near * other_known
         errors = [
             mse_loss(liked_near, self.personal.of_pairs(batch.users, batch.liked)),

@@ -37,6 +37,10 @@ class Rows:
         """A function of layer-0 rows that takes each row alone: a network, say.  (nodes, …)."""
         return function(self.ego)
 
+    def of_item_ego(self, function: Callable[[Tensor], Tensor], n: int) -> Tensor:
+        """The same of all nodes but the first n, which are the users.  (nodes − n, …)."""
+        return function(self.ego[n:])
+
     def margins(self, n: int) -> Tensor:
         """`s_ui − s_uj` of n triples, whose nodes come first.  (n,)."""
         return margins(*torch.split(self.readout[: 3 * n], n))
@@ -75,6 +79,11 @@ class DistinctRows(Rows):
     def of_ego(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of layer-0 rows, computed once for each distinct node.  (nodes, …)."""
         return function(self._distinct_ego).index_select(0, self._place)
+
+    def of_item_ego(self, function: Callable[[Tensor], Tensor], n: int) -> Tensor:
+        """The same of the items, which follow the n users, computed once for each distinct one.  (nodes − n, …)."""
+        first = self.selection.n_users
+        return function(self._distinct_ego[first:]).index_select(0, self._place[n:] - first)
 
     def margins(self, n: int) -> Tensor:
         """`s_ui − s_uj` of n triples, from the distinct rows.  (n,)."""
