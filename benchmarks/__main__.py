@@ -24,7 +24,7 @@ matrix 8 %, adding rows into the gradient 7 %. On graphs with more edges per nod
 
 Its weights follow the embeddings, so a layer needs, by definition, three sparse products (LightGCN two), three inner
 products along all edges (LightGCN none) and two whole tables of random numbers. On the KuaiRec-size graph (D 64, four
-layers) the 12 sparse products (8 to 9 ms each), 12 edge products (10 to 12 ms) and 8 tables (4 ms) alone are about 3.5
+layers) the 12 sparse products (8 to 9 ms each), 12 edge products (10 to 12 ms) and 8 tables (2 ms) alone are about 3.3
 LightGCN steps; the gradient is written by hand and adds little to that. Tried without gain: tiles of 32 columns and
 blocks of items for the edge products, other kernels for them, cache-sized blocks of rows for the element-wise work.
 """
