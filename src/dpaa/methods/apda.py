@@ -86,6 +86,8 @@ class APDA(LightGCN):
         "dropout": (0.0, 0.2, 0.4, 0.6),
     }
 
+    whole_from: ClassVar[float] = 2.0  # never: its rows are copies in any case
+
     settings: ApdaSettings
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[NumberedBatch]:
@@ -113,7 +115,7 @@ class APDA(LightGCN):
         """The read-out of the batch's nodes, with the noise that belongs to this batch."""
         assert isinstance(batch, NumberedBatch)
         nodes = batch.nodes(self.graph.n_users)
-        selection = Selection(self.graph, nodes, whole_from=2.0)  # its rows are copies in any case
+        selection = Selection(self.graph, nodes, whole_from=self.whole_from)
         table = self.ego.rows().requires_grad_()
         perturbation = Perturbation(self.draws(batch), self.settings.noise, self.settings.dropout)
         readout: Tensor = ReadoutRows.apply(table, self.layers, perturbation, selection.nodes)  # type: ignore[no-untyped-call]
