@@ -157,6 +157,8 @@ class Trial:
 class Result:
     trials: list[Trial]
     best: Trial
+    kept: int = 1
+    """As if an earlier call had been killed after its first trial."""
 
 
 @pytest.fixture
@@ -182,7 +184,8 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     rows = ("--method", "lightgcn", "--method", "dpaa", "--method", "ips cap_quantile=1.0")
     call = ("reproduce", "severity", "--budget", "standard", "--kuairec", files / "kuairec", *rows, *TINY,
             "--severity", 1, "--severity", 8, "--seeds", 1, *places(tmp_path))  # fmt: skip
-    dpaa_ok(*call)
+    told = dpaa_ok(*call).err
+    assert "\n12 trainings in " in told  # 8 rows, most-popular's among them, and 4 of 8 trials: the others were kept
     assert [(one["data"], one["method"]) for one in studies] == [
         ("kuairec-s0-seed0", "lightgcn"), ("kuairec-s0-seed0", "dpaa"),
         ("kuairec-s9-seed0", "lightgcn"), ("kuairec-s9-seed0", "dpaa"),

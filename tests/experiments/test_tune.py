@@ -88,10 +88,11 @@ def test_a_study_that_is_done_trains_nothing_and_more_trials_add_to_it(
     assert len(trained) == 2
     again = tune(tmp_path, world, "lightgcn", trials=2, seeds=1, settings=TINY)
     assert len(trained) == 2
-    assert again == first
+    assert again == replace(first, kept=2)
     more = tune(tmp_path, world, "lightgcn", trials=3, seeds=0, settings=TINY)
     assert len(trained) == 3
     assert more.trials[:2] == first.trials
+    assert (first.kept, more.kept) == (0, 2)
 
 
 class Sealed:

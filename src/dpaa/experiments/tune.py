@@ -29,6 +29,7 @@ from dpaa.experiments.tuning.space import SMALL, defaults, in_words, search_spac
 from dpaa.experiments.tuning.study import (
     LOCK,
     STORAGE,
+    TRAINED,
     Ledger,
     Study,
     check_storage,
@@ -82,6 +83,8 @@ class TuneResult:
     fixed: dict[str, Any]
     """Settings that were given and not searched."""
     trials: list[Trial]
+    kept: int
+    """Those among them that earlier calls had trained."""
     best: Trial
     settings: dict[str, Any]
     """The best settings, fixed ones included; without the seed."""
@@ -166,6 +169,7 @@ def tune(
     order = Order(study, kind.name, fixed, wanted=min(wanted, every or wanted))
     with _begun(study, about), closing(Ledger(study)) as ledger:
         work = _Work(data, jobs, say, ledger)
+        kept = sum(trial.state in TRAINED for trial in ledger.trials())
         _search(order, work)
         best = _best(ledger.write())
         numbers = range(seed, seed + (seeds if kind.seeded else min(seeds, 1)))
@@ -179,6 +183,7 @@ def tune(
             space=in_words(searched),
             fixed=fixed,
             trials=ledger.write(),
+            kept=kept,
             best=best,
             settings=chosen,
             runs=_retrain(order, work),

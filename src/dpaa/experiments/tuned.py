@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
+from dpaa.experiments.tuning.study import TRAINED
 from dpaa.methods import find_method
 from dpaa.runs.folder import finite
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
     from dpaa.experiments.budget import Tuning
     from dpaa.experiments.run import Runner
-
-
-TRAINED = ("complete", "pruned", "diverged")
-"""States of a trial that cost a training."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,7 @@ class Chosen:
     """Validation recall@20 of the best trial."""
     trials: int
     seconds: float
+    """Of the call that ended the study; those of each trial are with it."""
 
 
 def can_be_tuned(method: str) -> bool:
@@ -62,7 +60,7 @@ def chosen_settings(
     best = _study(runner.work / "tuned" / key, dataset, kind.name, tuning, known, runner)
     seconds = time.monotonic() - began
     found = Chosen(data, kind.name, dataset.fingerprint, best.settings, best.valid, best.trials, round(seconds, 1))
-    runner.trained += best.trials
+    runner.trained += best.trials - best.kept
     runner.seconds += seconds
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f"{file.name}.new")
@@ -77,6 +75,8 @@ class _Best:
     settings: dict[str, Any]
     valid: float
     trials: int
+    kept: int
+    """Those among them that an earlier call had trained."""
     tried: list[dict[str, Any]]
     """Every trial: settings, validation recall, state, seconds."""
 
@@ -101,7 +101,8 @@ def _study(folder: Path, data: Dataset, method: str, tuning: Tuning, fixed: dict
     )
     assert result.best.value is not None
     tried = [asdict(trial) for trial in result.trials]
-    return _Best(result.best.settings, result.best.value, sum(one["state"] in TRAINED for one in tried), tried)
+    trained = sum(one["state"] in TRAINED for one in tried)
+    return _Best(result.best.settings, result.best.value, trained, result.kept, tried)
 
 
 def _read(file: Path) -> Chosen:

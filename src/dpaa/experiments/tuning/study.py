@@ -48,6 +48,8 @@ BEAT, SILENCE = 30.0, 180.0
 """Seconds between signs of life in a storage that several machines may share, and without one until a trial is lost."""
 CLAIM, OUTCOME, LOST, SAME_AS = "claim", "outcome", "lost", "same_as"
 """What is kept with a trial: its settings and worker; curve, seconds …; that its process ended; its twin's number."""
+TRAINED = ("complete", "pruned", "diverged")
+"""States of a trial that cost a training."""
 
 
 @dataclass(frozen=True)
