@@ -109,5 +109,5 @@ def _figure(results: Sequence[RunResult], preset: str, severities: Sequence[floa
         f"What the parts of {preset} do",
         "A line per variant: recall@20 over severity, ours first, then the paper's.",
         "A variant that falls below the line of DPAA lacks a part that helped; the shade is one deviation over seeds.",
-        lambda look: severity_curves({OURS: ours, PAPERS: known}, look, "recall@20"),
+        lambda look: severity_curves({OURS: ours, PAPERS: known}, look, "recall@20", ["DPAA"]),
     )
