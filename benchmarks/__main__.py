@@ -12,13 +12,23 @@ from benchmarks.graphs import SIZES, SMALL, Cases
 from benchmarks.timing import machine
 from dpaa.experiments.tables import markdown
 
-PROFILE = """
-## Where a step of the Yahoo-size graph goes (D 64, one thread)
+WHY = """
+## Why the Yahoo-size steps are above 1.5 floors
 
-Sparse products 47 %, Adam 9 %: the floor, though the last product is made for the batch's rows alone and the first
-transposed one reads a table of those rows. The rest is spread thin over some hundred small operations on 2,800 to 6,100
-rows: margins, L2 and their gradient 17 %, gathering and scaling rows 12 %, finding distinct rows and cutting the
-matrix 8 %, adding rows into the gradient 7 %. On graphs with more edges per node it disappears behind the products.
+The shares are in the profile above: products and Adam, the floor, are more than half, though the last product is made
+for the batch's rows alone and the first transposed one reads a table of those rows. The rest is spread thin over some
+hundreds of small operations on 2,800 to 6,100 rows: margins, L2 and their gradient, gathering and scaling rows, finding
+distinct rows, cutting the matrix, adding rows into the gradient. On graphs with more edges per node it disappears
+behind the products. Tried without gain: leaving slots of absent nodes out of the first transposed product (finding them
+costs 0.3 ms; with 64 columns they cost 0.2 ms, with 256 columns 0.9 of 27 ms), one tile of 64 columns instead of two of
+32 (5 % for one thread, but nothing to share between two).
+
+## Why wide tables take more memory than allowed
+
+The allowance has 300 MB for all but tables and graph; the table of memory says what Python and its libraries take of
+that before anything is read, torch most of it. Between two steps the tables, the graph, the sampler and an epoch's
+triples are held. A step takes the batch's rows and their gradients, a tile's layers and its gradient, and leaves holes
+in the C library's heap.
 
 ## Why APDA costs more than three LightGCN steps
 
@@ -40,9 +50,11 @@ TRAINING = [
     "PyG EdgeIndex / ours",
 ]
 EVALUATION = ["case", "product and top-k alone", "evaluation", "ratio", "sampling an epoch", "recommend"]
-MEMORY = ["case", "peak", "allowed (tables × 5 + graph × 2 + 300 MB)"]
+PROFILE = ["case", *bench_training.OPERATIONS, "the rest", "operations per step"]
+MEMORY = ["case", "Python, libraries", "held between steps", "peak", "allowed (tables × 5 + graph × 2 + 300 MB)"]
 PARTS: dict[str, tuple[str, list[str], Callable[[Cases], list[list[str]]]]] = {
     "training": ("Training step, one thread", TRAINING, bench_training.run),
+    "profile": ("Where a step goes, by torch's profiler, one thread", PROFILE, bench_training.run_profile),
     "dpaa": ("DPAA epoch / LightGCN epoch", ["case", "refresh", "ratio"], bench_training.run_dpaa),
     "methods": ("Step of a method / step of LightGCN", ["case", "per step", "ratio"], bench_training.run_methods),
     "evaluation": ("Evaluation of all users, sampling, recommendations", EVALUATION, bench_evaluation.run),
@@ -61,13 +73,13 @@ def main() -> None:
     wanted = Cases(tuple(asked.graph), tuple(asked.size))
     if asked.write and (wanted != Cases() or set(asked.part) != set(PARTS)):
         parser.error("--write is for all tables together")
-    text = f"# Benchmarks\n\nMade by `make bench` on {datetime.now(UTC):%Y-%m-%d}: {machine()}.\n"
+    text = f"# Benchmarks\n\nMade by `python -m benchmarks --write` on {datetime.now(UTC):%Y-%m-%d}: {machine()}.\n"
     text += "Ratios are within one run; targets in brackets. Equality of loss and gradient is checked before timing.\n"
     text += "Times are the processor's, but for the machine that is shared.\n"
     for part in asked.part:
         title, header, run = PARTS[part]
         text += f"\n## {title}\n\n{markdown(header, run(wanted))}"
-    text += PROFILE
+    text += WHY
     print(text)
     if asked.write:
         (Path(__file__).parent / "RESULTS.md").write_text(text, encoding="utf-8")

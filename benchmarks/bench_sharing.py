@@ -14,10 +14,10 @@ import numpy as np
 
 from benchmarks.bench_training import stepper
 from benchmarks.graphs import SIZES, Cases, graph_of, zipf_pairs
-from benchmarks.timing import peak_megabytes, take_turns
+from benchmarks.timing import held_megabytes, peak_megabytes, take_turns
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.machine import computing
+from dpaa.kernels.machine import computing, give_back_memory
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.training.trainer import MONITOR, Trainer
@@ -56,7 +56,7 @@ def run_memory(wanted: Cases) -> list[list[str]]:
 
 
 def peak_memory(name: str, size: int) -> list[str]:
-    """Peak memory of a few steps against `tables × 5 + graph × 2 + 300 MB`, in a process of its own.
+    """Peak memory of a short training against `tables × 5 + graph × 2 + 300 MB`, in a process of its own.
 
     The pairs are drawn in this process: drawing them takes more memory than training on them.
     """
@@ -67,25 +67,36 @@ def peak_memory(name: str, size: int) -> list[str]:
         np.savez(file, user=pairs.user, item=pairs.item)
         numbers = f"{n_users}, {n_items}, {layers}, {size}"
         code = f"from benchmarks.bench_sharing import print_peak; print_peak({file!r}, {numbers})"
-        peak = float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+        imports, held, peak = (float(number) for number in told.split())
     tables, graph = 4 * size * (n_users + n_items) / 1e6, 2 * n_pairs * 8 / 1e6
     allowed = 5 * tables + 2 * graph + 300
-    return [f"{name}, D {size}", f"{peak:.0f} MB", f"{allowed:.0f} MB"]
+    return [f"{name}, D {size}", *(f"{one:.0f} MB" for one in (imports, held, peak, allowed))]
 
 
 class ShortEpochs(LightGCN):
     """Forty batches an epoch."""
 
+    held: float = 0.0
+    """Megabytes between two steps, without what steps have left free."""
+
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The first of the real ones."""
-        return itertools.islice(super().batches(epoch, start), 40)
+        yield from itertools.islice(super().batches(epoch, start), 40)
+        if epoch == 2:  # the end of the first is as it is in training
+            give_back_memory()
+            self.held = held_megabytes()
 
 
 def print_peak(file: str, n_users: int, n_items: int, layers: int, size: int) -> None:
-    """Train two short epochs, the way to the final vectors included, and print the peak."""
+    """Train two short epochs, the way to the final vectors included.
+
+    Prints the memory of Python and its libraries, what is held between two steps, and the peak.
+    """
+    imports = held_megabytes()
     with np.load(file) as arrays:
         pairs = Pairs(arrays["user"], arrays["item"])
     graph = BipartiteGraph.from_pairs(pairs, n_users, n_items)
     method = ShortEpochs(graph, TrainedSettings(embedding_size=size, layers=layers, threads=1, epochs=2))
     Trainer(method, validate=lambda _: {MONITOR: 0.0}).run()
-    print(peak_megabytes())
+    print(imports, method.held, peak_megabytes())

@@ -33,8 +33,17 @@ def take_turns(
 
 def peak_megabytes() -> float:
     """The most memory this process has held; counted from its own start, unlike `getrusage`'s figure."""
+    return _megabytes("VmHWM")
+
+
+def held_megabytes() -> float:
+    """The memory this process holds now."""
+    return _megabytes("VmRSS")
+
+
+def _megabytes(name: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM"))
+    return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith(name))
 
 
 def machine() -> str:
