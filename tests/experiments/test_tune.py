@@ -260,6 +260,35 @@ def test_no_more_is_begun_than_is_wanted_and_what_runs_is_not_begun_again(tmp_pa
         each.close()
 
 
+def test_a_trial_that_ends_while_another_worker_claims_is_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = ledger(tmp_path), ledger(tmp_path)
+    with one.at_work(), other.at_work():
+        before = one.claim(3)
+        assert before
+        before.end("COMPLETE", 0.4)
+        first = one.claim(3)
+        assert first
+        read = Ledger._in_state
+        ended: list[tuple[str, ...]] = []
+
+        def in_state(self: Ledger, *names: str) -> Any:
+            found = read(self, *names)
+            if "COMPLETE" in names and not ended:
+                ended.append(names)
+                first.end("COMPLETE", 0.5)  # just after the other one has looked
+            return found
+
+        monkeypatch.setattr(Ledger, "_in_state", in_state)
+        second = other.claim(3)
+        assert ended
+        assert second
+        assert second.settings != first.settings
+    for each in (one, other):
+        each.close()
+
+
 def test_on_another_machine_silence_means_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     far, near = ledger(tmp_path / "far", storage=url), ledger(tmp_path / "near", storage=url)

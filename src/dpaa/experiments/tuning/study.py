@@ -142,7 +142,7 @@ class Ledger:
         with locked(self._lock, wait=True):
             for repeats in range(100 * REPEATS):
                 self._take_back_lost()
-                known, running = self._known(), self._running()
+                known, running = self._known_and_running()
                 if len(known) + len(running) >= wanted:
                     return None
                 trial, settings = self._propose(known.keys() | running.keys(), repeats)
@@ -193,25 +193,24 @@ class Ledger:
         else:
             self._tell(trial.number, "PRUNED" if twin.state.name == "PRUNED" else "FAIL")
 
-    def _known(self) -> dict[str, FrozenTrial]:
-        """Settings that need no training: trained, or given up after too many deaths."""
-        known = {}
+    def _known_and_running(self) -> tuple[dict[str, FrozenTrial], dict[str, FrozenTrial]]:
+        """Settings that need no training (trained, or given up after too many deaths), and those under way.
+
+        Of one reading: a trial that ends between two would be neither, and trained again.
+        """
+        known, running = {}, {}
         deaths: dict[str, int] = {}
-        for trial in self._in_state("COMPLETE", "PRUNED", "FAIL"):
+        for trial in self._in_state("COMPLETE", "PRUNED", "FAIL", "RUNNING"):
             if CLAIM not in trial.user_attrs or SAME_AS in trial.user_attrs:
                 continue
             key = key_of(trial.user_attrs[CLAIM]["settings"])
+            if trial.state.name == "RUNNING":
+                running[key] = trial
+                continue
             deaths[key] = deaths.get(key, 0) + (LOST in trial.user_attrs)
             if trial.state.name != "FAIL" or deaths[key] >= CHANCES:
                 known[key] = trial
-        return known
-
-    def _running(self) -> dict[str, FrozenTrial]:
-        return {
-            key_of(trial.user_attrs[CLAIM]["settings"]): trial
-            for trial in self._in_state("RUNNING")
-            if CLAIM in trial.user_attrs
-        }
+        return known, running
 
     def _take_back_lost(self) -> None:
         for trial in self._in_state("RUNNING"):
@@ -245,7 +244,8 @@ class Ledger:
         """Different settings that are known, and trainings under way."""
         with locked(self._lock, wait=True):
             self._take_back_lost()
-            return len(self._known()), len(self._running())
+            known, running = self._known_and_running()
+            return len(known), len(running)
 
     def trials(self) -> list[Trial]:
         """All but those that wait."""
