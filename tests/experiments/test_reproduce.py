@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from dpaa.experiments.budget import BUDGETS
+from dpaa.experiments.plan import Plan
 from dpaa.experiments.run import Runner
+from dpaa.experiments.sources import Sources
 from tests.command import dpaa_ok, run_dpaa
 from tests.experiments.conftest import TINY
 
@@ -237,6 +239,12 @@ def test_settings_of_the_severities_that_were_asked_for(
     said = dpaa_ok("reproduce", "settings", "--budget", "standard", "--kuairec", files / "kuairec", "--severity", 8,
                    "--severity", 6, "--method", "lightgcn", *TINY, *places(tmp_path), "--json")  # fmt: skip
     assert [table["table"] for table in json.loads(said.out)["settings"]] == ["settings s=5", "settings s=9"]
+
+
+def test_a_row_is_there_once_under_the_name_the_paper_knows(tmp_path: Path) -> None:
+    given = ("sam_reg", "dpaa", "dpaa", "dpaa_as_printed layer_emphasis=2", "most_popular", "sam-reg")
+    plan = Plan(BUDGETS["quick"], Sources(), Runner(tmp_path, tmp_path), given_rows=given)
+    assert plan.rows == ("sam-reg", "dpaa", "dpaa-as-printed layer_emphasis=2", "most-popular")
 
 
 def test_budgets_are_what_they_say() -> None:

@@ -45,7 +45,8 @@ def chapter(plan: Plan) -> Chapter:
     about = (
         plan.in_words(),
         "γ0 weights the messages of all layers; w/o c, w/o m: without the current, the pre-trained estimate; w/o IIW: "
-        "no interaction weights; w/o LW: all layers alike. Overlap convention `drop`.",
+        "no interaction weights; w/o LW: all layers alike. Overlap convention `drop`. Variants keep the "
+        "settings of the whole method.",
         LEGEND.replace("of a column", "of a row") + ".",
         "The paper's columns w/o IIW and w/o LW are equal to four digits at s = 5, 7, 8 and 9, and its DPAA column "
         "differs from its own severity table.",

@@ -65,7 +65,7 @@ STANDARD = Budget(
     "standard",
     "every severity, three seeds (Coat: ten), embedding size 256; 12 trials per method with learning rate 1e-3 or "
     "1e-4, pruned after 30 epochs, at severity 0, 5, 9 and on each real dataset; other severities take the "
-    "nearest tuned setting",
+    "nearest tuned setting, the lower of two as near",
     tuning=Tuning("wide", 12, (1e-3, 1e-4), (0.0, 5.0, 9.0)),
     as_printed_severities=(0.0, 5.0, 9.0),
 )

@@ -43,8 +43,10 @@ class Plan:
     @cached_property
     def rows(self) -> tuple[str, ...]:
         """Most-popular is always among them: where exposure is even, popular items are liked."""
-        rows = self.given_rows or tuple(row for row in self.budget.rows if row not in self.left_out)
-        return rows if MOST_POPULAR in rows else (MOST_POPULAR, *rows)
+        rows = [row for row in self.budget.rows if row not in self.left_out]
+        if self.given_rows:  # each once, under the method's own name
+            rows = list(dict.fromkeys(" ".join([parse_label(row)[0], *row.split()[1:]]) for row in self.given_rows))
+        return tuple(rows) if MOST_POPULAR in rows else (MOST_POPULAR, *rows)
 
     @cached_property
     def left_out(self) -> dict[str, str]:

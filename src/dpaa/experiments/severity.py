@@ -45,7 +45,7 @@ def chapter(plan: Plan) -> Chapter:
         plan.in_words(),
         "Training pairs are drawn from KuaiRec's fully observed matrix with P ∝ rank^(−s); validation and test are "
         "unbiased. Overlap convention `drop` (no test pair is a training pair, so the conventions are one).",
-        LEGEND + ".",
+        f"{LEGEND}. A seed draws the data anew, too: most of the deviation is the data's, which all rows share.",
     )
     missing = (*plan.left_out.values(), *failures(results))
     return Chapter("severity", "Growing bias severity", about, tuple(tables), tuple(figures), missing)

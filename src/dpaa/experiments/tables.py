@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from dpaa.report.markup import Markup
 
 BEST, SECOND = "★", "☆"
-LEGEND = f"{BEST} best, {SECOND} second best of a column; ± deviation over seeds; below: the paper's number, difference"
+LEGEND = (
+    f"Bold: best of a column; italics or underlined: second best (on the screen {BEST} and {SECOND}); "
+    "± deviation over seeds; below: the paper's number, difference"
+)
 CSV_HEADER = ("table", "row", "column", "mean", "deviation", "seeds", "paper", "difference", "place")
 _LATEX = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "±": r"$\pm$", "−": "$-$", "–": "--", "→": r"$\to$"}
 _LATEX |= {"κ": r"$\kappa$", "γ": r"$\gamma$", "η": r"$\eta$", "δ": r"$\delta$", "×": r"$\times$"}

@@ -48,9 +48,10 @@ def write_chapter(chapter: Chapter, folder: Path, stem: str, command: str, figur
     text += [table.markdown().rstrip("\n") for table in chapter.tables]
     if chapter.missing:
         text.append("Not shown, or to be known:\n\n" + "\n".join(f"- {line}" for line in chapter.missing))
+    latex = [_comments(command, *chapter.about), *(table.latex() for table in chapter.tables)]
     files = [
         _write(folder / f"{stem}.md", "\n\n".join(text) + "\n"),
-        _write(folder / f"{stem}.tex", f"% {command}\n" + "\n".join(table.latex() for table in chapter.tables)),
+        _write(folder / f"{stem}.tex", "\n".join(latex)),
         _write(folder / f"{stem}.csv", _csv(chapter)),
     ]
     return [*files, *drawn]
@@ -69,6 +70,10 @@ def write_page(chapters: Sequence[Chapter], folder: Path, stem: str, command: st
     how = [parts.paragraph("Every number of this page is made again by ", parts.code(command), ".")]
     sections.append(parts.Section("made", "How it was made", "How it was made", list(how)))
     return _write(folder / f"{stem}.html", page("The DPAA paper, reproduced", sections))
+
+
+def _comments(*lines: str) -> str:
+    return "".join(f"% {line}\n" for line in lines)
 
 
 def _joined(stem: str, rest: str) -> str:
