@@ -241,6 +241,15 @@ def test_settings_of_the_severities_that_were_asked_for(
     assert [table["table"] for table in json.loads(said.out)["settings"]] == ["settings s=5", "settings s=9"]
 
 
+def test_a_label_keeps_a_part_beside_the_whole_table(files: Path, tmp_path: Path) -> None:
+    dpaa_ok("reproduce", "datasets", "--budget", "standard", "--coat", files / "coat", "--label", "mine",
+            *places(tmp_path))  # fmt: skip
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"datasets-mine.md", "datasets-mine.tex", "datasets-mine.csv", "datasets-mine.html"} <= names
+    assert not any(name.startswith("datasets.") for name in names)
+    assert "--coat DIR --label mine" in (tmp_path / "out" / "datasets-mine.md").read_text(encoding="utf-8")
+
+
 def test_a_row_is_there_once_under_the_name_the_paper_knows(tmp_path: Path) -> None:
     given = ("sam_reg", "dpaa", "dpaa", "dpaa_as_printed layer_emphasis=2", "most_popular", "sam-reg")
     plan = Plan(BUDGETS["quick"], Sources(), Runner(tmp_path, tmp_path), given_rows=given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaa.cli.console import WIDE, err, out, print_json, print_notes
+from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.experiments.tables import Cell, Chapter
@@ -56,6 +58,9 @@ def reproduce(
     out_folder: Annotated[
         Path, typer.Option("--out", help="Folder for Markdown, LaTeX, CSV, figures and page.")
     ] = Path("docs/results"),
+    label: Annotated[
+        str | None, typer.Option(help="Added to the files' names, so that a part does not replace the whole table.")
+    ] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (extra: report).")] = True,
     results: Annotated[Path, typer.Option(help="Where results are kept; what is there is not run again.")] = Path(
         "results"
@@ -88,13 +93,15 @@ def reproduce(
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(chosen, Sources(coat, yahoo_r3, kuairec), runner, rows, seeds, levels, settings)
     check_target(out_folder, figures)
-    command = _command(name, plan)
+    if label is not None and not re.fullmatch(r"\w[\w.-]*", label):
+        raise InputError(f"--label {label!r} is no part of a file's name; use letters, digits, '-', '_' and '.'")
+    command = _command(name, plan, label)
     made, files = [], []
     before = signal.signal(signal.SIGTERM, _terminate)  # as ctrl-C: trainings in flight leave a checkpoint
     try:
         for chapter in chapters(name, plan):
             made.append(chapter)
-            files += write_chapter(chapter, out_folder, _stem(chapter.name, budget), command, figures)
+            files += write_chapter(chapter, out_folder, _stem(chapter.name, budget, label), command, figures)
             if not as_json:
                 _show(chapter)
     except KeyboardInterrupt as stop:
@@ -102,7 +109,8 @@ def reproduce(
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
     finally:
         signal.signal(signal.SIGTERM, before)
-    files.append(write_page(made, out_folder, _stem(name if name == ALL else made[0].name, budget), command, figures))
+    stem = _stem(name if name == ALL else made[0].name, budget, label)
+    files.append(write_page(made, out_folder, stem, command, figures))
     if as_json:
         print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}", markup=False)
@@ -113,12 +121,12 @@ def _terminate(number: int, _frame: object) -> None:
     raise KeyboardInterrupt(number)
 
 
-def _stem(name: str, budget: str) -> str:
+def _stem(name: str, budget: str, label: str | None) -> str:
     """The tables of the standard budget are the project's results; others do not overwrite them."""
-    return name if budget == "standard" else f"{name}-{budget}"
+    return "-".join([name, *([] if budget == "standard" else [budget]), *([label] if label else [])])
 
 
-def _command(name: str, plan: object) -> str:
+def _command(name: str, plan: object, label: str | None) -> str:
     """The call that makes it again, without the reader's own paths."""
     from dpaa.experiments.plan import Plan
 
@@ -135,6 +143,7 @@ def _command(name: str, plan: object) -> str:
     words += ["--seeds", str(plan.given_seeds)] if plan.given_seeds else []
     words += [word for key, value in plan.given_settings.items() for word in ("--set", f"{key}={value}")]
     words += ["--with-dial"] if plan.runner.with_dial else []
+    words += ["--label", label] if label else []
     return shlex.join(words)
 
 

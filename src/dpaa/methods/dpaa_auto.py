@@ -117,7 +117,7 @@ class DpaaAuto(LightGCN):
 
     name: ClassVar[str] = "dpaa-auto"
     title: ClassVar[str] = "DPAA that sets itself: weights, layers and popularity dial chosen on validation"
-    paper: ClassVar[str] = "ours; see docs/findings.md"
+    paper: ClassVar[str] = "ours; see docs/dpaa-auto.md"
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     assembled: ClassVar[bool] = True
