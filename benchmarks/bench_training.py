@@ -26,6 +26,8 @@ OPERATIONS = {
     "arithmetic": ("mul", "mul_", "add", "add_", "sub_", "neg_", "sum", "linalg_vecdot", "cumsum", "bincount"),
 }
 """Kinds of work in a step, by torch's names for it."""
+WHOLE_EPOCH = 50
+"""Batches up to which an epoch is short enough to be timed as a whole."""
 TARGETS = {"Yahoo-size": 1.5, "KuaiRec-size": 1.25}
 
 
@@ -100,7 +102,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
         base = LightGCN(graph, TrainedSettings(**settings, kernel=kernel))
         base.start()
         work[kernel] = floor(base, graph, TiledAdam(base)._update)
-    quick = take_turns(work, repeats=repeats)
+    quick = take_turns(work, repeats=method.n_batches if method.n_batches <= WHOLE_EPOCH else repeats)
     step, lowest = quick["ours"], min(quick["bag"], quick["wide-bag"])
     slow_work = {"ours": work["ours"], "usual": lambda: usual.step(next(batches))}
     if pyg is not None:
