@@ -25,7 +25,7 @@ from dpaa.experiments.tune import TuneResult, tune
 from dpaa.experiments.tuning import study as study_module
 from dpaa.experiments.tuning import work
 from dpaa.experiments.tuning.space import Range
-from dpaa.experiments.tuning.study import CHANCES, SILENCE, Ledger, Study
+from dpaa.experiments.tuning.study import CHANCES, SILENCE, SUSPICION, Ledger, Study
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 
@@ -239,6 +239,19 @@ def test_settings_that_kill_their_process_are_given_up(tmp_path: Path) -> None:
     assert taken[-1] != {"x": 0.5}
     assert one.counts() == (1, 0)
     one.close()
+
+
+def test_settings_are_not_given_up_because_whole_calls_were_killed(tmp_path: Path) -> None:
+    most = int(CHANCES / SUSPICION)
+    taken = []
+    for number in range(most + 1):
+        one = ledger(tmp_path, call=f"call {number}")  # the one before is gone, with all its workers
+        claim = one.claim(2)
+        assert claim
+        taken.append(claim.settings)
+        one.close()
+    assert taken[:most] == [{"x": 0.5}] * most
+    assert taken[-1] != {"x": 0.5}, "a call of one process that always dies has to come to an end, too"
 
 
 def test_no_more_is_begun_than_is_wanted_and_what_runs_is_not_begun_again(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import hashlib
 import json
 import shutil
 import time
+import uuid
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -165,6 +166,7 @@ def tune(
         seed=seed,
         prune_after=prune_after,
         storage=storage,
+        call=uuid.uuid4().hex,
     )
     order = Order(study, kind.name, fixed, wanted=min(wanted, every or wanted))
     with _begun(study, about), closing(Ledger(study)) as ledger:

@@ -4,7 +4,8 @@ A worker claims a trial, trains it and says how it went.  What holds at any mome
 
 - a setting is trained once: a proposal that repeats a known trial takes its result, one that repeats a running trial
   is dropped;
-- a trial whose worker is gone is noticed by the next claim and queued again, at most `CHANCES` times in all;
+- a trial whose worker is gone is noticed by the next claim and queued again, until its settings have cost `CHANCES`
+  workers; where the whole call is gone, they are hardly to blame;
 - no more than the wanted number of different settings is begun.
 """
 
@@ -42,8 +43,9 @@ STARTUP = 5
 """Trials drawn at random before the search learns from them, and trained to the end before any is pruned."""
 REPEATS = 20
 """Repeated proposals in a row after which the sampler no longer decides."""
-CHANCES = 3
-"""Times a training may take its process with it before its settings are given up."""
+CHANCES, SUSPICION = 3, 0.25
+"""Times a training may take its process with it before its settings are given up; what a death counts with which the
+whole call went: it was killed by somebody, most likely, but a call of one process may have run out of memory."""
 BEAT, SILENCE = 30.0, 180.0
 """Seconds between signs of life in a storage that several machines may share, and without one until a trial is lost."""
 CLAIM, OUTCOME, LOST, SAME_AS = "claim", "outcome", "lost", "same_as"
@@ -91,6 +93,8 @@ class Study:
     """Epochs before a trial may be pruned; 0 prunes none."""
     storage: str | None = None
     """An URL; None keeps the trials in the folder."""
+    call: str = ""
+    """Who works at it now: the same for the workers of one call, another for every call."""
 
 
 class Ledger:
@@ -181,7 +185,7 @@ class Ledger:
             name: tried.neat(trial.params[name]) if isinstance(tried := space[name], Range) else trial.params[name]
             for name in space
         }
-        worker = {"host": socket.gethostname(), "beacon": str(self._beacon.resolve())}
+        worker = {"host": socket.gethostname(), "beacon": str(self._beacon.resolve()), "call": self.study.call}
         trial.set_user_attr(CLAIM, {"settings": settings} | worker)
         return trial, settings
 
@@ -199,7 +203,7 @@ class Ledger:
         Of one reading: a trial that ends between two would be neither, and trained again.
         """
         known, running = {}, {}
-        deaths: dict[str, int] = {}
+        deaths: dict[str, float] = {}
         for trial in self._in_state("COMPLETE", "PRUNED", "FAIL", "RUNNING"):
             if CLAIM not in trial.user_attrs or SAME_AS in trial.user_attrs:
                 continue
@@ -207,7 +211,7 @@ class Ledger:
             if trial.state.name == "RUNNING":
                 running[key] = trial
                 continue
-            deaths[key] = deaths.get(key, 0) + (LOST in trial.user_attrs)
+            deaths[key] = deaths.get(key, 0) + float(trial.user_attrs.get(LOST, 0))
             if trial.state.name != "FAIL" or deaths[key] >= CHANCES:
                 known[key] = trial
         return known, running
@@ -221,11 +225,13 @@ class Ledger:
         """The training ended without a result: its settings wait for the next worker, unless they killed too many."""
         trial = next(trial for trial in self._in_state("RUNNING") if trial.number == number)
         if claim := trial.user_attrs.get(CLAIM):
-            deaths = [one.user_attrs[CLAIM] for one in self._in_state("FAIL") if LOST in one.user_attrs]
-            if sum(death["settings"] == claim["settings"] for death in deaths) + blame < CHANCES:
+            share = (1.0 if claim.get("call", "") == self.study.call else SUSPICION) if blame else 0.0
+            deaths = [one.user_attrs for one in self._in_state("FAIL") if LOST in one.user_attrs]
+            before = sum(float(death[LOST]) for death in deaths if death[CLAIM]["settings"] == claim["settings"])
+            if before + share < CHANCES:
                 self._trials.enqueue_trial(trial.params)  # first: what is queued twice is trained once all the same
             if blame:
-                self._attribute(trial, LOST, value=True)
+                self._attribute(trial, LOST, value=share)
         self._tell(number, "FAIL")
 
     def _alive(self, trial: FrozenTrial) -> bool:
