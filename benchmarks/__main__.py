@@ -13,7 +13,7 @@ from benchmarks.timing import machine
 from dpaa.experiments.tables import markdown
 
 WHY = """
-## Why the Yahoo-size steps are above 1.5 floors
+## Why the Yahoo-size step with 64 columns is above 1.5 floors
 
 The shares are in the profile above: products and Adam, the floor, are more than half, though the last product is made
 for the batch's rows alone and the first transposed one reads a table of those rows. The rest is spread thin over some

@@ -12,23 +12,43 @@ from pathlib import Path
 import torch
 
 
-def take_turns(
+def turns(
     candidates: dict[str, Callable[[], object]],
     warm_ups: int = 3,
     repeats: int = 10,
     clock: Callable[[], float] = time.process_time,
-) -> dict[str, float]:
-    """Median seconds of each, measured in turn; the processor's seconds, which a busy machine stretches least."""
+) -> dict[str, list[float]]:
+    """Seconds of each, turn by turn; the processor's seconds, which a busy machine stretches least.
+
+    A turn is two runs, of which the second is timed: the first finds the cache and the heap as another has left them.
+    """
     for work in candidates.values():
         for _ in range(warm_ups):
             work()
     found: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(repeats):
         for name, work in candidates.items():
+            work()
             began = clock()
             work()
             found[name].append(clock() - began)
+    return found
+
+
+def take_turns(
+    candidates: dict[str, Callable[[], object]],
+    warm_ups: int = 3,
+    repeats: int = 10,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, float]:
+    """Median seconds of each, measured in turn."""
+    found = turns(candidates, warm_ups, repeats, clock)
     return {name: statistics.median(times) for name, times in found.items()}
+
+
+def ratio(times: list[float], others: list[float]) -> float:
+    """Median over the turns of the ratio within a turn: an hour that gets busier is busier for both."""
+    return statistics.median(one / other for one, other in zip(times, others, strict=True))
 
 
 def peak_megabytes() -> float:
