@@ -107,7 +107,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
         base.start()
         work[kernel] = floor(base, graph, TiledAdam(base)._update)
     quick = turns(work, repeats=method.n_batches if method.n_batches <= WHOLE_EPOCH else repeats)
-    step, floors = statistics.median(quick["ours"]), {name: statistics.median(quick[name]) for name in BAGS}
+    step, floors = statistics.median(quick["ours"]), {kernel: statistics.median(quick[kernel]) for kernel in BAGS}
     lowest = min(floors, key=floors.__getitem__)
     slow_work = {"ours": work["ours"], "usual": lambda: usual.step(next(batches))}
     if pyg is not None:
