@@ -145,7 +145,7 @@ def test_a_failed_write_leaves_nothing(small: Dataset, tmp_path: Path, monkeypat
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InputError, match="No space left on device"):
         small.write(tmp_path / "data")
     assert list(tmp_path.iterdir()) == []
@@ -168,8 +168,8 @@ def repeat(folder: Path) -> None:
     ("damage", "words"),
     [
         (lambda folder: (folder / "dataset.json").unlink(), "is not a prepared dataset (it has no dataset.json)"),
-        (lambda folder: (folder / "dataset.json").write_text("{"), "dataset.json cannot be read"),
-        (lambda folder: (folder / "dataset.json").write_text("[]"), "lacks name, fingerprint or notes"),
+        (lambda folder: (folder / "dataset.json").write_text("{"), "dataset.json is not readable JSON"),
+        (lambda folder: (folder / "dataset.json").write_text("[]"), "does not hold a JSON object"),
         (lambda folder: (folder / "valid.parquet").unlink(), "valid.parquet is missing"),
         (lambda folder: (folder / "valid.parquet").write_text("x"), "valid.parquet is not a readable Parquet file"),
         (lambda folder: (folder / "candidates.parquet").write_text("x"), "candidates.parquet is not a readable"),

@@ -211,11 +211,11 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     file = write(tmp_path / "a.csv", "user,item\n1,2\n")
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("dpaa.files.os.open", refuse)
     with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
         open_table(file)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,9 +17,11 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
 from dpaa.data.lint import lint
 from dpaa.data.pairs import Indices, Pairs
+from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
-from dpaa.data.tables import as_table, parquet_schema, read_parquet
+from dpaa.data.tables import as_table
 from dpaa.errors import InputError
+from dpaa.files import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
-ABOUT_FILE = "dataset.json"
+ABOUT_FILE, CANDIDATES_FILE = "dataset.json", "candidates.parquet"
 VALIDATION_EXPOSURE = "validation_exposure"
 """Key of `about`: whether the validation pairs come from the log's own exposure, `biased`, or not, `unbiased`."""
 
@@ -147,7 +147,8 @@ class Dataset:
     def frame(self, name: SplitName) -> pl.DataFrame:
         """One split with the user's own ids, and rating, timestamp and count where they are known."""
         if self.path is not None:
-            return pl.read_parquet(self.path / f"{name}.parquet")
+            file = self.path / f"{name}.parquet"
+            return read_parquet(file, list(parquet_schema(file)))
         pairs = self.split(name)
         frame = pl.DataFrame([self.user_ids.gather(pairs.user), self.item_ids.gather(pairs.item)])
         if name in self.columns:
@@ -221,32 +222,24 @@ class Dataset:
 
     def write(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the dataset to a folder; it appears there whole or not at all."""
-        target = Path(folder)
-        check_target(target, overwrite)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
-                fresh = Path(beside) / "fresh"
-                fresh.mkdir()
-                self._write_files(fresh)
-                if target.exists():
-                    target.rename(Path(beside) / "old")
-                fresh.rename(target)
-        except OSError as error:
-            raise InputError(f"cannot write {target}: {error.strerror}; choose another folder with --out") from error
+        check_target(Path(folder), overwrite)
+        target = settled(folder)
+        with whole_folder(target, "make room or choose another folder with --out") as fresh:
+            self._write_files(fresh)
 
     def _write_files(self, folder: Path) -> None:
         for name in SPLITS:
-            self.frame(name).write_parquet(folder / f"{name}.parquet", compression="zstd")
+            write_into(folder, f"{name}.parquet", partial(self.frame(name).write_parquet, compression="zstd"))
         if self.candidates is not None:
-            self.item_ids.gather(self.candidates).to_frame().write_parquet(folder / "candidates.parquet")
+            listed = self.item_ids.gather(self.candidates).to_frame()
+            write_into(folder, CANDIDATES_FILE, listed.write_parquet)
         about = {"name": self.name, **self.about, "fingerprint": self.fingerprint, "notes": list(self.notes)}
-        text = json.dumps(about, indent=2, ensure_ascii=False)
-        (folder / ABOUT_FILE).write_text(text + "\n", encoding="utf-8")
+        write_into(folder, ABOUT_FILE, as_json(about))
 
 
 def check_target(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that exists, unless it may be overwritten and is a dataset (or empty)."""
+    check_folder_name(folder)
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -260,11 +253,12 @@ def check_target(folder: Path, overwrite: bool) -> None:
 def read_dataset(folder: str | Path) -> Dataset:
     """The dataset in a folder written by `dpaa data` or `Dataset.write`."""
     path = Path(folder)
+    settled(path)
     about = _read_about(path)
     frames: dict[SplitName, pl.DataFrame] = {
         name: _read_ids(path / f"{name}.parquet", [Column.USER, Column.ITEM]) for name in SPLITS
     }
-    listed = path / "candidates.parquet"
+    listed = path / CANDIDATES_FILE
     candidates = _read_ids(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
     try:
         dataset = _assembled(frames, str(about.pop("name")), candidates, about)
@@ -288,12 +282,9 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is a file and no prepared dataset; make one with `dpaa data log {path} --out DIR`")
     if not file.exists():
         raise InputError(f"{path} is not a prepared dataset (it has no {ABOUT_FILE}); make one with `dpaa data`")
-    try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file} cannot be read ({error}); {_REMEDY}") from error
+    about = read_json(file, LARGE_JSON, _REMEDY)
     wanted = {"name": str, "fingerprint": str, "notes": list}
-    if not isinstance(about, dict) or any(not isinstance(about.get(key), type_) for key, type_ in wanted.items()):
+    if any(not isinstance(about.get(key), type_) for key, type_ in wanted.items()):
         raise InputError(f"{file} lacks name, fingerprint or notes; {_REMEDY}")
     if not all(isinstance(note, str) for note in about["notes"]):
         raise InputError(f"{file} has notes that are not text; {_REMEDY}")

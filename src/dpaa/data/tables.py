@@ -6,22 +6,23 @@ text; what the text means is decided in `log.py`.
 
 from __future__ import annotations
 
-import csv
-import gzip
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
 from dpaa.data.columns import Column
+from dpaa.data.parquet import absolute, parquet_schema, read_parquet
+from dpaa.data.text_lines import check_rows, check_unpacked, rows, text_lines
 from dpaa.errors import InputError
-from dpaa.kernels.memory import memory_at_hand
+from dpaa.files import read_bytes, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+LINES_AT_ONCE = 10_000
 FORMATS = ("csv", "tsv", "inter", "parquet", "list")
 _BY_ENDING = {".csv": "csv", ".tsv": "tsv", ".inter": "inter", ".parquet": "parquet"}
 
@@ -63,17 +64,8 @@ def open_table(path: str | Path, fmt: str | None = None) -> Table:
 
 
 def check_file(file: Path) -> None:
-    """Refuse what is missing, a directory, unreadable or empty."""
-    if not file.exists():
-        raise InputError(f"there is no file {file}; check the path")
-    if file.is_dir():
-        raise InputError(f"{file} is a directory; name a file in it")
-    try:
-        with file.open("rb") as stream:
-            empty = not stream.read(1)
-    except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); check its permissions") from error
-    if empty:
+    """Refuse what is missing, a directory, a pipe or device, unreadable or empty."""
+    if not read_bytes(file, 1, whole=False):
         raise InputError(f"{file} is empty; a table needs a header line and rows")
 
 
@@ -85,8 +77,7 @@ def as_table(frame: Any, name: str) -> Table:
         try:
             frame = _from_pandas(frame) if type(frame).__module__.startswith("pandas") else pl.DataFrame(frame)
         except (TypeError, ValueError, ImportError, pl.exceptions.PolarsError) as error:
-            reason = str(error).partition("\n")[0]
-            raise InputError(f"{name} is not a dataframe that polars can read ({reason})") from error
+            raise InputError(f"{name} is not a dataframe that polars can read ({reason(error)})") from error
     return FrameTable(name, frame)
 
 
@@ -155,36 +146,9 @@ class ParquetTable:
         return f"row {row + 1:,} of {self.path}"
 
     def _unreadable(self, error: Exception) -> InputError:
-        reason = str(error).partition("\n")[0]
-        return InputError(f"{self.path} is not a readable Parquet file ({reason}); write it again or pass --format")
-
-
-def parquet_schema(file: Path) -> dict[str, pl.DataType]:
-    """Names and types of the columns, from the footer of the file."""
-    with _no_panic():
-        return dict(pl.read_parquet_schema(file))
-
-
-def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Some of the columns of one file; a file that claims more rows than memory holds is refused before it is read."""
-    with _no_panic():
-        rows = pl.scan_parquet(file, glob=False).select(pl.len()).collect().item()
-        if rows * len(columns) * BYTES_PER_VALUE > memory_at_hand():
-            raise InputError(f"{file} claims {rows:,} rows, more than the memory at hand; use a smaller file")
-        return pl.read_parquet(file, columns=list(columns), glob=False)
-
-
-BYTES_PER_VALUE = 16
-"""What a value takes in memory at least: a number half of it, a short text the whole."""
-
-
-@contextmanager
-def _no_panic() -> Iterator[None]:
-    """A damaged file may make polars panic, which is no `Exception`: raise one instead."""
-    try:
-        yield
-    except pl.exceptions.PanicException as error:
-        raise pl.exceptions.ComputeError(f"damaged: {error}") from None
+        return InputError(
+            f"{self.path} is not a readable Parquet file ({reason(error)}); write it again or pass --format"
+        )
 
 
 @dataclass(frozen=True)
@@ -203,7 +167,7 @@ class TextTable:
     def open(cls, path: Path, fmt: str) -> TextTable:
         """Read the header line."""
         separator = "," if fmt == "csv" else "\t"
-        header = next((row for _, row in cls(path, separator)._rows() if row), None)
+        header = next((cells for _, cells in rows(path, separator) if cells), None)
         if header is None:
             raise InputError(f"{path} is empty; a table needs a header line and rows")
         columns = [name.partition(":")[0] for name in header] if fmt == "inter" else header
@@ -219,12 +183,13 @@ class TextTable:
         return str(self.path)
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
-        """Some of the columns, as text; blank lines are left out."""
+        """Some of the columns, as text; blank lines are left out, rows with too few or too many fields refused."""
+        check_rows(self.path, self.separator, len(self.header))
         raw = [self.header[self.columns.index(column)] for column in columns]
         try:
             frame = (
                 pl.scan_csv(
-                    self.path,
+                    absolute(self.path),
                     separator=self.separator,
                     quote_char='"' if self.separator == "," else None,
                     infer_schema=False,
@@ -233,10 +198,9 @@ class TextTable:
                 .select(pl.col(name).alias(column) for name, column in zip(raw, columns, strict=True))
                 .collect()
             )
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             self._check_lines()
-            reason = str(error).partition("\n")[0]
-            raise InputError(f"{self.path} cannot be read ({reason}); check it or pass --format") from error
+            raise InputError(f"{self.path} cannot be read ({reason(error)}); check it or pass --format") from error
         if any(frame[column].has_nulls() for column in columns):
             self._check_lines(columns)
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -244,38 +208,18 @@ class TextTable:
 
     def place(self, row: int) -> str:
         """Lines are counted from 1, the header included; found by a slow walk through the file."""
-        filled = (line for line, cells in self._rows() if cells)
+        filled = (line for line, cells in rows(self.path, self.separator) if cells)
         for _ in range(row + 1):
             next(filled)
         return f"line {next(filled):,} of {self.path}"
 
     def _check_lines(self, columns: Sequence[str] = ()) -> None:
-        """Name the first line that has not as many fields as the header, or nothing in any of the columns."""
+        """Name the first line with wrong quotes or another encoding, or with nothing in any of the columns."""
         wanted = [self.columns.index(column) for column in columns]
-        for line, cells in self._rows():
-            if cells and len(cells) != len(self.header):
-                raise InputError(
-                    f"line {line:,} of {self.path} has {len(cells)} field{'s' * (len(cells) != 1)} "
-                    f"where the header has {len(self.header)}; correct the line, or the separator with --format"
-                )
+        for line, cells in rows(self.path, self.separator):
             if wanted and cells and not any(cells[place] for place in wanted):
                 named = ", ".join(map(repr, columns))
                 raise InputError(f"line {line:,} of {self.path} has nothing in {named}; fill it in or remove it")
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """The number of the (first) line and the fields of every row, header included; blank lines have no fields."""
-        lines = text_lines(self.path)
-        if self.separator == ",":
-            rows = csv.reader(lines, strict=True)
-        else:
-            rows = csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
-        line = 1
-        try:
-            for cells in rows:
-                yield line, cells
-                line = rows.line_num + 1
-        except csv.Error as error:
-            raise InputError(f"line {line:,} of {self.path} has wrong quotes ({error}); correct the line") from error
 
 
 @dataclass(frozen=True)
@@ -293,37 +237,21 @@ class ListTable:
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """User and item of every pair, as text; a user without items has no pair."""
-        words = self.words()
-        lines = pl.DataFrame(
-            {Column.USER: [line[0] for line in words], Column.ITEM: [line[1:] for line in words]},
-            schema={Column.USER: pl.String, Column.ITEM: pl.List(pl.String)},
-        )
-        return lines.filter(pl.col(Column.ITEM).list.len() > 0).explode(Column.ITEM).select(columns)
+        schema = {Column.USER: pl.String(), Column.ITEM: pl.List(pl.String)}
+        parts = [pl.DataFrame(schema=schema).explode(Column.ITEM)]
+        for block in batched(self.words(), LINES_AT_ONCE):  # Python's own text takes ten times the room of a column's
+            lines = pl.DataFrame([[line[0] for line in block], [line[1:] for line in block]], schema=schema)
+            parts.append(lines.filter(pl.col(Column.ITEM).list.len() > 0).explode(Column.ITEM))
+        return pl.concat(parts).select(columns)
 
-    def words(self) -> list[list[str]]:
+    def words(self) -> Iterator[list[str]]:
         """The words of every line that is not blank."""
-        return [words for line in text_lines(self.path) if (words := line.split())]
+        check_unpacked(self.path)
+        return (words for line in text_lines(self.path) if (words := line.split()))
 
     def place(self, row: int) -> str:
         """Pairs are counted from 1."""
         return f"pair {row + 1:,} of {self.path}"
-
-
-def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, plain or gzipped, with their ends; another encoding is an error naming the line."""
-    with path.open("rb") as stream:
-        zipped = stream.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if zipped else path.open("rb") as stream:
-        try:
-            for number, line in enumerate(stream, start=1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            found = line[error.start : error.start + 4]
-            raise InputError(
-                f"line {number:,} of {path} is not UTF-8 text (bytes {found!r}); save the file in UTF-8"
-            ) from error
-        except (OSError, EOFError) as error:
-            raise InputError(f"{path} cannot be read ({error}); check the file") from error
 
 
 def _format_of(file: Path) -> str:
@@ -341,3 +269,10 @@ def _format_of(file: Path) -> str:
     if "," in first and len(first.split()) == 1:
         raise InputError(f"{file} has no tabs or spaces but commas in its first line; pass --format csv")
     return "list"
+
+
+def batched(lines: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
+    """Lists of so many elements (`itertools.batched` comes with Python 3.12)."""
+    source = iter(lines)
+    while block := list(islice(source, size)):
+        yield block

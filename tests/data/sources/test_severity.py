@@ -202,8 +202,8 @@ def test_the_figure(place: Path, ending: str) -> None:
         (["list.txt", "--from", "test", "--severity", "1"], "--from names splits of a prepared dataset"),
         (["data", "--positive", "rating>=3", "--severity", "1"], "--positive, --format and columns are for files"),
         (["few.csv", "--severity", "1"], "3 pairs are too few"),
-        (["list.txt", "--severity", "1", "--figure", "curve.gif"], "the ending of curve.gif tells no format"),
-        (["list.txt", "--severity", "1", "--figure", "curve"], "the ending of curve tells no format"),
+        (["list.txt", "--severity", "1", "--figure", "curve.gif"], "curve.gif has the ending"),
+        (["list.txt", "--severity", "1", "--figure", "curve"], "curve has no ending"),
         (["log.csv", "--positive", "stars>3", "--severity", "1"], "--user-column"),
     ],
 )

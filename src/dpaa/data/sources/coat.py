@@ -15,7 +15,8 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.data.sources.expected import compare, find_file, histogram
 from dpaa.data.splits import random_global
-from dpaa.data.tables import check_file, text_lines
+from dpaa.data.tables import check_file
+from dpaa.data.text_lines import text_lines
 from dpaa.errors import InputError
 
 POSITIVE = 3

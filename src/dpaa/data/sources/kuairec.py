@@ -16,9 +16,11 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.data.log import Log, once_each
+from dpaa.data.parquet import absolute
 from dpaa.data.sources.expected import compare, find_file
 from dpaa.data.splits import random_global
 from dpaa.data.tables import TextTable, check_file
+from dpaa.data.text_lines import check_rows
 from dpaa.errors import InputError
 
 POSITIVE = 2.0
@@ -93,7 +95,8 @@ def _read_matrix(file: Path) -> _Matrix:
     missing = [column for column in _SCHEMA if column not in table.columns]
     if missing:
         raise InputError(f"{file} has no column {missing[0]!r}; use the official file")
-    rows = pl.scan_csv(file, schema_overrides=_SCHEMA, glob=False).select(*_SCHEMA)
+    check_rows(file, ",", len(table.header))
+    rows = pl.scan_csv(absolute(file), schema_overrides=_SCHEMA, glob=False).select(*_SCHEMA)
     positives = rows.filter(pl.col("watch_ratio") > POSITIVE).select(
         pl.col("user_id").alias(Column.USER),
         pl.col("video_id").alias(Column.ITEM),

@@ -13,9 +13,11 @@ import polars as pl
 
 from dpaa.data.columns import Column
 from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.parquet import absolute
 from dpaa.data.sources.expected import compare, find_file, histogram
 from dpaa.data.splits import random_global
-from dpaa.data.tables import check_file, text_lines
+from dpaa.data.tables import check_file
+from dpaa.data.text_lines import check_unpacked, text_lines
 from dpaa.errors import InputError
 
 TRAIN_FILE = "ydata-ymusic-rating-study-v1_0-train.txt"
@@ -79,9 +81,10 @@ def yahoo_r3(folder: str | Path, *, seed: int = 0, check: bool = True) -> Datase
 
 def _read_ratings(file: Path) -> pl.DataFrame:
     check_file(file)
+    check_unpacked(file)
     schema = {Column.USER: pl.Int64, Column.ITEM: pl.Int64, Column.RATING: pl.Int64}
     try:
-        frame = pl.read_csv(file, separator="\t", has_header=False, schema=schema, glob=False)
+        frame = pl.read_csv(absolute(file), separator="\t", has_header=False, schema=schema, glob=False)
     except pl.exceptions.PolarsError as error:
         raise _bad_line(file) from error
     fine = (

@@ -1,0 +1,491 @@
+"""Files: the one place that bounds what is read, and that writes whole or not at all.
+
+Reading.  Only regular files are read (a pipe would hang, a device never ends), never more of them than the caller
+allows, counted while reading; JSON has no numbers that a float cannot hold.
+
+Writing.  A file or folder is made in a staging folder beside its target: new, under a random name, for this process
+alone, so that nothing a stranger planted in a run (a link under a name we would use) is ever followed.  It is flushed
+to disk and takes its target's place in one rename; a kill at any moment leaves the old or the new one, whole.  The
+staging folder is held by a lock that ends with its process, however it ends: what a killed process left is swept away
+by the next that writes there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import json
+import math
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from io import BufferedReader
+
+    Content = str | bytes | Callable[[Path], object]
+    """Of a file: itself, or what writes it to a path."""
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  # not on Windows, which we do not support; imports should still work
+    fcntl = None  # type: ignore[assignment]
+
+SMALL_JSON, LARGE_JSON = 10_000_000, 50_000_000
+"""Bytes of a config or manifest (ours have a few thousand), and of a comparison, a history or a result."""
+STAGING, NASCENT = ".dpaa-", ".dpaa-new-"
+"""Beginnings of the names of staging folders: in use, and not yet locked."""
+REPLACED = ".replaced"
+"""Ending of the hidden name under which an old folder waits where two names cannot be exchanged in one step."""
+
+# ---------------------------------------------------------------------- reading
+
+
+def open_regular(path: str | Path) -> BufferedReader:
+    """A file opened for reading; what is no regular file is refused, without waiting for it."""
+    file = Path(path)
+    try:
+        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"there is no file {file}; check the path") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read ({reason(error)}); check the path and its permissions") from None
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{file} is a directory; name a file in it")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{file} is a pipe or device; write its content to a file and name that")
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        with suppress(OSError):
+            os.close(handle)
+        raise
+
+
+def check_regular(path: str | Path) -> int:
+    """Refuse what is missing, no regular file or unreadable, for readers that open it themselves.  Returns its size."""
+    with open_regular(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def read_bytes(path: str | Path, most: int, whole: bool = True) -> bytes:
+    """The content of a regular file of at most so many bytes; of a larger one its beginning, unless `whole`."""
+    with open_regular(path) as file:
+        try:
+            content = file.read(most + 1)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({reason(error)}); check the file") from None
+    if whole and len(content) > most:
+        raise InputError(f"{path} is larger than {most / 1e6:g} MB, more than such a file can need; check the name")
+    return content
+
+
+def read_text(path: str | Path, most: int) -> str:
+    """The same as UTF-8 text."""
+    try:
+        return read_bytes(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; save it in UTF-8") from None
+
+
+def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
+    """The JSON object in a file; anything else ends in a sentence with the remedy."""
+    try:
+        content = parse_json(read_bytes(path, most))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not readable JSON ({reason(error)}); {remedy}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} does not hold a JSON object; {remedy}")
+    return content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON as we write it: no NaN, no number beyond what a float holds; `ValueError` or `RecursionError` otherwise."""
+    return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=_no_number)
+
+
+def _whole(text: str) -> int:
+    if len(text) > 300:
+        raise ValueError(f"the number {text[:12]}… has {len(text)} digits")
+    return int(text)
+
+
+def _decimal(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text[:20])
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number that can be stored")
+
+
+def finite(content: Any) -> Any:
+    """The same with null for every number that is none: JSON knows no NaN."""
+    if isinstance(content, dict):
+        return {key: finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def as_json(content: Any, indent: int = 2) -> str:
+    """Text of a JSON file."""
+    return json.dumps(finite(content), indent=indent, ensure_ascii=False) + "\n"
+
+
+def digest(path: str | Path) -> str:
+    """SHA-256 of a regular file."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ---------------------------------------------------------------------- targets
+
+
+def settled(path: str | Path) -> Path:
+    """The path without links, `.` and `..`; a folder whose replacement was cut off half-way is put back."""
+    try:
+        target = Path(path).absolute() if str(path) else None
+        if target is None:
+            raise InputError("an empty path names nothing; name a file or folder")
+        target = target.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a circle of links, a name with a null byte
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is no usable path ({reason(error)}); name another") from None
+    waiting = _waiting(target)
+    if target.name and not target.exists() and waiting.is_dir() and not waiting.is_symlink():
+        with suppress(OSError):
+            waiting.rename(target)
+    return target
+
+
+def check_folder_name(path: str | Path) -> Path:
+    """`settled`, and refused if a folder could not be replaced there: the root, or where we stand."""
+    target = settled(path)
+    here = Path.cwd() if str(path) else None
+    if not target.name or here == target or (here is not None and target in here.parents):
+        raise InputError(f"{str(path)!r} is the current folder, one above it or the root; name a folder of its own")
+    return target
+
+
+def check_file_target(
+    path: str | Path, endings: Sequence[str], what: str, *, overwrite: bool = True, make_folders: bool = False
+) -> None:
+    """Refuse, before any work, a file that could not be written."""
+    file = Path(path)
+    if file.suffix.lower() not in endings:
+        ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
+        raise InputError(f"{file} has {ending}; {what} is written to {' or '.join(endings)}")
+    target = settled(file)
+    if target.is_dir():
+        raise InputError(f"{file} is a folder; name a file")
+    if target.exists() and not overwrite:
+        raise InputError(f"{file} already exists; pass --overwrite or name another file")
+    around = next(folder for folder in target.parents if folder.exists()) if make_folders else target.parent
+    if not around.is_dir():
+        missing = f"{_shown(around)} is a file" if around.exists() else f"there is no folder {file.parent}"
+        raise InputError(f"cannot write {file} ({missing}); make the folder first or name another file")
+
+
+def missing_folders(folder: Path) -> list[Path]:
+    """The parents that are yet to be made, the innermost first."""
+    return [parent for parent in settled(folder).parents if not parent.exists()]
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Folders that were made for something that came to nothing."""
+    for folder in folders:
+        with suppress(OSError):  # not empty: somebody else works there
+            folder.rmdir()
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write_file(target: Path, content: Content, remedy: str, *, make_folders: bool = False) -> None:
+    """Write a file whole or not at all; a function is called with the path to write to.
+
+    What cannot be written (no room, no permission) is an `InputError` with this remedy.
+    """
+    made = missing_folders(target) if make_folders else []
+    try:
+        with _in_words(target, remedy):
+            for folder in reversed(made):
+                folder.mkdir(exist_ok=True)
+        write_files(target.parent, {target.name: content}, remedy)
+    except BaseException:
+        remove_empty(made)
+        raise
+
+
+def write_files(folder: Path, contents: Mapping[str, Content], remedy: str) -> None:
+    """Write several files of a folder: all are made before the first takes its place."""
+    names = ", ".join(contents)
+    with _in_words(folder / names, remedy), staging(folder) as beside:
+        for name, content in contents.items():
+            write_into(beside, name, content)
+            _flush(beside / name)
+        for name in contents:
+            (beside / name).replace(folder / name)
+        _flush(folder)
+
+
+def write_into(folder: Path, name: str, content: Content) -> None:
+    """Write a file of a staging folder, as readable as any other file of the user's."""
+    file = folder / name
+    if callable(content):
+        content(file)
+    else:
+        file.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    file.chmod(0o666 & ~_umask())  # some writers make private files
+
+
+@contextmanager
+def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
+    """A new folder to fill; when all went well it takes the target's place, in one rename.
+
+    `target` is settled, and its parents are made.  Whatever goes wrong, what was there before stays.
+    """
+    made = missing_folders(target)
+    try:
+        with _in_words(target, remedy):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with staging(target.parent) as beside:
+                fresh = beside / "fresh"
+                fresh.mkdir()
+                yield fresh
+                put_in_place(fresh, target)
+    except BaseException:
+        remove_empty(made)
+        raise
+
+
+def put_in_place(fresh: Path, target: Path) -> None:
+    """Let a folder take the place of another (or of none), in one rename; the old one is `fresh` afterwards, or gone.
+
+    Where the system cannot exchange two names, the old folder waits under a hidden name meanwhile, from where
+    `settled` brings it back.
+    """
+    for file in [*fresh.rglob("*"), fresh]:
+        _flush(file)
+    fresh.chmod(0o777 & ~_umask())
+    if not target.exists():
+        fresh.rename(target)
+    elif not _exchange(fresh, target):
+        waiting = _waiting(target)
+        shutil.rmtree(waiting, ignore_errors=True)
+        target.rename(waiting)
+        fresh.rename(target)
+        shutil.rmtree(waiting, ignore_errors=True)
+    _flush(target.parent)
+
+
+def append_line(file: Path, line: str, remedy: str) -> None:
+    """Add a line to a file of ours; a link in its place is not followed."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with _in_words(file, remedy), os.fdopen(os.open(file, flags, 0o666), "a", encoding="utf-8") as opened:
+        opened.write(line + "\n")
+
+
+def own_folder(folder: Path, remedy: str) -> Path:
+    """A folder inside a folder of ours, made if need be; a link in its place is not followed."""
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link to somewhere else, where nothing is written; remove it and call again")
+    with _in_words(folder, remedy):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder of ours and what is in it; of a link, the link alone."""
+    if folder.is_symlink():
+        folder.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_swept: set[Path] = set()
+
+
+@contextmanager
+def staging(parent: Path) -> Iterator[Path]:
+    """A private folder in `parent`, removed at the end; those of processes that were killed are removed first."""
+    if parent not in _swept:
+        _sweep(parent)
+        _swept.add(parent)
+    with ExitStack() as held_folders:
+        while True:
+            nascent = Path(tempfile.mkdtemp(prefix=NASCENT, dir=parent))
+            handle = os.open(nascent, os.O_RDONLY)
+            held_folders.callback(os.close, handle)
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            folder = parent / f"{STAGING}{secrets.token_hex(6)}"
+            try:
+                nascent.rename(folder)
+            except FileNotFoundError:  # swept in the moment before it was locked: again
+                continue
+            break
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove staging folders whose process is gone."""
+    for left in parent.glob(f"{STAGING}*"):
+        if left.is_symlink() or not left.is_dir():
+            continue
+        if left.name.startswith(NASCENT):
+            with suppress(OSError):
+                left.rmdir()  # its owner, if it lives, makes another
+        elif not held(left):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def _in_words(target: Path, remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except _failures() as error:
+        raise InputError(f"cannot write {_shown(target)} ({reason(error)}); {remedy}") from None
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    """What a writer may raise when there is no room: each library has its own."""
+    found: list[type[BaseException]] = [OSError]
+    if "polars" in sys.modules:
+        import polars as pl
+
+        found += [pl.exceptions.PolarsError, pl.exceptions.PanicException]
+    if "safetensors" in sys.modules:
+        from safetensors import SafetensorError
+
+        found.append(SafetensorError)
+    return tuple(found)
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what an error says."""
+    said = getattr(error, "strerror", None) or str(error)
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+def _shown(path: Path) -> Path:
+    """As a user would name it: from where we stand, if it is below."""
+    with suppress(ValueError, OSError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
+def _waiting(target: Path) -> Path:
+    return target.parent / f".{target.name}{REPLACED}"
+
+
+def _flush(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    if path.is_symlink():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    """What the user's new files may not be; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    first, second = os.fsencode(one), os.fsencode(other)
+    if sys.platform == "darwin":
+        done = libc.renamex_np(first, second, 2)  # RENAME_SWAP
+    elif hasattr(libc, "renameat2"):
+        done = libc.renameat2(-100, first, -100, second, 2)  # AT_FDCWD, RENAME_EXCHANGE
+    else:
+        return False
+    if done == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+# ---------------------------------------------------------------------- one process at a time
+
+
+@contextmanager
+def locked(path: Path, wait: bool = False) -> Iterator[None]:
+    """Hold a folder, or a lock file that exists while it is held; another holder is waited for or refused.
+
+    The lock ends with its process, however it ends.
+    """
+    folder = path.is_dir()
+    while True:
+        handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(handle, path):
+                break
+        except BlockingIOError:
+            os.close(handle)
+            raise InputError(f"{_shown(path)} is in use by another process; wait for it or choose another folder") from None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # replaced or removed by its last holder: take what is there now
+    try:
+        yield
+    finally:
+        if not folder:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def held(path: Path) -> bool:
+    """Whether a living process holds this file or folder with `locked`; one that is not there is held by nobody."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is(handle: int, path: Path) -> bool:
+    """Whether the name still stands for what was opened."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False
