@@ -61,7 +61,7 @@ def test_figures(weighted: Path, tmp_path: Path) -> None:
         (["nowhere"], "there is no run folder nowhere"),
         (["{walk}/data"], "is not a run folder"),
         (["{walk}/run", "--figures", "{walk}/data/dataset.json"], "dataset.json is a file"),
-        (["{walk}/run", "--figures", "drawn", "--figure-format", "gif"], "tells no format of a figure"),
+        (["{walk}/run", "--figures", "drawn", "--figure-format", "gif"], "a figure is written to"),
     ],
 )
 def test_mistakes(walk: Path, words: list[str], says: str) -> None:

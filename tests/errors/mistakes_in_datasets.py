@@ -198,13 +198,13 @@ DATASETS = [
     dataset(
         "a dataset.json that breaks off",
         text_file("data/dataset.json", '{"name": "demo",'),
-        "data/dataset.json cannot be read",
+        "data/dataset.json is not readable JSON",
     ),
-    dataset("a dataset.json that is no object", text_file("data/dataset.json", "[1]"), "data/dataset.json lacks"),
+    dataset("a dataset.json that is no object", text_file("data/dataset.json", "[1]"), "data/dataset.json does not hold a JSON object"),
     dataset(
         "a dataset.json that is not UTF-8",
         lambda: Path("data/dataset.json").write_bytes(b'{"\xff"}'),
-        "data/dataset.json cannot be read",
+        "data/dataset.json is not readable JSON",
     ),
     dataset(
         "a dataset.json without a fingerprint", lambda: forge(fingerprint=None), "lacks name, fingerprint or notes"

@@ -28,7 +28,7 @@ SECTIONS = {
         Mistake(
             "a page of an unfinished run", "dpaa report unfinished --out page.html", ("unfinished run", "--resume")
         ),
-        Mistake("a page of a file that is not JSON", "dpaa report log.csv --out page.html", ("log.csv is not JSON",)),
+        Mistake("a page of a file that is not JSON", "dpaa report log.csv --out page.html", ("log.csv is not readable JSON",)),
         Mistake(
             "a page of JSON that is no comparison or audit",
             "dpaa report other.json --out page.html",
@@ -48,7 +48,7 @@ SECTIONS = {
             spoil=other_users,
         ),
         Mistake(
-            "a page that is not named .html", "dpaa report data --out page.txt", ("page.txt does not end with .html",)
+            "a page that is not named .html", "dpaa report data --out page.txt", ("page.txt has the ending '.txt'",)
         ),
         Mistake(
             "a page where a folder is",
@@ -62,12 +62,12 @@ SECTIONS = {
         Mistake(
             "figures of a page in a format that does not exist",
             "dpaa report data --out page.html --figures figures --figure-format gif",
-            ("figure.gif tells no format",),
+            ("figure.gif has the ending",),
         ),
         Mistake(
             "figures of a page into a file",
             "dpaa report data --out page.html --figures log.csv",
-            ("log.csv is a file; choose a folder with --figures",),
+            ("log.csv is a file",),
         ),
     ]
 }

@@ -47,7 +47,7 @@ REPRODUCE = [
     reproduce(
         "a result that is cut short",
         f"overall {COAT} --method most-popular",
-        "is not a readable result",
+        "is not readable JSON",
         "remove it",
         spoil=half_a_result,
     ),

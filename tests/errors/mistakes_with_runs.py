@@ -108,8 +108,8 @@ def _prepared(log: str) -> None:
 
 
 CONFIGS = [
-    train("a configuration file that is not there", "--config no.toml", "cannot read no.toml"),
-    train("a folder as configuration file", "--config diary", "cannot read diary"),
+    train("a configuration file that is not there", "--config no.toml", "there is no file no.toml"),
+    train("a folder as configuration file", "--config diary", "diary is a directory"),
     train(
         "a configuration file that is not TOML",
         "--config settings.toml",

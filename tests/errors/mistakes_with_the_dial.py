@@ -73,7 +73,7 @@ CHOICES = [
         ("dataset log has no validation pairs to choose κ on", "give the popularity dial a number"),
     ),
     measured(
-        "a curve of the dial in no known format", "run --dial-figure curve.doc", "the ending of curve.doc", ".png"
+        "a curve of the dial in no known format", "run --dial-figure curve.doc", "curve.doc has the ending", ".png"
     ),
     Mistake(
         "a curve of the dial that the run has not",

@@ -234,14 +234,11 @@ def test_a_failure_leaves_what_was_there(model: Model, tmp_path: Path, monkeypat
     folder = tmp_path / "made"
     write_vectors(model, folder)
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    rename = Path.rename
 
-    def refused(self: Path, target: Path) -> Path:
-        if self.name == "new":
-            raise OSError(28, "No space left on device")
-        return rename(self, target)
+    def refused(*_: object) -> bool:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "rename", refused)
+    monkeypatch.setattr("dpaa.files._exchange", refused)
     with pytest.raises(InputError, match="No space left on device"):
         write_vectors(model, folder, ["u0007"], overwrite=True)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

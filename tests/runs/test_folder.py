@@ -15,7 +15,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder, load
-from dpaa.runs.lock import locked
+from dpaa.files import locked
 from dpaa.runs.model import Model
 from dpaa.training.trainer import Interrupted
 
@@ -290,7 +290,7 @@ def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = damaged(run, tmp_path)
-    monkeypatch.setattr("dpaa.data.tables.memory_at_hand", lambda: 1000)
+    monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 1000)
     with pytest.raises(InputError, match=r"users.parquet claims \d+ rows, more than the memory at hand"):
         load(folder)
     monkeypatch.undo()
@@ -341,7 +341,7 @@ def test_after_a_checkpoint_too_a_loss_that_is_none_brings_the_old_run_back(
     method = make_method(small_world, "lightgcn", settings)
     monkeypatch.setattr("dpaa.training.trainer.math.isfinite", lambda _: False)
     with pytest.raises(InputError, match="the loss became"):
-        fit_into(folder, small_world, method, resume=True)
+        fit_into(folder, small_world, method, resume=True, overwrite=True)
     monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
     assert (folder / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()

@@ -37,7 +37,7 @@ def test_targets_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "there.csv").write_text("x")
     (tmp_path / "folder.csv").mkdir()
     for name, sentence in (
-        ("recs.xlsx", "has the ending '.xlsx'; write to .parquet or .csv"),
+        ("recs.xlsx", "has the ending '.xlsx'; a table is written to .parquet or .csv"),
         ("there.csv", "already exists; pass --overwrite"),
         ("folder.csv", "is a folder"),
         ("no/where/recs.csv", "there is no folder"),

@@ -174,12 +174,12 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pyte
     folder.save(Checkpoint({"a": torch.ones(3)}, {"at": {"epoch": 1}, "identity": {}}))
     before = folder.file.read_bytes()
 
-    def full(*_: object, **__: object) -> None:
-        folder.file.with_suffix(".new").write_bytes(b"half")
+    def full(_tensors: object, file: Path, **__: object) -> None:
+        file.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dpaa.training.checkpoint.save_file", full)
-    with pytest.raises(InputError, match=r"cannot write the checkpoint .*No space left on device.*make room"):
+    with pytest.raises(InputError, match=r"cannot write .*state.safetensors.*No space left on device.*make room"):
         folder.save(Checkpoint({"a": torch.zeros(3)}, {"at": {"epoch": 2}, "identity": {}}))
     assert folder.file.read_bytes() == before
     assert [file.name for file in folder.folder.iterdir()] == ["state.safetensors"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaa.cli.console import out, print_json, print_notes, print_table
-from dpaa.errors import InputError
+from dpaa.files import check_file_target
 
 if TYPE_CHECKING:
     from dpaa.evaluation.comparison import Comparison, Delta, Example, Exposure, Moved, NoHarm, Overlap, Place
@@ -71,7 +71,7 @@ def compare(
     from dpaa.runs.compare import read_entries, write_comparison
 
     if out_file is not None:
-        check_target(out_file, overwrite)
+        check_file_target(out_file, (".json",), "a comparison", overwrite=overwrite)
     choices = Choices(
         baseline=baseline,
         metrics=tuple(metric or ()),
@@ -92,19 +92,6 @@ def compare(
     print_notes(found.notes)
     if out_file is not None:
         out.print(f"written to {out_file}; next: dpaa report {out_file} --out page.html", markup=False)
-
-
-def check_target(file: Path, overwrite: bool) -> None:
-    """Refuse, before any work, a file that could not be written."""
-    if file.suffix.lower() != ".json":
-        ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
-        raise InputError(f"{file} has {ending}; a comparison is written to .json")
-    if file.is_dir():
-        raise InputError(f"{file} is a folder; name a file")
-    if file.exists() and not overwrite:
-        raise InputError(f"{file} already exists; pass --overwrite or name another file")
-    if not file.parent.is_dir():
-        raise InputError(f"there is no folder {file.parent}; make it first or name another file")
 
 
 def print_comparison(found: Comparison) -> None:

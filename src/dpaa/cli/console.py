@@ -35,7 +35,7 @@ err = PipedConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 def print_json(content: Mapping[str, Any]) -> None:
     """For machines: one JSON object; what has no value is null."""
-    from dpaa.runs.folder import finite  # torch comes with it, and only commands that print JSON have it anyway
+    from dpaa.files import finite
 
     out.print(json.dumps(finite(content), indent=2, ensure_ascii=False), markup=False)
 

@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpaa.errors import InputError
+from dpaa.files import read_text
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+LARGEST = 200_000_000
+"""Bytes of a file of ids."""
 
 
 def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
@@ -36,12 +41,10 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
 def _read_words(file: Path, what: str) -> list[str]:
     """The lines of a file that are not blank."""
     try:
-        words = [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not UTF-8 text; save it in UTF-8, one {what} id a line") from None
-    except OSError as error:
+        words = [line for line in read_text(file, LARGEST).splitlines() if line.strip()]
+    except InputError as error:
         raise InputError(
-            f"cannot read the {what} ids in {file} ({error.strerror}); give one id a line, "
+            f"cannot read the {what} ids in {file} ({str(error).partition(';')[0]}); give one id a line in UTF-8, "
             f"or write @@{file} if @{file} is an id"
         ) from None
     if not words:

@@ -12,6 +12,7 @@ import typer
 
 from dpaa.cli.console import err, out
 from dpaa.errors import InputError
+from dpaa.files import SMALL_JSON, read_text
 
 if TYPE_CHECKING:
     from dpaa.cli.progress import EpochDisplay
@@ -55,9 +56,10 @@ def train(
 
     settings = read_settings(config, assignments or [], seed)
     chosen = str(settings.pop("method", method))
-    if resume and RunFolder(out_folder).has_config:  # the kernel that was chosen stays
+    begun = RunFolder.to_resume(out_folder, overwrite) if resume else None
+    if begun is not None:  # the kernel that was chosen stays
         calibrate = False
-        kernel = RunFolder(out_folder).read_json(CONFIG).get("kernel")
+        kernel = begun.read_json(CONFIG).get("kernel")
         if kernel is not None:
             settings.setdefault("kernel", kernel)
     data = read_dataset(dataset)
@@ -100,12 +102,8 @@ def read_settings(config: Path | None, assignments: list[str], seed: int | None)
     settings: dict[str, Any] = {}
     if config is not None:
         try:
-            settings |= tomllib.loads(config.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {config} ({error.strerror}); give a TOML file of settings") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{config} is not UTF-8 text; save it in UTF-8") from None
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            settings |= tomllib.loads(read_text(config, SMALL_JSON))
+        except (tomllib.TOMLDecodeError, RecursionError, OverflowError) as error:
             raise InputError(f"{config} is not valid TOML ({error}); write lines such as layers = 2") from None
         _check_flat(settings, config)
     for assignment in assignments:

@@ -14,9 +14,10 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.log import ColumnNames, once_each, read_log
+from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import as_table, open_table, parquet_schema, read_parquet
+from dpaa.data.tables import as_table, open_table
 from dpaa.errors import InputError
 from dpaa.evaluation.tastes import mean_per_row, tastes
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dpaa.data.dataset import read_dataset
+from dpaa.data.dataset import ABOUT_FILE, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.experiments.workers import in_processes, stop_requested
+from dpaa.files import LARGE_JSON, as_json, locked, read_json, remove_folder, settled, write_file
 from dpaa.methods import DPAA, LightGCN, find_method
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
-from dpaa.runs.folder import RunFolder, finite, versions
-from dpaa.runs.lock import locked
+from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.words import counted
 
@@ -96,7 +95,7 @@ class Runner:
         try:
             if _fingerprint(folder) == data.fingerprint:
                 return folder
-        except (OSError, ValueError, KeyError):
+        except (InputError, AssertionError, KeyError):
             pass  # not there, or half written
         data.write(folder, overwrite=True)
         return folder
@@ -196,11 +195,8 @@ def run_one(key: str, spec: RunSpec, results: Path, work: Path, with_dial: bool 
     with locked(hold, wait=True):  # another command may be at the same training: then its result is ours
         if not _kept(target, with_dial):
             result = _train(spec, data, home / key)
-            beside = target.with_name(f"{target.name}.new")
-            beside.write_text(json.dumps(finite(result.__dict__), indent=1), encoding="utf-8")
-            beside.replace(target)
-        shutil.rmtree(home / key, ignore_errors=True)
-        hold.unlink(missing_ok=True)
+            write_file(settled(target), as_json(result.__dict__, indent=1), "make room and call again")
+        remove_folder(home / key)
     return _read(target)
 
 
@@ -265,7 +261,7 @@ def _result(spec: RunSpec, data: Dataset, settings: dict[str, Any], details: dic
 
 
 def _fingerprint(folder: Path) -> str:
-    found = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))["fingerprint"]
+    found = read_json(folder / ABOUT_FILE, LARGE_JSON, "remove the folder to have it made again")["fingerprint"]
     assert isinstance(found, str)
     return found
 
@@ -286,13 +282,7 @@ def _read(file: Path) -> RunResult:
 
 
 def _content(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} is not a readable result ({error}); remove it to run it again") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{file} is not a readable result (no object); remove it to run it again")
-    return found
+    return read_json(file, LARGE_JSON, "remove it to run it again")
 
 
 def failures(results: Iterable[RunResult]) -> list[str]:

@@ -15,6 +15,7 @@ from dpaa.data.sources import yahoo_r3 as official_yahoo
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.splits import from_files
 from dpaa.errors import InputError
+from dpaa.files import LARGE_JSON, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -109,7 +110,7 @@ def kuairec(folder: Path) -> Dataset | None:
     seen = pl.concat([data.frame("valid")[Column.ITEM], data.frame("test")[Column.ITEM]]).unique()
     allowed = data.item_ids.filter(data.item_ids.is_in(seen.implode()))
     if (folder / NOT_CANDIDATE).exists():
-        words = (folder / NOT_CANDIDATE).read_text(encoding="utf-8").split()
+        words = read_text(folder / NOT_CANDIDATE, LARGE_JSON).split()
         barred = pl.Series(words, dtype=pl.String)
         allowed = data.item_ids.filter(~data.item_ids.cast(pl.String).is_in(barred.implode()))
     frames = {split: data.frame(split) for split in ("train", "valid", "test")}

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 import uuid
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,11 +37,10 @@ from dpaa.experiments.tuning.study import (
     without_password,
 )
 from dpaa.experiments.tuning.work import Order, Worker
+from dpaa.files import LARGE_JSON, as_json, locked, missing_folders, read_json, remove_empty, remove_folder, write_file
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
-from dpaa.runs.fit import missing_folders
 from dpaa.runs.folder import RunFolder
-from dpaa.runs.lock import locked
 from dpaa.words import counted
 
 if TYPE_CHECKING:
@@ -270,7 +268,7 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
             if (folder / ABOUT).exists():
                 _check_same(folder, about)
             else:
-                _write(folder / ABOUT, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+                _write(folder / ABOUT, as_json(about))
     except OSError as error:
         raise InputError(f"cannot write {folder} ({error.strerror}); choose another folder with --out") from None
     try:
@@ -288,19 +286,13 @@ def _give_up(study: Study, made: Sequence[Path]) -> None:
         ledger.forget()
     ledger.close()
     if nothing:
-        shutil.rmtree(study.folder)
-        for folder in made[1:]:
-            with suppress(OSError):  # not empty: somebody else works there
-                folder.rmdir()
+        remove_folder(study.folder)
+        remove_empty(made[1:])
 
 
 def _check_same(folder: Path, about: dict[str, Any]) -> None:
     file = folder / ABOUT
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        assert isinstance(found, dict)
-    except (OSError, ValueError, RecursionError, AssertionError):
-        raise InputError(f"{file} is not readable; restore it or choose another folder with --out") from None
+    found = read_json(file, LARGE_JSON, "restore it or choose another folder with --out")
     for name, value in about.items():
         if found.get(name) != value:
             raise InputError(
@@ -397,6 +389,4 @@ def _as_toml(method: str, settings: Mapping[str, Any], best: Trial) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    beside = file.with_name(f"{file.name}.new")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(file)
+    write_file(file, text, "make room or choose another folder with --out")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.experiments.tuning.study import TRAINED
+from dpaa.files import LARGE_JSON, as_json, read_json, settled, write_file
 from dpaa.methods import find_method
-from dpaa.runs.folder import finite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,11 +62,8 @@ def chosen_settings(
     found = Chosen(data, kind.name, dataset.fingerprint, best.settings, best.valid, best.trials, round(seconds, 1))
     runner.trained += best.trials - best.kept
     runner.seconds += seconds
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f"{file.name}.new")
     content = asdict(found) | {"fixed": known, "tuning": asdict(tuning), "tried": best.tried}
-    beside.write_text(json.dumps(finite(content), indent=1), encoding="utf-8")
-    beside.replace(file)
+    write_file(settled(file), as_json(content, indent=1), "make room and call again", make_folders=True)
     return found
 
 
@@ -107,7 +104,7 @@ def _study(folder: Path, data: Dataset, method: str, tuning: Tuning, fixed: dict
 
 def _read(file: Path) -> Chosen:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file, LARGE_JSON, "remove it to tune again")
         return Chosen(**{name: content[name] for name in Chosen.__dataclass_fields__})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise InputError(f"{file} is not a readable choice of settings ({error}); remove it to tune again") from None

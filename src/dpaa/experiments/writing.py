@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpaa.errors import InputError
 from dpaa.experiments.tables import CSV_HEADER, worded_html
+from dpaa.files import settled, write_file
 from dpaa.report import parts
 from dpaa.report.figures import altair, save
 from dpaa.report.look import PAPER
@@ -91,11 +92,5 @@ def _csv(chapter: Chapter) -> str:
 
 def _write(target: Path, content: str) -> Path:
     """Whole or not at all."""
-    beside = target.with_name(f".{target.name}.new")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(content, encoding="utf-8")
-        beside.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {target} ({error.strerror}); choose another place with --out") from None
+    write_file(settled(target), content, "make room or choose another place with --out", make_folders=True)
     return target

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from dpaa.errors import InputError, MissingExtraError
+from dpaa.errors import MissingExtraError
+from dpaa.files import check_file_target, settled, write_file
 from dpaa.report.look import PALETTE, PAPER
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ def altair() -> ModuleType:
 def check_figure(file: Path) -> None:
     """Refuse a file that no figure can be written to, before anything is computed for it."""
     altair()
-    if file.suffix.lower().removeprefix(".") not in FORMATS:
-        raise InputError(f"the ending of {file} tells no format of a figure; use one of .{', .'.join(FORMATS)}")
-    if file.is_dir():
-        raise InputError(f"{file} is a folder; give the figure a file of its own")
+    check_file_target(file, [f".{form}" for form in FORMATS], "a figure", make_folders=True)
 
 
 def save(chart: Chart, file: str | Path) -> Path:
@@ -62,18 +60,11 @@ def save(chart: Chart, file: str | Path) -> Path:
     target = Path(file)
     check_figure(target)
     form = target.suffix.lower().removeprefix(".")
-    beside = target.with_name(f".{target.name}.new")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {target} ({error.strerror}); choose another place") from None
-    try:
-        chart.save(str(beside), format=form, **OPTIONS.get(form, {}))
-        beside.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {target} ({error.strerror}); choose another place") from None
-    finally:
-        beside.unlink(missing_ok=True)
+
+    def draw(fresh: Path) -> None:
+        chart.save(str(fresh), format=form, **OPTIONS.get(form, {}))
+
+    write_file(settled(target), draw, "make room or choose another place", make_folders=True)
     return target
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +13,10 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.files import LARGE_JSON, read_json
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.report.foreign import number_at, object_at
-from dpaa.runs.folder import CONFIG, MANIFEST, METRICS, RunFolder
+from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.trace import Trace, trace_run
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""
 ALIKE = 0.005
 """Relative message weights closer to 1 than this are LightGCN's own: they are shown with two digits."""
-LARGEST_JSON = 50_000_000
-"""Bytes of a comparison or audit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +208,7 @@ def _add_run(found: Material, path: Path, name: str, k: int) -> None:
         family = Family(str(about.get("name") or path.name), fingerprint, dataset, k)
         found.families.append(family)
     _check_ids(family, model, path)
-    evaluation = _evaluation(folder)
+    evaluation = folder.read_evaluation()
     if evaluation is None:
         found.notes.append(f"{path} was not evaluated, so it has no metrics here; run `dpaa evaluate {path}`")
     turned = _dial_of(evaluation, model)
@@ -241,29 +239,9 @@ def _dataset_of(path: Path, about: dict[str, Any], fingerprint: str, notes: list
     return None
 
 
-def _evaluation(folder: RunFolder) -> dict[str, Any] | None:
-    if not (folder.path / METRICS).is_file():
-        return None
-    content = folder.read_json(METRICS)
-    if not isinstance(content.get("metrics"), dict) or not isinstance(content.get("protocol"), dict):
-        raise InputError(
-            f"{folder.path / METRICS} lacks metrics or protocol; make it again with `dpaa evaluate {folder.path}`"
-        )
-    return content
-
-
 def _add_json(found: Material, path: Path) -> None:
-    if path.stat().st_size > LARGEST_JSON:
-        raise InputError(
-            f"{path} is larger than {LARGEST_JSON / 1e6:.0f} MB and no comparison or audit; check the name"
-        )
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        raise InputError(
-            f"{path} is not JSON; name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
-        ) from None
-    kind = content.get("kind") if isinstance(content, dict) else None
+    content = read_json(path, LARGE_JSON, "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`")
+    kind = content.get("kind")
     if kind == "comparison":
         found.comparisons.append((path.stem, content))
     elif kind == "audit":

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from contextlib import suppress
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dpaa
 from dpaa.errors import InputError
+from dpaa.files import check_file_target, finite, settled, write_file
 from dpaa.report.figures import altair, check_figure, save
 from dpaa.report.look import PAPER
 from dpaa.report.markup import Markup, join, tag
@@ -18,10 +17,11 @@ from dpaa.report.material import Material, gather
 from dpaa.report.parts import Figure, Section
 from dpaa.report.sections import audit as audit_section
 from dpaa.report.sections import comparison, data, dial, exposure, glance, items, made, metrics, trace, training, users
-from dpaa.runs.folder import finite, now
+from dpaa.runs.folder import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from dpaa.evaluation.audit import Audit
 
@@ -30,6 +30,7 @@ CHAPTERS = (
     *(users.section, training.section, trace.section, dial.section),
 )
 """In the order of reading; comparisons come after the metrics, audits and how it was made at the end."""
+ROOM = "make room or choose another place with --out"
 CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -58,7 +59,7 @@ def write_page(
     html = page(title or _title(material), chapters)
     if figures is not None:
         save_figures(chapters, figures, figure_format)
-    _write(Path(file), html)
+    write_file(settled(file), html, ROOM, make_folders=True)
     return material
 
 
@@ -66,7 +67,7 @@ def audit_page(audit: Audit, file: str | Path) -> None:
     """An audit as a page of its own."""
     check_page(file)
     chapter = audit_section.section(audit.source, finite(audit.as_json()))
-    _write(Path(file), page("Popularity audit", [chapter]))
+    write_file(settled(file), page("Popularity audit", [chapter]), ROOM, make_folders=True)
 
 
 def sections(material: Material) -> list[Section]:
@@ -134,14 +135,7 @@ def save_figures(chapters: Iterable[Section], folder: Path, figure_format: str) 
 def check_page(file: str | Path) -> None:
     """Refuse, before anything is computed, what cannot become a page."""
     altair()
-    target = Path(file)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{target} does not end with .html; name the page with --out FILE.html")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; name the page with --out FILE.html")
-    around = next(folder for folder in target.absolute().parents if folder.exists())
-    if not around.is_dir():
-        raise InputError(f"cannot write {target} ({around} is a file); choose another place with --out")
+    check_file_target(file, (".html", ".htm"), "a page", make_folders=True)
 
 
 def check_figures(folder: Path, figure_format: str) -> None:
@@ -158,17 +152,3 @@ def _title(material: Material) -> str:
 
 def _asset(name: str) -> str:
     return resources.files("dpaa.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _write(target: Path, html: str) -> None:
-    """Whole or not at all."""
-    beside = target.with_name(f".{target.name}.new")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(html, encoding="utf-8")
-        beside.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {target} ({error.strerror}); choose another place with --out") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,8 @@ from dpaa.errors import InputError
 from dpaa.evaluation.compare import Entry
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.recommendations import read_recommendations
-from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder, finite
+from dpaa.files import as_json, settled, write_file
+from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,11 +182,4 @@ def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
 
 def write_comparison(found: Comparison, file: Path) -> None:
     """Write the JSON of a comparison; the file appears whole or not at all."""
-    text = json.dumps(finite(found.as_json()), indent=2, ensure_ascii=False) + "\n"
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}-") as beside:
-            fresh = Path(beside) / file.name
-            fresh.write_text(text, encoding="utf-8")
-            fresh.replace(file)
-    except OSError as error:
-        raise InputError(f"cannot write {file} ({error.strerror}); choose another place with --out") from None
+    write_file(settled(file), as_json(found.as_json()), "make room or choose another place with --out")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from dpaa.errors import DivergedError, InputError
+from dpaa.errors import InputError
 from dpaa.evaluation.dial import dial_curve
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.files import finite
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.kernels.memory import memory_at_hand
@@ -20,8 +21,7 @@ from dpaa.methods.dpaa_auto import DpaaAuto
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import make_settings
-from dpaa.runs.folder import RunFolder, finite, now
-from dpaa.runs.lock import locked
+from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.workshop import RunWorkshop
@@ -92,26 +92,13 @@ def fit_into(
 
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
     """
-    made = missing_folders(Path(folder))
-    run = RunFolder.begin(folder, overwrite=overwrite, resume=resume)
-    with locked(run.path):
-        try:
-            if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
-                run.write_config(method)
-            model = fit_method(method, data, watch or Watch(), run, resume, pretrained, dial)
+    with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
+        if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
             run.write_config(method)
-            run.write_model(model)
-        except InputError as error:
-            if isinstance(error, DivergedError) or not run.checkpoints.file.exists():
-                run.give_up(made)
-            raise
-        run.keep()
-    return model
-
-
-def missing_folders(folder: Path) -> list[Path]:
-    """The parents that are yet to be made, the innermost first."""
-    return [parent for parent in folder.parents if not parent.exists()]
+        model = fit_method(method, data, watch or Watch(), run, resume, pretrained, dial)
+        run.write_config(method)
+        run.write_model(model)
+    return replace(model, path=Path(folder))
 
 
 def fit_method(

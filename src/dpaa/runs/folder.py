@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import platform
-import shutil
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +20,34 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import check_counts
 from dpaa.data.ids import checked_type, look_up
 from dpaa.data.pairs import Pairs
+from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
-from dpaa.data.tables import parquet_schema, read_parquet
-from dpaa.errors import InputError
+from dpaa.errors import DivergedError, InputError
+from dpaa.files import (
+    LARGE_JSON,
+    SMALL_JSON,
+    STAGING,
+    append_line,
+    as_json,
+    check_folder_name,
+    check_regular,
+    digest,
+    finite,
+    locked,
+    missing_folders,
+    own_folder,
+    parse_json,
+    put_in_place,
+    read_json,
+    read_text,
+    reason,
+    remove_empty,
+    remove_folder,
+    settled,
+    whole_folder,
+    write_file,
+    write_files,
+)
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
@@ -33,12 +55,13 @@ from dpaa.runs.model import Model
 from dpaa.training.checkpoint import CheckpointFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from dpaa.evaluation.dial import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
+    from dpaa.files import Content
     from dpaa.methods.base import Method
     from dpaa.methods.settings import Settings
     from dpaa.training.trainer import EpochReport
@@ -49,9 +72,10 @@ METRICS, PER_USER = "metrics.json", "per_user.parquet"
 GROUP, CANDIDATE = "group", "candidate"
 PARTS = "parts"
 """Where an assembled method's trainings are kept until it is whole."""
+BOUND = (CONFIG, HISTORY, TENSORS, USERS, ITEMS, EDGES)
+"""Files whose digests are in the manifest: those of another run, or of another training, are refused."""
 FORMAT = 1
-LARGEST_JSON = 10_000_000
-"""Bytes; a config or manifest of ours has a few thousand."""
+ROOM = "make room or choose another folder with --out"
 
 
 class RunFolder:
@@ -60,54 +84,103 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoints = CheckpointFolder(self.path / "checkpoint")
-        self._replaced = self.path.with_name(f".{self.path.name}-replaced")
-        """Where a run that is being overwritten waits, over interruptions too."""
 
     @classmethod
-    def begin(cls, path: str | Path, *, overwrite: bool = False, resume: bool = False) -> RunFolder:
-        """A folder to write a run into: new, in place of another (`overwrite`), or an unfinished one (`resume`).
+    @contextmanager
+    def begin(cls, path: str | Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[RunFolder]:
+        """A folder to write a run into, held against other processes: new, or that of an unfinished run (`resume`).
 
-        What is overwritten waits beside until `keep` (the new run is whole) or `give_up` (it comes back).
+        What is there already stays until the new run is whole (`overwrite`): that one is made beside, as
+        `.NAME.unfinished`, and takes its place in one rename at the end.  A run that came to nothing (an
+        `InputError`, and nothing to go on from) is removed again.
         """
-        run = cls(path)
-        try:
-            if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
-                run._check_existing(overwrite, resume)
-            run.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {run.path} ({error.strerror}); choose another folder with --out") from None
-        return run
+        target = check_folder_name(path)
+        made = missing_folders(target)
+        with ExitStack() as locks:
+            try:
+                run = cls._claimed(Path(path), target, overwrite, resume, locks)
+            except OSError as error:
+                remove_empty(made)
+                raise InputError(f"cannot write {path} ({reason(error)}); choose another folder with --out") from None
+            try:
+                yield run
+                run._commit(target)
+            except InputError as error:
+                if isinstance(error, DivergedError) or not run._can_go_on:
+                    remove_folder(run.path)
+                    remove_empty(made)
+                raise
 
-    def _check_existing(self, overwrite: bool, resume: bool) -> None:
-        if not self.path.is_dir():
-            raise InputError(f"{self.path} is a file; choose another folder with --out")
-        torn = all(file.suffix == ".new" for file in self.path.iterdir())  # killed before the first file was whole
-        if not self.has_config and not torn:
-            raise InputError(f"{self.path} holds something else than a run; choose another folder with --out")
-        if resume and not self.finished:
-            return  # also with overwrite: what is there is the new run, half done
+    @classmethod
+    def _claimed(cls, shown: Path, target: Path, overwrite: bool, resume: bool, locks: ExitStack) -> RunFolder:
+        """Where to write; nothing is changed before it is locked."""
+        if target.exists() and not target.is_dir():
+            raise InputError(f"{shown} is a file; choose another folder with --out")
+        target.mkdir(parents=True, exist_ok=True)
+        locks.enter_context(locked(target))
+        there, beside = cls(target), cls._beside(target)
+        if not there.filled:
+            return there
+        if not there.has_config:
+            raise InputError(f"{shown} holds something else than a run; choose another folder with --out")
+        if there.finished:
+            there.remove_scaffold()  # of a process that was killed in its last moment
+        go_on_beside = resume and overwrite and beside.path.exists()
+        if resume and not there.finished and not go_on_beside:
+            return there
         if overwrite:
-            shutil.rmtree(self._replaced, ignore_errors=True)
-            self.path.rename(self._replaced)
-        elif self.finished:
-            raise InputError(f"{self.path} holds a finished run; pass --overwrite or choose another folder with --out")
-        else:
-            raise InputError(f"{self.path} holds an unfinished run; go on with --resume or pass --overwrite")
+            own_folder(beside.path, ROOM)
+            locks.enter_context(locked(beside.path))
+            if not go_on_beside or beside.finished:
+                for file in beside.path.iterdir():
+                    remove_folder(file) if file.is_dir() else file.unlink()
+            return beside
+        waits = "; a run to replace it is unfinished, go on with --resume --overwrite" if beside.path.exists() else ""
+        if there.finished:
+            raise InputError(
+                f"{shown} holds a finished run; pass --overwrite or choose another folder with --out{waits}"
+            )
+        raise InputError(f"{shown} holds an unfinished run; go on with --resume or pass --overwrite{waits}")
 
-    def keep(self) -> None:
-        """The new run is whole: what it replaces and the trainings it was made of may go."""
+    @classmethod
+    def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
+        """The unfinished run that `begin` with `resume` would go on with; None where there is none."""
+        target = settled(path)
+        places = [cls._beside(target), cls(target)] if overwrite else [cls(target)]
+        return next((run for run in places if run.has_config and not run.finished), None)
+
+    @classmethod
+    def _beside(cls, target: Path) -> RunFolder:
+        """Where a run that is to replace another is made."""
+        return cls(target.parent / f".{target.name}.unfinished")
+
+    def _commit(self, target: Path) -> None:
+        """The new run is whole: it takes its place, and what it replaces may go."""
+        self.remove_scaffold()
+        if self.path != target:
+            try:
+                put_in_place(self.path, target)
+            except OSError as error:
+                raise InputError(
+                    f"cannot put the new run in the place of {target} ({reason(error)}); it waits in {self.path}"
+                ) from None
+            remove_folder(self.path)
+
+    def remove_scaffold(self) -> None:
+        """The checkpoint, and the trainings an assembled run was made of."""
         self.checkpoints.remove()
-        shutil.rmtree(self.path / PARTS, ignore_errors=True)
-        shutil.rmtree(self._replaced, ignore_errors=True)
+        remove_folder(self.path / PARTS)
 
-    def give_up(self, made: Sequence[Path]) -> None:
-        """The new run came to nothing: remove it and the folders made for it that are empty; bring the old back."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self._replaced.exists():
-            self._replaced.rename(self.path)
-        for folder in made:
-            with suppress(OSError):  # not empty: somebody else works there
-                folder.rmdir()
+    @property
+    def _can_go_on(self) -> bool:
+        """Whether `--resume` would find anything: a checkpoint, or parts that are done."""
+        parts = self.path / PARTS
+        return self.checkpoints.file.exists() or (parts.is_dir() and not parts.is_symlink() and any(parts.iterdir()))
+
+    @property
+    def filled(self) -> bool:
+        """Whether anything is there but what a killed process left half written."""
+        return self.path.is_dir() and any(not file.name.startswith(STAGING) for file in self.path.iterdir())
 
     @property
     def finished(self) -> bool:
@@ -123,17 +196,11 @@ class RunFolder:
 
     def write_config(self, method: Method) -> None:
         """Every setting, resolved, with the method's name."""
-        self._replace(CONFIG, _as_json({"method": method.name} | method.settings.model_dump(mode="json")))
+        self._write(CONFIG, as_json({"method": method.name} | method.settings.model_dump(mode="json")))
 
     def append_history(self, report: EpochReport) -> None:
         """A line per epoch."""
-        try:
-            with (self.path / HISTORY).open("a", encoding="utf-8") as history:
-                history.write(json.dumps(report.line()) + "\n")
-        except OSError as error:
-            raise InputError(
-                f"cannot write {self.path / HISTORY} ({error.strerror}); make room and go on with --resume"
-            ) from None
+        append_line(self.path / HISTORY, json.dumps(report.line()), "make room and go on with --resume")
 
     def history(self) -> list[dict[str, Any]]:
         """The epochs so far, or none."""
@@ -141,25 +208,27 @@ class RunFolder:
         if not file.exists():
             return []
         try:
-            return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{file} is not readable ({error}); restore it or train again") from None
+            lines = [parse_json(line) for line in read_text(file, LARGE_JSON).splitlines()]
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{file} is not readable ({reason(error)}); restore it or train again") from None
+        if not all(isinstance(line, dict) for line in lines):
+            raise InputError(f"{file} has a line that is no JSON object; restore it or train again")
+        return lines
 
     def cut_history(self, epochs: int) -> None:
         """Keep the first `epochs` lines: those a checkpoint has seen (the last line may be torn by a crash)."""
         file = self.path / HISTORY
-        lines = file.read_text(encoding="utf-8").splitlines()[:epochs] if file.exists() else []
-        self._replace(HISTORY, "".join(line + "\n" for line in lines))
+        lines = read_text(file, LARGE_JSON).splitlines()[:epochs] if file.exists() else []
+        self._write(HISTORY, "".join(line + "\n" for line in lines))
 
     def write_history(self, lines: Sequence[dict[str, Any]]) -> None:
         """All lines at once."""
-        self._replace(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
+        self._write(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
 
     def write_model(self, model: Model) -> None:
         """Tensors, tables and at last the manifest: from then on the run is finished."""
         graph = model.method.graph
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.tensors().items()}
-        self._replace(TENSORS, lambda file: save_file(tensors, file))
         users, items = graph.user_degree.cpu().numpy(), graph.item_degree.cpu().numpy()
         user_table = pl.DataFrame([model.user_ids.alias(Column.USER), pl.Series(Column.COUNT, users.astype(np.int64))])
         group = np.where(popular_items(items.astype(np.float64)), "popular", "niche")
@@ -170,15 +239,20 @@ class RunFolder:
         ]
         if model.candidates is not None:
             columns.append(pl.Series(CANDIDATE, np.isin(np.arange(len(items)), model.candidates)))
-        self._replace(USERS, user_table.write_parquet)
-        self._replace(ITEMS, pl.DataFrame(columns).write_parquet)
-        self._replace(EDGES, self._edges(model).write_parquet)
-        self._replace(MANIFEST, _as_json({"format": FORMAT} | model.manifest | {"versions": versions()}))
+        contents: dict[str, Content] = {
+            TENSORS: lambda file: save_file(tensors, file),
+            USERS: user_table.write_parquet,
+            ITEMS: pl.DataFrame(columns).write_parquet,
+            EDGES: self._edges(model).write_parquet,
+        }
+        write_files(self.path, contents, ROOM)
+        files = {name: digest(self.path / name) for name in BOUND if (self.path / name).exists()}
+        self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
 
     @staticmethod
     def _edges(model: Model) -> pl.DataFrame:
         if model.edges is not None:
-            return pl.read_parquet(model.edges)
+            return read_parquet(model.edges, list(parquet_schema(model.edges)))
         pairs = model.train
         columns = [
             model.user_ids.gather(pairs.user).alias(Column.USER),
@@ -190,39 +264,28 @@ class RunFolder:
         return pl.DataFrame([*columns, *weights])
 
     def write_evaluation(self, evaluation: Evaluation) -> None:
-        """`metrics.json` and `per_user.parquet`."""
-        self._replace(PER_USER, evaluation.per_user.write_parquet)
-        self._replace(METRICS, _as_json(finite(evaluation.as_json())))
+        """`metrics.json` and `per_user.parquet`, of the model that is here."""
+        measured = {"model": digest(self.path / TENSORS)}
+        contents: dict[str, Content] = {
+            PER_USER: evaluation.per_user.write_parquet,
+            METRICS: as_json(evaluation.as_json() | measured),
+        }
+        write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
     def write_dial(self, curve: DialCurve) -> None:
         """Put another curve of the popularity dial, and so another choice, into the manifest of a finished run."""
         manifest = self.read_json(MANIFEST)
-        self._replace(MANIFEST, _as_json(manifest | {"dial": finite(curve.as_json())}))
+        self._write(MANIFEST, as_json(manifest | {"dial": finite(curve.as_json())}))
 
-    def _replace(self, name: str, content: str | Callable[[Path], object]) -> None:
-        beside = self.path / f"{name}.new"
-        try:
-            if isinstance(content, str):
-                beside.write_text(content, encoding="utf-8")
-            else:
-                content(beside)
-            with beside.open("rb") as written:
-                os.fsync(written.fileno())
-            beside.chmod(0o666 & ~_umask())  # some writers make private files; a run is as readable as any other file
-            beside.replace(self.path / name)
-        except (OSError, SafetensorError, pl.exceptions.PolarsError) as error:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            reason = getattr(error, "strerror", None) or _first_line(error)
-            raise InputError(
-                f"cannot write {self.path / name} ({reason}); make room or choose another folder with --out"
-            ) from None
+    def _write(self, name: str, content: str) -> None:
+        write_file(self.path / name, content, ROOM)
 
     # ------------------------------------------------------------------ reading
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON object of the folder."""
         file = self.path / name
+        settled(self.path)
         if not self.path.is_dir():
             raise InputError(f"there is no run folder {self.path}; make one with `dpaa train`")
         if not file.exists():
@@ -230,14 +293,19 @@ class RunFolder:
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
             state = "an unfinished run" if unfinished else "not a run folder"
             raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
-        if file.stat().st_size > LARGEST_JSON:
-            raise InputError(f"{file} is larger than {LARGEST_JSON / 1e6:.0f} MB; restore it or train again")
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{file} is not readable ({error}); restore it or train again") from None
-        if not isinstance(content, dict):
-            raise InputError(f"{file} does not hold a JSON object; restore it or train again")
+        return read_json(file, SMALL_JSON, "restore it or train again")
+
+    def read_evaluation(self) -> dict[str, Any] | None:
+        """`metrics.json`, made with the model that is here; None where the run was not evaluated."""
+        file = self.path / METRICS
+        if not file.is_file():
+            return None
+        content = self.read_json(METRICS)
+        again = f"make it again with `dpaa evaluate {self.path}`"
+        if not isinstance(content.get("metrics"), dict) or not isinstance(content.get("protocol"), dict):
+            raise InputError(f"{file} lacks metrics or protocol; {again}")
+        if "model" in content and content["model"] != digest(self.path / TENSORS):
+            raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
     def read_model(self, device: str = "cpu") -> Model:
@@ -252,6 +320,7 @@ class RunFolder:
         method = method_type(graph, settings)
         method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
         candidates = self._candidates(items)
+        self._check_bound(manifest)
         return Model(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES)
 
     def read_weights(self, model: Model, n_layers: int) -> list[EdgeWeights]:
@@ -282,6 +351,18 @@ class RunFolder:
         if not isinstance(dataset, dict) or not isinstance(dataset.get("path"), str | None):
             raise InputError(f"{self.path / MANIFEST} does not say what its dataset is; restore it or train again")
         return manifest
+
+    def _check_bound(self, manifest: dict[str, Any]) -> None:
+        """Refuse files of another run; a manifest of before files were bound has no digests."""
+        bound = manifest.get("files", {})
+        if not isinstance(bound, dict):
+            raise InputError(f"{self.path / MANIFEST} has no list of files; restore it or train again")
+        for name in BOUND:
+            if name in bound and bound[name] != digest(self.path / name):
+                raise InputError(
+                    f"{self.path / name} is not the file this run was written with (its digest is not the one in "
+                    f"{MANIFEST}); restore it or train again"
+                )
 
     def _read_config(self) -> tuple[type[Method], Settings]:
         config = self.read_json(CONFIG)
@@ -330,11 +411,13 @@ class RunFolder:
         except FileNotFoundError:
             raise InputError(f"{file} is missing; restore it or train again") from None
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(f"{file} is not a readable Parquet file ({_first_line(error)}); train again") from None
+            raise InputError(f"{file} is not a readable Parquet file ({reason(error)}); train again") from None
 
     def _read_tensors(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
         """Names, shapes and types are compared with the header before anything is allocated."""
         file = self.path / TENSORS
+        if file.exists():
+            check_regular(file)
         try:
             with safe_open(file, framework="pt") as opened:
                 present = set(opened.keys())
@@ -351,7 +434,7 @@ class RunFolder:
         except FileNotFoundError:
             raise InputError(f"{file} is missing; restore it or train again") from None
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{file} is not a readable safetensors file ({_first_line(error)}); train again") from None
+            raise InputError(f"{file} is not a readable safetensors file ({reason(error)}); train again") from None
         for name, tensor in tensors.items():
             if not tensor.isfinite().all():
                 raise InputError(f"{file}: tensor {name!r} has values that are not numbers; train again")
@@ -374,30 +457,24 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _umask() -> int:
-    """What the user's new files may not be; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def finite(content: Any) -> Any:
-    """The same with null for every number that is none: JSON knows no NaN."""
-    if isinstance(content, dict):
-        return {key: finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
-def _as_json(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
 def load(folder: str | Path) -> Model:
     """The model of a finished run."""
     return RunFolder(folder).read_model()
+
+
+def save_model(model: Model, folder: str | Path, overwrite: bool = False) -> None:
+    """Write a run folder from a model; it appears whole or not at all."""
+    target = check_folder_name(folder)
+    with ExitStack() as locks:
+        if target.exists():
+            if target.is_dir():
+                locks.enter_context(locked(target))
+            there = RunFolder(target)
+            if not target.is_dir() or (there.filled and not there.has_config):
+                raise InputError(f"{folder} holds something else than a run; choose another folder")
+            if there.filled and not overwrite:
+                raise InputError(f"{folder} holds a run; pass overwrite=True or choose another folder")
+        with whole_folder(target, ROOM) as fresh:
+            run = RunFolder(fresh)
+            run.write_config(model.method)
+            run.write_model(model)

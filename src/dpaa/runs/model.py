@@ -242,12 +242,9 @@ class Model:
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write a run folder; `dpaa.load` reads it back."""
-        from dpaa.runs.folder import RunFolder  # the folder knows models, so it is asked for only here
+        from dpaa.runs.folder import save_model  # the folder knows models, so it is asked for only here
 
-        run = RunFolder.begin(folder, overwrite=overwrite)
-        run.write_config(self.method)
-        run.write_model(self)
-        run.keep()
+        save_model(self, folder, overwrite)
 
     @property
     def recommendation_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:

@@ -12,13 +12,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from dpaa.data.ids import encode, is_text
-from dpaa.data.tables import parquet_schema, read_parquet
+from dpaa.data.parquet import absolute, parquet_schema, read_parquet
+from dpaa.data.text_lines import check_unpacked
 from dpaa.errors import InputError
+from dpaa.files import check_regular, locked, reason
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
 from dpaa.runs.folder import MANIFEST, RunFolder
-from dpaa.runs.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,6 @@ def train_or_reuse(
     with locked(hold, wait=True):  # another process may be at the same work: then its result is ours
         if not (folder / MANIFEST).exists():
             train(folder, _lightgcn(make_method(data, "lightgcn", shared)))
-        hold.unlink(missing_ok=True)
     return _from_run(RunFolder(folder), data, n_layers)
 
 
@@ -107,11 +107,12 @@ def _vectors(file: Path, wanted: pl.Series, what: str) -> Tensor:
         if file.suffix.lower() == ".parquet":
             table = read_parquet(file, list(parquet_schema(file)))
         else:
-            table = pl.read_csv(file, schema_overrides={ID: pl.String}, infer_schema_length=None)
+            check_unpacked(file)
+            table = pl.read_csv(absolute(file), schema_overrides={ID: pl.String}, infer_schema_length=None, glob=False)
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; {REMEDY}") from None
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is not a readable table ({str(error).splitlines()[0]}); {REMEDY}") from None
+        raise InputError(f"{file} is not a readable table ({reason(error)}); {REMEDY}") from None
     columns = [f"v{number}" for number in range(len(table.columns) - 1)]
     if set(table.columns) != {ID, *columns} or not columns:
         raise InputError(
@@ -138,6 +139,7 @@ def _vectors(file: Path, wanted: pl.Series, what: str) -> Tensor:
 def _from_safetensors(file: Path, data: Dataset) -> Tensor:
     """`user_embedding` and `item_embedding`, rows in ascending order of the dataset's ids."""
     tables = []
+    check_regular(file)
     try:
         with safe_open(file, framework="pt") as opened:
             for name, ids in (("user_embedding", data.user_ids), ("item_embedding", data.item_ids)):
@@ -152,10 +154,8 @@ def _from_safetensors(file: Path, data: Dataset) -> Tensor:
                 tables.append(opened.get_tensor(name).float())
                 if not tables[-1].isfinite().all():
                     raise InputError(f"{file}: {name!r} holds values that are not numbers; correct them")
-    except FileNotFoundError:
-        raise InputError(f"there is no file {file}; {REMEDY}") from None
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{file} is not a readable safetensors file ({error}); {REMEDY}") from None
+        raise InputError(f"{file} is not a readable safetensors file ({reason(error)}); {REMEDY}") from None
     if tables[0].shape[1] != tables[1].shape[1]:
         raise InputError(f"{file}: user and item embeddings have different widths; give one width")
     return torch.cat(tables)

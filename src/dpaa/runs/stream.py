@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from dpaa.errors import InputError
+from dpaa.files import check_file_target, settled, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 FORMATS = (".parquet", ".csv")
 
 
 def check_target(file: Path, overwrite: bool) -> None:
     """Refuse, before any work, a file that could not be written."""
-    if file.suffix.lower() not in FORMATS:
-        ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
-        raise InputError(f"{file} has {ending}; write to .parquet or .csv")
-    if file.is_dir():
-        raise InputError(f"{file} is a folder; name a file")
-    if file.exists() and not overwrite:
-        raise InputError(f"{file} already exists; pass --overwrite or name another file")
-    if not file.parent.is_dir():
-        raise InputError(f"there is no folder {file.parent}; make it first or name another file")
+    check_file_target(file, FORMATS, "a table", overwrite=overwrite)
 
 
 def write_stream(blocks: Iterator[pl.DataFrame], schema: Mapping[str, Any], file: Path) -> int:
@@ -49,18 +40,17 @@ def write_stream(blocks: Iterator[pl.DataFrame], schema: Mapping[str, Any], file
             raise
 
     table = register_io_source(source, schema=dict(schema))
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}-") as beside:
-            fresh = Path(beside) / file.name
+
+    def sink(fresh: Path) -> None:
+        try:
             if file.suffix.lower() == ".parquet":
                 table.sink_parquet(fresh)
             else:
                 table.sink_csv(fresh)
-            fresh.replace(file)
-    except pl.exceptions.PolarsError:
-        if failures:
-            raise failures[0] from None
-        raise
-    except OSError as error:
-        raise InputError(f"cannot write {file} ({error.strerror or error}); choose another place") from None
+        except pl.exceptions.PolarsError:
+            if failures:
+                raise failures[0] from None
+            raise
+
+    write_file(settled(file), sink, "make room or choose another place")
     return rows

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpaa.errors import InputError
+from dpaa.files import STAGING, check_folder_name, settled, whole_folder
 from dpaa.runs.stream import write_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import polars as pl
 
@@ -23,10 +22,11 @@ USERS, ITEMS = "users.parquet", "items.parquet"
 
 def check_vector_folder(folder: Path, overwrite: bool) -> None:
     """Refuse, before any work, a folder that could not be written; what is not an export is never replaced."""
+    check_folder_name(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder for the vectors")
     if folder.is_dir():
-        there = {file.name for file in folder.iterdir()}
+        there = {file.name for file in folder.iterdir() if not file.name.startswith(STAGING)}
         if there - {USERS, ITEMS}:
             raise InputError(f"{folder} holds something else than exported vectors; name another folder")
         if there and not overwrite:
@@ -39,24 +39,8 @@ def write_vectors(model: Model, folder: Path, users: Ids | None = None, overwrit
     """Write `users.parquet` and `items.parquet` of `Model.dial_vectors`.  Returns their numbers of rows."""
     check_vector_folder(folder, overwrite)
     of_users, of_items = model.dial_vector_blocks(users)
-    place = folder.resolve()
-    try:
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as beside:
-            fresh, old = Path(beside) / "new", Path(beside) / "old"
-            fresh.mkdir()
-            rows = _write(of_users, fresh / USERS), _write(of_items, fresh / ITEMS)
-            if place.exists():
-                place.rename(old)
-            try:
-                fresh.rename(place)
-            except OSError:
-                if old.exists():
-                    old.rename(place)
-                raise
-            shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise InputError(f"cannot write {folder} ({error.strerror or error}); choose another place") from None
-    return rows
+    with whole_folder(settled(folder), "make room or choose another place") as fresh:
+        return _write(of_users, fresh / USERS), _write(of_items, fresh / ITEMS)
 
 
 def _write(blocks: Iterator[pl.DataFrame], file: Path) -> int:

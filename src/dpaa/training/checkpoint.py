@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from dpaa.errors import InputError
+from dpaa.files import check_regular, own_folder, reason, remove_folder, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,48 +43,29 @@ class CheckpointFolder:
         self.file = folder / "state.safetensors"
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write beside, flush to disk, rename: a crash leaves the old checkpoint or the new one, never half of one."""
-        beside = self.file.with_suffix(".new")
+        """A crash leaves the old checkpoint or the new one, never half of one."""
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            save_file(tensors, beside, metadata={"progress": json.dumps(checkpoint.progress)})
-            with beside.open("rb") as written:
-                os.fsync(written.fileno())
-            beside.replace(self.file)
-            sync_folder(self.folder)
-        except (OSError, SafetensorError) as error:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            raise InputError(
-                f"cannot write the checkpoint {self.file} ({str(error).splitlines()[0]}); "
-                "make room and go on with --resume"
-            ) from None
+        progress = {"progress": json.dumps(checkpoint.progress)}
+        remedy = "make room and go on with --resume"
+        own_folder(self.folder, remedy)
+        write_file(self.file, lambda file: save_file(tensors, file, metadata=progress), remedy)
 
     def load(self) -> Checkpoint | None:
         """The last checkpoint, or None where there is none."""
         if not self.file.exists():
             return None
+        check_regular(self.file)
         try:
             with safe_open(self.file, framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a dict
                 progress = json.loads((opened.metadata() or {})["progress"])
                 int(progress["at"]["epoch"]), dict(progress["identity"])
-        except (SafetensorError, KeyError, ValueError, TypeError, RecursionError, OSError) as error:
+        except (SafetensorError, KeyError, ValueError, TypeError, RecursionError, OverflowError, OSError) as error:
             raise InputError(
-                f"{self.file} is not a readable checkpoint ({error}); remove {self.folder} to start afresh"
+                f"{self.file} is not a readable checkpoint ({reason(error)}); remove {self.folder} to start afresh"
             ) from None
         return Checkpoint(tensors, progress)
 
     def remove(self) -> None:
         """Training has ended."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        remove_folder(self.folder)

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.experiments.tuning.space import SMALL, Range, points, size
-from dpaa.runs.lock import held, locked
+from dpaa.files import held, locked, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -261,9 +261,8 @@ class Ledger:
         """All trials into `trials.jsonl`, for whoever has no Optuna at hand."""
         with locked(self._lock, wait=True):
             trials = self.trials()
-            beside = self.study.folder / f"{TRIALS}.new"
-            beside.write_text("".join(json.dumps(asdict(trial)) + "\n" for trial in trials), encoding="utf-8")
-            beside.replace(self.study.folder / TRIALS)
+            lines = "".join(json.dumps(asdict(trial)) + "\n" for trial in trials)
+            write_file(self.study.folder / TRIALS, lines, "make room and call again")
         return trials
 
     def importance(self) -> dict[str, float] | None:

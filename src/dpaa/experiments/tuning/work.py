@@ -17,12 +17,12 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.experiments.tuning.study import LOCKS
+from dpaa.files import held, locked
 from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import Watch, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
-from dpaa.runs.lock import held, locked
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.training.trainer import MONITOR
 
