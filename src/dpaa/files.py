@@ -173,6 +173,13 @@ def settled(path: str | Path) -> Path:
     return target
 
 
+def check_within(path: Path, home: Path) -> Path:
+    """The path itself; refused where links lead it out of a folder that a stranger may have filled."""
+    if not settled(path).is_relative_to(settled(home)):
+        raise InputError(f"{_shown(path)} is a link that leads out of {_shown(home)}; remove it and call again")
+    return path
+
+
 def check_folder_name(path: str | Path) -> Path:
     """`settled`, and refused if a folder could not be replaced there: the root, or where we stand."""
     target = settled(path)
@@ -453,7 +460,9 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
                 break
         except BlockingIOError:
             os.close(handle)
-            raise InputError(f"{_shown(path)} is in use by another process; wait for it or choose another folder") from None
+            raise InputError(
+                f"{_shown(path)} is in use by another process; wait for it or choose another folder"
+            ) from None
         except BaseException:
             os.close(handle)
             raise

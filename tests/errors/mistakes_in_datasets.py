@@ -200,7 +200,11 @@ DATASETS = [
         text_file("data/dataset.json", '{"name": "demo",'),
         "data/dataset.json is not readable JSON",
     ),
-    dataset("a dataset.json that is no object", text_file("data/dataset.json", "[1]"), "data/dataset.json does not hold a JSON object"),
+    dataset(
+        "a dataset.json that is no object",
+        text_file("data/dataset.json", "[1]"),
+        "data/dataset.json does not hold a JSON object",
+    ),
     dataset(
         "a dataset.json that is not UTF-8",
         lambda: Path("data/dataset.json").write_bytes(b'{"\xff"}'),

@@ -28,7 +28,11 @@ SECTIONS = {
         Mistake(
             "a page of an unfinished run", "dpaa report unfinished --out page.html", ("unfinished run", "--resume")
         ),
-        Mistake("a page of a file that is not JSON", "dpaa report log.csv --out page.html", ("log.csv is not readable JSON",)),
+        Mistake(
+            "a page of a file that is not JSON",
+            "dpaa report log.csv --out page.html",
+            ("log.csv is not readable JSON",),
+        ),
         Mistake(
             "a page of JSON that is no comparison or audit",
             "dpaa report other.json --out page.html",

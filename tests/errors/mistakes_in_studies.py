@@ -84,7 +84,7 @@ TUNE = [
     Mistake(
         "a study whose storage is spoiled",
         "dpaa tune data --method item-knn --out study",
-        ("study/study.sqlite is not a readable Optuna storage",),
+        ("study/study.sqlite is not a usable Optuna storage",),
         spoil=spoiled_storage,
     ),
     tune(

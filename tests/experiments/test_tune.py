@@ -442,5 +442,5 @@ def test_a_spoiled_storage_is_named(world: Dataset, tmp_path: Path) -> None:
         database.execute("DROP TABLE version_info")
     database.close()
     (tmp_path / "study.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(InputError, match=r"study\.sqlite is not a readable Optuna storage"):
+    with pytest.raises(InputError, match=r"study\.sqlite is not a usable Optuna storage"):
         tune(tmp_path, world, "lightgcn", settings=TINY, trials=1, seeds=0)

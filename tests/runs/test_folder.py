@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save_file
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
+from dpaa.files import locked
 from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder, load
-from dpaa.files import locked
 from dpaa.runs.model import Model
 from dpaa.training.trainer import Interrupted
 

@@ -30,14 +30,27 @@ from dpaa.experiments.tuning.study import (
     LOCK,
     STORAGE,
     TRAINED,
+    TRIAL_LINES,
     Ledger,
     Study,
     check_storage,
     import_optuna,
+    storage_in_words,
     without_password,
 )
 from dpaa.experiments.tuning.work import Order, Worker
-from dpaa.files import LARGE_JSON, as_json, locked, missing_folders, read_json, remove_empty, remove_folder, write_file
+from dpaa.files import (
+    LARGE_JSON,
+    as_json,
+    check_within,
+    locked,
+    missing_folders,
+    read_json,
+    reason,
+    remove_empty,
+    remove_folder,
+    write_file,
+)
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
@@ -167,7 +180,7 @@ def tune(
         call=uuid.uuid4().hex,
     )
     order = Order(study, kind.name, fixed, wanted=min(wanted, every or wanted))
-    with _begun(study, about), closing(Ledger(study)) as ledger:
+    with _begun(study, about), storage_in_words(study), closing(Ledger(study)) as ledger:
         work = _Work(data, jobs, say, ledger)
         kept = sum(trial.state in TRAINED for trial in ledger.trials())
         _search(order, work)
@@ -270,7 +283,11 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
             else:
                 _write(folder / ABOUT, as_json(about))
     except OSError as error:
-        raise InputError(f"cannot write {folder} ({error.strerror}); choose another folder with --out") from None
+        remove_empty(made)
+        raise InputError(f"cannot write {folder} ({reason(error)}); choose another folder with --out") from None
+    except InputError:
+        remove_empty(made)
+        raise
     try:
         yield
     except InputError:
@@ -280,11 +297,14 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
 
 
 def _give_up(study: Study, made: Sequence[Path]) -> None:
-    ledger = Ledger(study)
-    nothing = ledger.counts() == (0, 0)
-    if nothing:
-        ledger.forget()
-    ledger.close()
+    """Remove what this call has made, unless a trial came to a result or another call is at work."""
+    try:
+        with closing(Ledger(study)) as ledger:
+            nothing = ledger.counts() == (0, 0)
+            if nothing:
+                ledger.forget()
+    except InputError:  # no room even for that: nothing was trained if nothing was written
+        nothing = not (study.folder / TRIAL_LINES).exists()
     if nothing:
         remove_folder(study.folder)
         remove_empty(made[1:])
@@ -333,9 +353,10 @@ class _Work:
         """Where other processes read the dataset."""
         if self.data.path is not None:
             return self.data.path.resolve()
-        if not (folder / "data").exists():
-            self.data.write(folder / "data")
-        return folder / "data"
+        place = check_within(folder / "data", folder)
+        if not place.exists():
+            self.data.write(place)
+        return place
 
 
 def _search(order: Order, work: _Work) -> None:

@@ -15,7 +15,7 @@ from dpaa.data.ids import encode, is_text
 from dpaa.data.parquet import absolute, parquet_schema, read_parquet
 from dpaa.data.text_lines import check_unpacked
 from dpaa.errors import InputError
-from dpaa.files import check_regular, locked, reason
+from dpaa.files import check_regular, check_within, locked, reason
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
@@ -72,7 +72,7 @@ def train_or_reuse(
     if beside is None:
         model = train(None, _lightgcn(make_method(data, "lightgcn", shared)))
         return Pretrained.of(_lightgcn(model.method), n_layers, {"method": "lightgcn"})
-    folder = beside / f"pretrained-lightgcn-{key}"
+    folder = check_within(beside / f"pretrained-lightgcn-{key}", beside)
     hold = beside / f".{folder.name}.lock"
     with locked(hold, wait=True):  # another process may be at the same work: then its result is ours
         if not (folder / MANIFEST).exists():

@@ -13,6 +13,7 @@ import numpy as np
 from dpaa.evaluation.dial import KAPPAS, MOST_USERS
 from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
+from dpaa.files import check_within
 from dpaa.methods.dial import dialled_family
 from dpaa.methods.dpaa_auto import Part, Verdict
 from dpaa.methods.lightgcn import LightGCN
@@ -110,7 +111,7 @@ class RunWorkshop:
         self.watch.say(line)
 
     def _folder(self, label: str) -> Path | None:
-        return None if self.run is None else self.run.path / PARTS / label
+        return None if self.run is None else check_within(self.run.path / PARTS / label, self.run.path)
 
     def _weights(self, model: Model, made: LightGCN) -> list[tuple[str, Any]]:
         """In force at the end; those of a part that was finished before are in its files."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
-from dpaa.experiments.tuning.study import Ledger
+from dpaa.experiments.tuning.study import Ledger, storage_in_words
 from dpaa.experiments.tuning.work import Worker
 from dpaa.training.trainer import Interrupted
 
@@ -70,7 +70,7 @@ def _run(stage: Stage, order: Order, dataset: Path, parent: int, writer: Connect
     )
     try:
         if stage == "search":
-            with closing(Ledger(order.study)) as ledger:
+            with storage_in_words(order.study), closing(Ledger(order.study)) as ledger:
                 worker.search(ledger)
         else:
             worker.retrain()

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.experiments.tuning.space import SMALL, Range, points, size
-from dpaa.files import held, locked, write_file
+from dpaa.files import check_regular, held, locked, own_folder, reason, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from dpaa.experiments.tuning.space import Space
 
-STORAGE, TRIALS, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
+STORAGE, TRIAL_LINES, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
 STARTUP = 5
 """Trials drawn at random before the search learns from them, and trained to the end before any is pruned."""
 REPEATS = 20
@@ -108,7 +108,7 @@ class Ledger:
         self._beacon = study.folder / LOCKS / f"worker-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._points = points(study.space, study.seed, study.first) if (size(study.space) or SMALL + 1) <= SMALL else []
         self._distributions = {name: self._distribution(tried) for name, tried in study.space.items()}
-        with locked(self._lock, wait=True), _in_words(study):  # two at once would both make the tables' first rows
+        with locked(self._lock, wait=True), _opening(study):  # two at once would both make the tables' first rows
             self._trials = self._optuna.create_study(
                 storage=self._rdb,
                 study_name=study.name,
@@ -122,7 +122,7 @@ class Ledger:
         """While it lasts, this process counts as alive; however it ends, others will know."""
         with ExitStack() as beacon:
             with locked(self._lock, wait=True):
-                self._beacon.parent.mkdir(exist_ok=True)
+                own_folder(self._beacon.parent, "make room and call again")
                 for left in self._beacon.parent.glob("worker-*"):
                     if not held(left):  # of a process that was killed
                         left.unlink()
@@ -262,7 +262,7 @@ class Ledger:
         with locked(self._lock, wait=True):
             trials = self.trials()
             lines = "".join(json.dumps(asdict(trial)) + "\n" for trial in trials)
-            write_file(self.study.folder / TRIALS, lines, "make room and call again")
+            write_file(self.study.folder / TRIAL_LINES, lines, "make room and call again")
         return trials
 
     def importance(self) -> dict[str, float] | None:
@@ -281,7 +281,12 @@ class Ledger:
 
     def _in_state(self, *names: str) -> Sequence[FrozenTrial]:
         states = tuple(self._optuna.trial.TrialState[name] for name in names)
-        found: Sequence[FrozenTrial] = self._trials.get_trials(deepcopy=False, states=states)
+        try:
+            found: Sequence[FrozenTrial] = self._trials.get_trials(deepcopy=False, states=states)
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:  # rows that Optuna cannot read
+            raise _unusable(self.study, error) from None
+        for trial in found:
+            _check_attributes(self.study, trial)
         return found
 
     def _tell(self, number: int, state: str) -> None:
@@ -386,23 +391,59 @@ def _rdb(optuna: Any, url: str) -> Any:
 
 def _open(study: Study) -> Any:
     optuna = import_optuna()
-    with locked(study.folder / LOCK, wait=True), _in_words(study):
+    file = study.folder / STORAGE
+    if study.storage is None and file.is_symlink():
+        raise InputError(f"{file} is a link to somewhere else; remove it and call again")
+    if study.storage is None and file.exists():
+        check_regular(file)
+    with locked(study.folder / LOCK, wait=True), _opening(study):
         return _rdb(optuna, study.storage or f"sqlite:///{(study.folder / STORAGE).resolve()}")
 
 
 @contextmanager
-def _in_words(study: Study) -> Iterator[None]:
-    """What is wrong with the storage, in one sentence."""
+def storage_in_words(study: Study) -> Iterator[None]:
+    """What is wrong with the storage (damaged, no room, gone), in one sentence."""
     import sqlalchemy.exc
 
     try:
         yield
-    except (sqlalchemy.exc.SQLAlchemyError, RuntimeError) as error:
-        place = without_password(study.storage) if study.storage else str(study.folder / STORAGE)
-        reason = without_password(str(error).splitlines()[0])
-        raise InputError(
-            f"{place} is not a readable Optuna storage ({reason}); restore it or choose another folder"
-        ) from None
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        raise _unusable(study, error) from None
+
+
+@contextmanager
+def _opening(study: Study) -> Iterator[None]:
+    """The same while it is opened, when Optuna says by a `RuntimeError` that it is none of its own."""
+    try:
+        with storage_in_words(study):
+            yield
+    except RuntimeError as error:
+        raise _unusable(study, error) from None
+
+
+def _unusable(study: Study, error: Exception) -> InputError:
+    place = without_password(study.storage) if study.storage else str(study.folder / STORAGE)
+    said = without_password(reason(error))
+    return InputError(
+        f"{place} is not a usable Optuna storage ({said}); make room, restore it or choose another folder"
+    )
+
+
+def _check_attributes(study: Study, trial: FrozenTrial) -> None:
+    """What we keep with a trial is as we keep it; the file may be a stranger's."""
+    kept = trial.user_attrs
+    claim, outcome = kept.get(CLAIM, {}), kept.get(OUTCOME, {})
+    sound = isinstance(claim, dict) and isinstance(outcome, dict)
+    if sound and claim:
+        texts = [claim.get("host"), claim.get("beacon")]
+        sound = isinstance(claim.get("settings"), dict) and all(isinstance(text, str) for text in texts)
+    if sound:
+        curve = outcome.get("curve", [])
+        numbers = [outcome.get("seconds"), kept.get(LOST), kept.get("seen")]
+        numbers += curve if isinstance(curve, list) else ["none"]
+        sound = all(number is None or isinstance(number, int | float) for number in numbers)
+    if not sound:
+        raise _unusable(study, ValueError(f"trial {trial.number} is damaged"))
 
 
 def _record(trial: FrozenTrial) -> Trial:

@@ -17,7 +17,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.experiments.tuning.study import LOCKS
-from dpaa.files import held, locked
+from dpaa.files import check_within, held, locked, own_folder
 from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings, make_settings
@@ -63,7 +63,8 @@ class Order:
 
     def run_folder(self, seed: int) -> Path:
         """Where the best settings with this seed are trained into."""
-        return self.study.folder / "runs" / f"trial-{self.best_number}-seed-{seed}"
+        folder = self.study.folder
+        return check_within(folder / "runs" / f"trial-{self.best_number}-seed-{seed}", folder)
 
 
 @dataclass
@@ -136,7 +137,7 @@ class Worker:
     def retrain_one(self, seed: int) -> None:
         """Train one of them, or wait for who is at it."""
         hold = self._hold(seed)
-        hold.parent.mkdir(exist_ok=True)
+        own_folder(hold.parent, "make room and call again")
         with locked(hold, wait=True), one_thread():
             self._retrain(self.order.run_folder(seed), seed)
 

@@ -1,0 +1,268 @@
+"""What must survive: finished runs and datasets, other people's files; and what may not be left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.errors import InputError
+from dpaa.files import locked
+from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
+from dpaa.runs.folder import RunFolder, load
+from dpaa.training.trainer import Interrupted
+from tests.command import run_dpaa
+
+SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 1, "epochs": 4, "batch_size": 512, "threads": 1}
+TINY = tuple(word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}"))
+
+
+@pytest.fixture(scope="module")
+def made(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset and two runs that differ in their seed and layers."""
+    folder = tmp_path_factory.mktemp("made")
+    small_world.write(folder / "data")
+    data = read_dataset(folder / "data")
+    for seed in (1, 2):
+        fit_into(
+            folder / f"seed-{seed}", data, make_method(data, "lightgcn", SETTINGS | {"seed": seed, "layers": seed})
+        )
+    return folder
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "place"))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def stopped(folder: Path, data: Dataset, **more: bool) -> None:
+    asked = iter(range(100))
+    watch = Watch(stop_requested=lambda: next(asked) == 5)
+    with pytest.raises(Interrupted):
+        fit_into(
+            folder, data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True, watch=watch, **more
+        )
+
+
+def test_overwrite_stopped_twice_and_then_diverging_leaves_the_good_run(place: Path) -> None:
+    data, before = read_dataset(place / "data"), content(place / "seed-1")
+    stopped(place / "seed-1", data)
+    stopped(place / "seed-1", data)
+    wild = make_method(data, "lightgcn", SETTINGS | {"learning_rate": 1e30})
+    with pytest.raises(InputError, match="learning_rate"):
+        fit_into(place / "seed-1", data, wild, overwrite=True)
+    assert content(place / "seed-1") == before
+    assert names(place) == ["data", "seed-1", "seed-2"]
+
+
+def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_never_stopped(place: Path) -> None:
+    data, before = read_dataset(place / "data"), content(place / "seed-1")
+    method = make_method(data, "lightgcn", SETTINGS | {"seed": 7})
+    fit_into(place / "whole", data, method)
+    stopped(place / "seed-1", data)
+    assert content(place / "seed-1") == before
+    load(place / "seed-1")
+    with pytest.raises(InputError, match="go on with --resume --overwrite"):
+        fit_into(place / "seed-1", data, method, resume=True)
+    fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True, resume=True)
+    same = ("config.json", "model.safetensors", "edges.parquet")
+    assert all(content(place / "seed-1")[name] == content(place / "whole")[name] for name in same)
+    assert names(place) == ["data", "seed-1", "seed-2", "whole"]
+
+
+def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_moves(place: Path) -> None:
+    data, before = read_dataset(place / "data"), content(place)
+    with locked(place / "seed-1"), pytest.raises(InputError, match="seed-1 is in use by another process"):
+        fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS), overwrite=True)
+    assert content(place) == before
+
+
+def test_overwrite_through_a_link_works_again_and_again(place: Path) -> None:
+    data = read_dataset(place / "data")
+    (place / "link").symlink_to(place / "seed-1")
+    for seed in (11, 12, 13):
+        fit_into(place / "link", data, make_method(data, "lightgcn", SETTINGS | {"seed": seed}), overwrite=True)
+        assert load(place / "seed-1").manifest["seed"] == seed
+    assert (place / "link").is_symlink()
+    assert names(place) == ["data", "link", "seed-1", "seed-2"]
+
+
+@pytest.mark.parametrize("step", ["before", "after"])
+def test_an_interrupt_around_the_rename_of_a_dataset_loses_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    from dpaa import files
+
+    exchange = files._exchange
+
+    def interrupted(one: Path, other: Path) -> bool:
+        if step == "after":
+            exchange(one, other)
+        raise KeyboardInterrupt
+
+    old, new = read_dataset(place / "data"), Dataset.from_frame({"user": [1, 2], "item": [3, 4]})
+    monkeypatch.setattr(files, "_exchange", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        new.write(place / "data", overwrite=True)
+    found = read_dataset(place / "data")
+    assert found.fingerprint == (old if step == "before" else new).fingerprint
+    assert names(place) == ["data", "seed-1", "seed-2"]
+
+
+def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) -> None:
+    model = fit(small_world, "ease")
+    with pytest.raises(InputError, match="holds a run; pass overwrite=True"):
+        model.save(place / "seed-1")
+    model.save(place / "seed-1", overwrite=True)
+    assert load(place / "seed-1").method.name == "ease"
+    with pytest.raises(InputError, match="something else than a run"):
+        model.save(place / "data", overwrite=True)
+
+
+# ---------------------------------------------------------------------- nothing is left after exit 2
+
+
+def test_a_wrong_pretrained_setting_leaves_no_lock_and_no_folder(place: Path) -> None:
+    before = content(place)
+    said = run_dpaa(
+        *(
+            "train",
+            place / "data",
+            "--method",
+            "dpaa",
+            *TINY,
+            "--set",
+            "learning_rate=1e30",
+            "--out",
+            place / "new" / "x",
+        )
+    )
+    assert said.code == 2, said.err
+    assert "Traceback" not in said.err
+    assert content(place) == before
+    assert names(place) == ["data", "seed-1", "seed-2"]
+
+
+def test_a_study_that_has_no_room_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sqlalchemy_exc = pytest.importorskip("sqlalchemy.exc")
+    from dpaa.experiments.tuning import study
+
+    def full(*_: object, **__: object) -> None:
+        raise sqlalchemy_exc.OperationalError("INSERT", {}, Exception("database or disk is full"))
+
+    call = (
+        "tune",
+        place / "data",
+        "--method",
+        "item-knn",
+        "--trials",
+        "2",
+        "--seeds",
+        "0",
+        "--out",
+        place / "a" / "study",
+    )
+    with monkeypatch.context() as no_room:
+        no_room.setattr(study.Ledger, "claim", full)
+        said = run_dpaa(*call)
+    assert said.code == 2
+    assert "database or disk is full" in said.err
+    assert not (place / "a").exists()
+    assert run_dpaa(*call).code == 0
+
+
+# ---------------------------------------------------------------------- strangers' runs
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["metrics.json.new", "per_user.parquet.new", "config.json.new", "manifest.json.new", "metrics.json", ".p.html.new"],
+)
+def test_planted_links_in_a_run_are_not_written_through(place: Path, name: str) -> None:
+    outside = place / "outside"
+    outside.write_text("mine")
+    where = place if name.endswith("html.new") else place / "seed-1"
+    (where / name).symlink_to(outside)
+    for words in (
+        ("evaluate", place / "seed-1", "--dial-objective", "ndcg"),
+        ("report", place / "seed-1", "--out", place / "p.html"),
+    ):
+        said = run_dpaa(*words)
+        assert said.code == 0, said.err
+    assert outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "parts", "parts/plain", "history.jsonl"])
+def test_planted_folders_are_not_written_through(place: Path, name: str) -> None:
+    outside, data = place / "outside", read_dataset(place / "data")
+    run = place / "run"
+    (run / name).parent.mkdir(parents=True)
+    (run / "config.json").write_text("{}")
+    if name == "history.jsonl":
+        outside.write_text("")
+    else:
+        outside.mkdir()
+    (run / name).symlink_to(outside)
+    method = make_method(data, "dpaa-auto" if "parts" in name else "lightgcn", SETTINGS)
+    with suppress(InputError):  # a link may be refused or replaced
+        fit_into(run, data, method, resume=True, watch=Watch(checkpoint_seconds=0))
+    assert outside.read_text() == "" if outside.is_file() else not any(outside.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "edges.parquet", "manifest.json", "config.json", "history.jsonl"]
+)
+def test_a_file_of_another_run_is_refused(place: Path, name: str) -> None:
+    shutil.copy(place / "seed-2" / name, place / "seed-1" / name)
+    for words in (
+        ("recommend", place / "seed-1"),
+        ("evaluate", place / "seed-1"),
+        ("compare", place / "seed-1", place / "seed-2"),
+    ):
+        said = run_dpaa(*words)
+        assert said.code == 2, (words, said.out)
+        assert "is not the file this run was written with" in said.err
+
+
+def test_metrics_of_another_model_are_refused(place: Path) -> None:
+    data = read_dataset(place / "data")
+    for seed in (1, 2):
+        RunFolder(place / f"seed-{seed}").write_evaluation(evaluate(load(place / f"seed-{seed}"), data))
+    shutil.copy(place / "seed-2" / "metrics.json", place / "seed-1" / "metrics.json")
+    said = run_dpaa("report", place / "seed-1", "--out", place / "page.html")
+    assert said.code == 2
+    assert "measured with another model" in said.err
+
+
+def test_a_run_from_before_files_were_bound_is_read(place: Path) -> None:
+    file = place / "seed-1" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    assert set(manifest.pop("files")) == {
+        "config.json", "edges.parquet", "history.jsonl", "items.parquet", "model.safetensors", "users.parquet",
+    }  # fmt: skip
+    file.write_text(json.dumps(manifest))
+    assert len(load(place / "seed-1").recommend(k=3))
+
+
+def test_pipes_in_a_run_do_not_hang(place: Path) -> None:
+    for name in ("manifest.json", "config.json", "model.safetensors", "edges.parquet", "users.parquet"):
+        run = Path(shutil.copytree(place / "seed-1", place / f"spoilt-{name}"))
+        (run / name).unlink()
+        os.mkfifo(run / name)
+        said = run_dpaa("recommend", run)
+        assert said.code == 2
+        assert "is a pipe or device" in said.err

@@ -1,0 +1,288 @@
+"""Files: whole or not at all, never through a planted link, never more than allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa import files
+from dpaa.errors import InputError
+from dpaa.files import (
+    append_line,
+    check_folder_name,
+    check_within,
+    held,
+    locked,
+    open_regular,
+    own_folder,
+    parse_json,
+    put_in_place,
+    read_bytes,
+    read_json,
+    read_text,
+    settled,
+    staging,
+    whole_folder,
+    write_file,
+    write_files,
+)
+
+# ---------------------------------------------------------------------- reading
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is a pipe or device; write its content to a file"):
+        open_regular(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
+def test_a_device_is_refused(device: str) -> None:
+    with pytest.raises(InputError, match=r"is a pipe or device|cannot be read"):
+        read_bytes(device, 10)
+
+
+def test_a_link_to_a_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="is a pipe or device"):
+        read_bytes(tmp_path / "log.csv", 10)
+
+
+def test_no_more_is_read_than_allowed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 11)
+    assert len(read_bytes(tmp_path / "a", 11)) == 11
+    with pytest.raises(InputError, match="is larger than"):
+        read_bytes(tmp_path / "a", 10)
+
+
+def test_a_directory_or_nothing_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a directory"):
+        read_bytes(tmp_path, 10)
+    with pytest.raises(InputError, match="there is no file"):
+        read_bytes(tmp_path / "none", 10)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_bytes("a\0b", 10)
+
+
+@pytest.mark.parametrize(
+    "text", ["1" + 400 * "0", "1e400", "-1e400", "NaN", "-Infinity", '{"a": [1e999]}', 100_000 * "[", "{", "\x80"]
+)
+def test_json_that_no_float_holds_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(f'{{"a": {text}}}')
+    with pytest.raises(InputError, match=r"a\.json is not readable JSON .*; mend it"):
+        read_json(tmp_path / "a.json", 1_000_000, "mend it")
+
+
+def test_json_that_is_no_object_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[1]")
+    with pytest.raises(InputError, match="does not hold a JSON object; mend it"):
+        read_json(tmp_path / "a.json", 100, "mend it")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(), st.lists, max_leaves=5))
+def test_other_json_is_read_as_ever(content: object) -> None:
+    assert parse_json(json.dumps(content)) == content
+
+
+def test_text_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is not UTF-8 text"):
+        read_text(tmp_path / "a", 10)
+
+
+# ---------------------------------------------------------------------- names
+
+
+def test_folders_that_cannot_be_replaced_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path / "in")
+    for name in (".", "..", "/", str(tmp_path), "../in"):
+        with pytest.raises(InputError, match="name a folder of its own"):
+            check_folder_name(name)
+    with pytest.raises(InputError, match="an empty path names nothing"):
+        check_folder_name("")
+    assert check_folder_name("x") == tmp_path / "in" / "x"
+
+
+def test_a_link_out_of_a_strangers_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "parts").symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="leads out of"):
+        check_within(tmp_path / "run" / "parts" / "plain", tmp_path / "run")
+    assert check_within(tmp_path / "run" / "else", tmp_path / "run") == tmp_path / "run" / "else"
+    with pytest.raises(InputError, match="is a link to somewhere else"):
+        own_folder(tmp_path / "run" / "parts", "")
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+@pytest.mark.parametrize("name", ["metrics.json.new", ".metrics.json.new", "metrics.json", ".dpaa-0123456789ab"])
+def test_a_planted_link_is_never_written_through(tmp_path: Path, name: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "outside")
+    write_file(tmp_path / "run" / "metrics.json", "new", "")
+    assert (tmp_path / "outside").read_text() == "mine"
+    assert (tmp_path / "run" / "metrics.json").read_text() == "new"
+    assert not (tmp_path / "run" / "metrics.json").is_symlink()
+
+
+def test_lines_are_not_added_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "history.jsonl").symlink_to(tmp_path / "outside")
+    with pytest.raises(InputError, match="cannot write"):
+        append_line(tmp_path / "history.jsonl", "{}", "remove the link")
+    assert (tmp_path / "outside").read_text() == "mine"
+
+
+def test_what_cannot_be_written_leaves_the_old_and_nothing_else(tmp_path: Path) -> None:
+    def full(file: Path) -> None:
+        file.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a").write_text("old")
+    with pytest.raises(InputError, match=r"cannot write .*a, b.*No space left on device.*; make room"):
+        write_files(tmp_path, {"a": "new", "b": full}, "make room")
+    assert (tmp_path / "a").read_text() == "old"
+    assert names(tmp_path) == ["a"]
+    with pytest.raises(InputError, match="No space left"):
+        write_file(tmp_path / "x" / "y" / "z", full, "make room", make_folders=True)
+    assert names(tmp_path) == ["a"]
+
+
+def test_files_are_as_readable_as_the_user_wants(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_file(tmp_path / "a", "new", "")
+        with whole_folder(tmp_path / "b", "") as fresh:
+            files.write_into(fresh, "c", "new")
+    finally:
+        os.umask(before)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "b", "b/c")] == [0o640, 0o750, 0o640]
+
+
+@pytest.fixture(params=["in one step", "in two"])
+def exchanging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Systems that can exchange two names, and those that cannot."""
+    if request.param == "in two":
+        monkeypatch.setattr("dpaa.files._exchange", lambda *_: False)
+    return str(request.param)
+
+
+def test_a_folder_takes_the_place_of_another(tmp_path: Path, exchanging: str) -> None:
+    for content in ("old", "new"):
+        with whole_folder(tmp_path / "data", "") as fresh:
+            (fresh / content).write_text(content)
+        assert names(tmp_path / "data") == [content]
+    assert names(tmp_path) == ["data"]
+
+
+def test_a_folder_that_fails_leaves_the_old(tmp_path: Path, exchanging: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "old").touch()
+
+    def interrupted() -> None:
+        with whole_folder(tmp_path / "data", "") as fresh:
+            (fresh / "new").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert names(tmp_path) == ["data"]
+    assert names(tmp_path / "data") == ["old"]
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "x" / "y", ""):
+        raise KeyboardInterrupt
+    assert names(tmp_path) == ["data"]
+
+
+def test_a_replacement_cut_off_half_way_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def killed(self: Path, target: Path) -> Path:
+        if self.name == "fresh":
+            raise SystemExit
+        return rename(self, target)
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "old").touch()
+    (tmp_path / "fresh").mkdir()
+    monkeypatch.setattr("dpaa.files._exchange", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(SystemExit):
+        put_in_place(tmp_path / "fresh", tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+    assert names(settled(tmp_path / "data")) == ["old"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dpaa.files import staging
+with staging(Path(sys.argv[1])) as folder:
+    (folder / "half").write_text("half")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_left_is_swept_by_the_next_writer(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout
+    assert child.stdin
+    left = Path(child.stdout.readline().strip())
+    with staging(tmp_path) as own:
+        assert left.exists(), "its process lives"
+        assert own != left
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    child.stdin.close()
+    files._swept.clear()
+    write_file(tmp_path / "a", "new", "")
+    assert names(tmp_path) == ["a"]
+
+
+# ---------------------------------------------------------------------- locks
+
+
+def test_a_lock_file_is_there_only_while_it_is_held(tmp_path: Path) -> None:
+    with locked(tmp_path / ".lock"):
+        assert held(tmp_path / ".lock")
+        with pytest.raises(InputError, match="is in use by another process"), locked(tmp_path / ".lock"):
+            pass
+    assert names(tmp_path) == []
+
+
+def test_who_waits_for_a_lock_file_gets_the_one_that_is_there(tmp_path: Path) -> None:
+    order: list[int] = []
+
+    def work(number: int) -> None:
+        with locked(tmp_path / ".lock", wait=True):
+            order.append(number)
+            assert (tmp_path / ".lock").exists()
+            order.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(one == two for one, two in zip(order[::2], order[1::2], strict=True)), "two held it at a time"
+    assert names(tmp_path) == []
