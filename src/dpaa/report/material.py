@@ -181,7 +181,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Material:
             datasets.append(read_dataset(path))
         elif (path / CONFIG).is_file() or (path / MANIFEST).is_file():
             runs.append(path)
-        elif path.is_file():
+        elif path.exists() and not path.is_dir():
             _add_json(found, path)
         elif path.is_dir():
             raise InputError(
