@@ -43,8 +43,8 @@ except ImportError:  # pragma: no cover  # not on Windows, which we do not suppo
 
 SMALL_JSON, LARGE_JSON = 10_000_000, 50_000_000
 """Bytes of a config or manifest (ours have a few thousand), and of a comparison, a history or a result."""
-STAGING, NASCENT = ".dpaa-", ".dpaa-new-"
-"""Beginnings of the names of staging folders: in use, and not yet locked."""
+STAGING, NASCENT, HOLD = ".dpaa-", ".dpaa-new-", ".lock"
+"""Beginnings of the names of staging folders: in use, and not yet locked; the lock file in them."""
 REPLACED = ".replaced"
 """Ending of the hidden name under which an old folder waits where two names cannot be exchanged in one step."""
 
@@ -333,34 +333,25 @@ def staging(parent: Path) -> Iterator[Path]:
     if parent not in _swept:
         _sweep(parent)
         _swept.add(parent)
-    with ExitStack() as held_folders:
+    with ExitStack() as hold:
         while True:
             nascent = Path(tempfile.mkdtemp(prefix=NASCENT, dir=parent))
-            handle = os.open(nascent, os.O_RDONLY)
-            held_folders.callback(os.close, handle)
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
             folder = parent / f"{STAGING}{secrets.token_hex(6)}"
+            hold.callback(shutil.rmtree, nascent, ignore_errors=True)
+            hold.callback(shutil.rmtree, folder, ignore_errors=True)
             try:
+                hold.callback(os.close, _lock(nascent / HOLD, wait=True))
                 nascent.rename(folder)
             except FileNotFoundError:  # swept in the moment before it was locked: again
                 continue
             break
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        yield folder
 
 
 def _sweep(parent: Path) -> None:
-    """Remove staging folders whose process is gone."""
+    """Remove staging folders whose process is gone; one that is swept before it is locked is made again."""
     for left in parent.glob(f"{STAGING}*"):
-        if left.is_symlink() or not left.is_dir():
-            continue
-        if left.name.startswith(NASCENT):
-            with suppress(OSError):
-                left.rmdir()  # its owner, if it lives, makes another
-        elif not held(left):
+        if left.is_dir() and not left.is_symlink() and not held(left / HOLD):
             shutil.rmtree(left, ignore_errors=True)
 
 
@@ -446,40 +437,48 @@ def _exchange(one: Path, other: Path) -> bool:
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Hold a folder, or a lock file that exists while it is held; another holder is waited for or refused.
+    """Hold a lock file, which exists while it is held; another holder is waited for, or refused in one sentence.
 
     The lock ends with its process, however it ends.
     """
-    folder = path.is_dir()
     while True:
-        handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-        try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(handle, path):
-                break
-        except BlockingIOError:
-            os.close(handle)
-            raise InputError(
-                f"{_shown(path)} is in use by another process; wait for it or choose another folder"
-            ) from None
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # replaced or removed by its last holder: take what is there now
+        handle = _lock(path, wait)
+        if _is(handle, path):
+            break
+        os.close(handle)  # removed by its last holder: take what is there now
     try:
         yield
     finally:
-        if not folder:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         os.close(handle)
 
 
-def held(path: Path) -> bool:
-    """Whether a living process holds this file or folder with `locked`; one that is not there is held by nobody."""
+def lock_of(target: Path) -> Path:
+    """The lock file of a folder that is written, beside it."""
+    return target.parent / f".{target.name}.lock"
+
+
+def _lock(path: Path, wait: bool) -> int:
+    """An open, locked file; it is opened for writing because network file systems lock no other."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))
+        raise InputError(f"{what} is in use by another process; wait for it or choose another folder") from None
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def held(path: Path) -> bool:
+    """Whether a living process holds this file with `locked`; one that is not there is held by nobody."""
+    try:
+        handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return False
     try:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.files import locked
+from dpaa.files import lock_of, locked
 from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder, load
 from dpaa.runs.model import Model
@@ -264,7 +264,7 @@ def test_a_failed_overwrite_brings_the_old_run_back(small_world: Dataset, run: P
 
 def test_a_run_in_use_is_refused(small_world: Dataset, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    with locked(tmp_path / "run"), pytest.raises(InputError, match="is in use by another process"):
+    with locked(lock_of(tmp_path / "run")), pytest.raises(InputError, match="is in use by another process"):
         fit_into(tmp_path / "run", small_world, make_method(small_world, "most-popular", {}))
 
 

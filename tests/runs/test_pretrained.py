@@ -58,7 +58,7 @@ def test_lightgcn_is_trained_first_kept_and_reused(small_world: Dataset, tmp_pat
     assert started[3:] == ["lightgcn", "dpaa"]
     kept = sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("pretrained-lightgcn-"))
     assert len(kept) == 2
-    assert not [file for file in tmp_path.iterdir() if file.name.endswith(".lock")]
+    assert not [file for file in tmp_path.iterdir() if file.name.endswith((".lock", ".turn"))]
 
 
 def test_a_run_given_is_the_same_as_the_one_trained_first(small_world: Dataset, lightgcn: Path) -> None:

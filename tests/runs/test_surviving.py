@@ -13,7 +13,7 @@ import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
-from dpaa.files import locked
+from dpaa.files import lock_of, locked
 from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder, load
 from dpaa.training.trainer import Interrupted
@@ -86,7 +86,7 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
 
 def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_moves(place: Path) -> None:
     data, before = read_dataset(place / "data"), content(place)
-    with locked(place / "seed-1"), pytest.raises(InputError, match="seed-1 is in use by another process"):
+    with locked(lock_of(place / "seed-1")), pytest.raises(InputError, match="seed-1 is in use by another process"):
         fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS), overwrite=True)
     assert content(place) == before
 

@@ -191,7 +191,7 @@ def run_one(key: str, spec: RunSpec, results: Path, work: Path, with_dial: bool 
     data = read_dataset(spec.folder)
     home, target = work / data.fingerprint[:12], results / f"{key}.json"
     home.mkdir(parents=True, exist_ok=True)
-    hold = home / f".{key}.lock"
+    hold = home / f".{key}.turn"
     with locked(hold, wait=True):  # another command may be at the same training: then its result is ours
         if not _kept(target, with_dial):
             result = _train(spec, data, home / key)

@@ -33,6 +33,7 @@ from dpaa.files import (
     check_regular,
     digest,
     finite,
+    lock_of,
     locked,
     missing_folders,
     own_folder,
@@ -96,28 +97,26 @@ class RunFolder:
         """
         target = check_folder_name(path)
         made = missing_folders(target)
-        with ExitStack() as locks:
-            try:
-                run = cls._claimed(Path(path), target, overwrite, resume, locks)
-            except OSError as error:
-                remove_empty(made)
-                raise InputError(f"cannot write {path} ({reason(error)}); choose another folder with --out") from None
-            try:
-                yield run
-                run._commit(target)
-            except InputError as error:
-                if isinstance(error, DivergedError) or not run._can_go_on:
-                    remove_folder(run.path)
-                    remove_empty(made)
-                raise
+        try:
+            with _held(target, path):
+                run = cls._claimed(Path(path), target, overwrite, resume)
+                try:
+                    yield run
+                    run._commit(target)
+                except InputError as error:
+                    if isinstance(error, DivergedError) or not run._can_go_on:
+                        remove_folder(run.path)
+                    raise
+        except InputError:
+            remove_empty(made)
+            raise
 
     @classmethod
-    def _claimed(cls, shown: Path, target: Path, overwrite: bool, resume: bool, locks: ExitStack) -> RunFolder:
-        """Where to write; nothing is changed before it is locked."""
+    def _claimed(cls, shown: Path, target: Path, overwrite: bool, resume: bool) -> RunFolder:
+        """Where to write, now that nobody else does."""
         if target.exists() and not target.is_dir():
             raise InputError(f"{shown} is a file; choose another folder with --out")
-        target.mkdir(parents=True, exist_ok=True)
-        locks.enter_context(locked(target))
+        own_folder(target, ROOM)
         there, beside = cls(target), cls._beside(target)
         if not there.filled:
             return there
@@ -130,7 +129,6 @@ class RunFolder:
             return there
         if overwrite:
             own_folder(beside.path, ROOM)
-            locks.enter_context(locked(beside.path))
             if not go_on_beside or beside.finished:
                 for file in beside.path.iterdir():
                     remove_folder(file) if file.is_dir() else file.unlink()
@@ -441,6 +439,18 @@ class RunFolder:
         return tensors
 
 
+@contextmanager
+def _held(target: Path, shown: str | Path) -> Iterator[None]:
+    """Nobody else writes this folder; taken before anything is looked at or moved."""
+    with ExitStack() as hold:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hold.enter_context(locked(lock_of(target)))
+        except OSError as error:
+            raise InputError(f"cannot write {shown} ({reason(error)}); choose another folder with --out") from None
+        yield
+
+
 def versions() -> dict[str, str]:
     """What the run was made with."""
     return {
@@ -465,10 +475,8 @@ def load(folder: str | Path) -> Model:
 def save_model(model: Model, folder: str | Path, overwrite: bool = False) -> None:
     """Write a run folder from a model; it appears whole or not at all."""
     target = check_folder_name(folder)
-    with ExitStack() as locks:
+    with _held(target, folder):
         if target.exists():
-            if target.is_dir():
-                locks.enter_context(locked(target))
             there = RunFolder(target)
             if not target.is_dir() or (there.filled and not there.has_config):
                 raise InputError(f"{folder} holds something else than a run; choose another folder")

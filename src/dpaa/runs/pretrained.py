@@ -73,7 +73,7 @@ def train_or_reuse(
         model = train(None, _lightgcn(make_method(data, "lightgcn", shared)))
         return Pretrained.of(_lightgcn(model.method), n_layers, {"method": "lightgcn"})
     folder = check_within(beside / f"pretrained-lightgcn-{key}", beside)
-    hold = beside / f".{folder.name}.lock"
+    hold = beside / f".{folder.name}.turn"
     with locked(hold, wait=True):  # another process may be at the same work: then its result is ours
         if not (folder / MANIFEST).exists():
             train(folder, _lightgcn(make_method(data, "lightgcn", shared)))
