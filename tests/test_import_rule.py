@@ -8,7 +8,7 @@ from pathlib import Path
 import dpaa
 
 ORDER = [
-    *("errors", "words"),
+    *("errors", "words", "text", "files"),
     *("kernels", "data", "graph", "methods", "training", "evaluation", "runs", "report", "experiments", "cli"),
 ]
 ROOT = Path(dpaa.__file__).parent
