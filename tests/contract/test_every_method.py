@@ -13,7 +13,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError
+from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
 from dpaa.methods.base import Histories
@@ -54,6 +54,22 @@ def test_clearly_better_than_chance(name: str, small_world: Dataset) -> None:
     order = np.argsort(rng.random((len(evaluator.users), small_world.n_items)), axis=1)[:, :20]
     chance = evaluator.evaluate_lists(order).metrics["recall@20"]
     assert evaluate(model, small_world).metrics["recall@20"] > 1.2 * chance
+
+
+@trained_methods
+@pytest.mark.parametrize("epochs", [1, 3, 50])
+def test_a_learning_rate_of_a_thousand_is_said_to_diverge(name: str, epochs: int, small_world: Dataset) -> None:
+    with pytest.raises(DivergedError, match="training diverged: the loss was"):
+        fit(small_world, name, **(quick(name) | {"epochs": epochs, "learning_rate": 1e3}))
+
+
+@trained_methods
+@pytest.mark.parametrize("changed", [{"learning_rate": 0.1}, {"l2": 1.0}, {"layers": 0}, {"layers": 4}])
+@pytest.mark.parametrize("epochs", [1, 2, 15])
+def test_a_sound_training_is_not_said_to_diverge(
+    name: str, changed: dict[str, Any], epochs: int, small_world: Dataset
+) -> None:
+    fit(small_world, name, **(quick(name) | {"epochs": epochs, "batch_size": 2048} | changed))
 
 
 @every_method

@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
+from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
-from dpaa.training.trainer import EpochReport, Interrupted, Trainer
+from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.trainer import EpochReport, Interrupted, Progress, Trainer
 from tests.conftest import random_pairs
 
 
@@ -193,3 +194,71 @@ def test_the_cost_is_told_before_the_first_epoch_and_costs_no_bit() -> None:
     assert len(told) == 1
     assert told[0] > 0
     assert torch.equal(method.ego.rows(), plain.ego.rows())
+
+
+# ---------------------------------------------------------------------- a loss that is a number and rises all the same
+
+
+@pytest.mark.parametrize("epochs", [1, 3, 50])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_loss_far_above_its_start_stops_with_the_remedy(epochs: int, early: bool) -> None:
+    validate = (lambda _: {"recall@20": 0.5}) if early else None
+    with pytest.raises(DivergedError, match=r"diverged: the loss was .* above the 0\.6\d+ it began with.*1000; train"):
+        Trainer(method_of(learning_rate=1e3, epochs=epochs), validate=validate).run()
+
+
+def test_a_single_step_that_goes_too_far_is_seen() -> None:
+    """Its epoch's loss is the start's own: what the step did shows only afterwards."""
+    with pytest.raises(DivergedError, match="at the end, after epoch 1"):
+        Trainer(method_of(learning_rate=1e3, epochs=1, batch_size=100_000)).run()
+
+
+def test_patience_that_ends_before_ten_epochs_hides_nothing() -> None:
+    with pytest.raises(DivergedError, match="at the end, after epoch 4"):
+        Trainer(method_of(learning_rate=1e3, epochs=50, patience=3), validate=lambda _: {"recall@20": 0.5}).run()
+
+
+def test_ten_epochs_above_the_start_end_it_and_nine_do_not() -> None:
+    above, below = 3.1 * 0.8, 2.9 * 0.8
+    found = Progress(start_loss=0.8)
+    for loss in [9.0, *[above] * 9, below, *[above] * 9]:
+        found.loss_sum, found.triples = loss, 1
+        found = found.after_epoch(EarlyStopping(5))
+    assert (found.epoch, found.epochs_above, found.lowest_loss) == (21, 9, below)
+
+
+def test_tables_trained_before_may_lose_what_they_had() -> None:
+    """Their loss begins near 0: any other is many times that, and no divergence before it is far above a coin's."""
+    assert Progress(start_loss=1e-6).start_level == pytest.approx(np.log(2))
+    assert Progress(start_loss=2.0).start_level == 2.0
+
+
+def test_a_diverging_training_is_resumed_into_the_same_end(tmp_path: Path) -> None:
+    with pytest.raises(DivergedError) as straight:
+        Trainer(method_of(learning_rate=1e3, epochs=50)).run()
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 25
+
+    with pytest.raises(Interrupted):
+        Trainer(method_of(learning_rate=1e3, epochs=50), checkpoints=folder, stop_requested=stop).run()
+    with pytest.raises(DivergedError) as resumed:
+        Trainer(method_of(learning_rate=1e3, epochs=50), checkpoints=folder).run(folder.load())
+    assert str(resumed.value) == str(straight.value)
+
+
+def test_a_checkpoint_from_before_the_start_was_kept_is_taken_up(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    Trainer(method_of(epochs=3), checkpoints=folder, checkpoint_seconds=0).run()
+    checkpoint = folder.load()
+    assert checkpoint is not None
+    for name in ("start_loss", "epochs_above", "lowest_loss"):
+        del checkpoint.progress["at"][name]
+    resumed, straight = method_of(), method_of()
+    Trainer(resumed).run(checkpoint)
+    Trainer(straight).run()
+    assert torch.equal(resumed.ego.rows(), straight.ego.rows())
