@@ -12,7 +12,7 @@ class InputError(ValueError):
 
 
 class DivergedError(InputError):
-    """Training ran into numbers that are none, or a loss far above its start: a checkpoint would only lead there again."""
+    """The loss became no number, or stayed far above its start: a checkpoint would only lead there again."""
 
 
 class MissingExtraError(InputError):

@@ -76,6 +76,12 @@ METHODS = [
         ("the loss became", "smaller learning_rate"),
         progress=True,
     ),
+    Mistake(
+        "a learning rate that makes the loss rise and rise",
+        "dpaa train data --set learning_rate=1e3 --set epochs=50 --set embedding_size=4 --out made",
+        ("training diverged", "it began with", "learning_rate 1000", "smaller learning_rate"),
+        progress=True,
+    ),
     train("a device that is not here", "--set device=cuda", "no CUDA device here; use device=cpu"),
     Mistake(
         "a dataset with one user who took everything",
