@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.command import dpaa_ok, run_dpaa
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +51,7 @@ def test_json_is_one_object_with_the_same_numbers_as_in_python(walk: Path, lists
     numbers = {name: value for name, value in found["numbers"].items() if value is not None}
     assert numbers == pytest.approx({name: direct.numbers[name] for name in numbers})
     assert found["kind"] == "audit"
-    assert found["numbers"]["head_share_trend"] is None
+    assert found["numbers"]["log_head_share_trend"] is None
     assert len(found["recommendations"]["winners"]) == 10
     assert set(found["meanings"]) == set(found["numbers"])
 
@@ -60,23 +63,47 @@ def test_a_log_with_times(log: Path) -> None:
 
 
 def test_checks_for_pipelines(log: Path) -> None:
-    passed = run_dpaa("audit", log, "--fail-if", "head_share>0.8")
+    passed = run_dpaa("audit", log, "--fail-if", "log_head_share>0.8")
     assert (passed.code, passed.err) == (0, "")
     failed = run_dpaa(
-        "audit", log, "--json", "--fail-if", "head_share>0.3", "--fail-if", "gini<0", "--fail-if", "items==3"
+        "audit",
+        log,
+        "--json",
+        "--fail-if",
+        "log_head_share>0.3",
+        "--fail-if",
+        "log_gini<0",
+        "--fail-if",
+        "log_items==3",
     )
     assert failed.code == 1
     assert failed.err.splitlines() == [
-        "check failed: head_share is 0.333333, which is above 0.3",
-        "check failed: items is 3, which is equal to 3",
+        "check failed: log_head_share is 0.333333, which is above 0.3",
+        "check failed: log_items is 3, which is equal to 3",
     ]
     assert [check["failed"] for check in json.loads(failed.out)["checks"]] == [True, False, True]
 
 
-def test_a_number_without_value_does_not_pass(walk: Path) -> None:
-    said = run_dpaa("audit", walk / "data", "--fail-if", "head_share_trend>0.1")
+def test_the_readmes_gate_fails_where_lists_go_to_the_head(tmp_path: Path) -> None:
+    log, recs = tmp_path / "clicks.csv", tmp_path / "recs.csv"
+    log.write_text("user_id,item_id\n" + "".join(f"u{n},i{n % 10}\n" for n in range(30)))
+    recs.write_text("user_id,item_id,rank\n" + "".join(f"u{n},{'i0' if n else 'i9'},1\n" for n in range(18)))
+    (gate,) = [line for line in README.read_text(encoding="utf-8").splitlines() if "--fail-if" in line]
+    words = shlex.split(gate.partition("#")[0].replace("20", "1"))[1:]
+    said = run_dpaa(
+        *(str(tmp_path / word).replace("parquet", "csv") if "." in word and ">" not in word else word for word in words)
+    )
     assert said.code == 1
-    assert "head_share_trend has no value here" in said.err
+    assert "check failed: head_share@1 is 0.944444, which is above 0.8" in said.err
+    refused = run_dpaa("audit", log, "--recs", recs, "--fail-if", "head_share>0.8")
+    assert refused.code == 2
+    assert "log_head_share for that of the log or head_share@K for that of the recommended lists" in refused.err
+
+
+def test_a_number_without_value_does_not_pass(walk: Path) -> None:
+    said = run_dpaa("audit", walk / "data", "--fail-if", "log_head_share_trend>0.1")
+    assert said.code == 1
+    assert "log_head_share_trend has no value here" in said.err
 
 
 def test_files(walk: Path, lists: Path, tmp_path: Path) -> None:

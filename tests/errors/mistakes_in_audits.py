@@ -27,17 +27,27 @@ def prepared(kind: str, column: pl.Expr, *says: str) -> Mistake:
 
 CHECKS = [
     check(
-        "a check on a number that does not exist", "headshare>0.8", "no number 'headshare'", "did you mean head_share?"
+        "a check on a number that does not exist",
+        "headshare>0.8",
+        "no number 'headshare'",
+        "did you mean head_share@K or log_head_share?",
     ),
-    check("a check on nothing like a number there is", "accuracy>1", "no number 'accuracy'; there are users, items, "),
-    check("a check without comparison", "gini", "'gini' is not NAME OP NUMBER", "head_share>0.8"),
+    check("a check on nothing like a number there is", "accuracy>1", "no number 'accuracy'; there are log_users, "),
+    check("a check on a name of two numbers", "head_share>0.8", "write log_head_share", "or head_share@K"),
+    check("a check by a name of before", "items_for_80<5", "is called log_items_for_80; write that"),
+    audit(
+        "a check on lists of another length",
+        'log.csv --recs lists.csv --fail-if "head_share@20>0.8"',
+        "the lists have 2 places; write head_share@2",
+    ),
+    check("a check without comparison", "gini", "'gini' is not NAME OP NUMBER", "log_head_share>0.8"),
     check("a check with one = only", "gini=1", "'gini=1' is not NAME OP NUMBER", "> >= < <= == !="),
     check("a check against text", "gini>high", "'gini>high' is not NAME OP NUMBER"),
     check("a check against nan", "gini>nan", "'gini>nan' is not NAME OP NUMBER"),
-    check("a check that is code", "__import__('os')>1", "no number", "there are users, items, "),
+    check("a check that is code", "__import__('os')>1", "no number", "there are log_users, "),
     check("a check of two conditions", "gini>1 or gini<0", "is not NAME OP NUMBER"),
     check("an empty check", "", "'' is not NAME OP NUMBER"),
-    check("a check on lists without lists", "coverage<0.1", "is about recommendations", "--recs"),
+    check("a check on lists without lists", "coverage@20<0.1", "is about recommendations", "--recs"),
 ]
 
 AUDITED = [

@@ -40,6 +40,12 @@ SECTIONS = {
             {"other.json": '{"kind": "shopping list"}'},
         ),
         Mistake(
+            "a page of an audit with the names of before",
+            "dpaa report audit.json --out page.html",
+            ("audit.json has a number 'head_share'", "make it again with `dpaa audit"),
+            {"audit.json": '{"kind": "audit", "numbers": {"head_share": 0.9}}'},
+        ),
+        Mistake(
             "a page of a run with spoiled metrics",
             "dpaa report run --out page.html",
             ("run/metrics.json lacks metrics or protocol", "dpaa evaluate run"),

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from dpaa.errors import InputError
 from dpaa.evaluation.checks import Check
 
-NAMES = ["head_share", "gini"]
 COMPARISONS = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -33,26 +32,19 @@ COMPARISONS = {
     ],
 )
 def test_parsed(text: str, check: Check) -> None:
-    assert Check.parse(text, NAMES) == check
+    assert Check.parse(text) == check
 
 
 @pytest.mark.parametrize(
     "text",
     [
         *("", "head_share", "head_share=0.8", "0.8<head_share", "head_share>a", "head_share>0.8 or 1", "gini>>1"),
-        *("gini>nan", "gini>inf", "__import__('os')>1", "gini>1;2", "gini > 1 2"),
+        *("gini>nan", "gini>inf", "gini>1;2", "gini > 1 2"),
     ],
 )
 def test_refused(text: str) -> None:
     with pytest.raises(InputError, match="--fail-if"):
-        Check.parse(text, NAMES)
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(
-        InputError, match=r"knows no number 'headshare'; did you mean head_share\? there are head_share"
-    ):
-        Check.parse("headshare>1", NAMES)
+        Check.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +60,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     ],
 )
 def test_sentences(text: str, value: float, failed: bool, sentence: str) -> None:
-    found = Check.parse(text, NAMES).apply({"gini": value})
+    found = Check.parse(text).apply({"gini": value})
     assert (found.failed, found.sentence) == (failed, sentence)
 
 
@@ -77,5 +69,5 @@ finite = st.floats(-1e6, 1e6)
 
 @given(st.sampled_from(sorted(COMPARISONS)), finite, finite)
 def test_fails_where_the_comparison_holds(sign: str, value: float, limit: float) -> None:
-    check = Check.parse(f"gini {sign} {limit!r}", NAMES)
+    check = Check.parse(f"gini {sign} {limit!r}")
     assert check.apply({"gini": value}).failed == COMPARISONS[sign](value, limit)

@@ -258,13 +258,13 @@ def test_a_dataset_alone(demo_folder: Path, tmp_path: Path) -> None:
 def test_an_audit_alone(demo_folder: Path, tmp_path: Path) -> None:
     recs = tmp_path / "recs.parquet"
     dpaa_ok("recommend", demo_folder / "runs" / "dpaa", "--out", recs)
-    found = audit(demo_folder / "data", recs, fail_if=["head_share>0.01"])
+    found = audit(demo_folder / "data", recs, fail_if=["head_share@20>0.01"])
     audit_page(found, tmp_path / "audit.html")
     page = Reader((tmp_path / "audit.html").read_text())
     (chapter,) = page.named("section")
     for sentence in found.in_words():
         assert sentence in chapter.text
-    assert "failed: head_share" in chapter.text
+    assert "failed: head_share@20" in chapter.text
     assert {tag.attributes["id"] for tag in page.named("figure")} == {"audit-concentration", "audit-exposure"}
 
 

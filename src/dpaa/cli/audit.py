@@ -41,7 +41,8 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar='"NAME OP NUMBER"',
-            help="Exit with 1 if this holds, such as head_share>0.8; repeatable.  A wrong NAME lists them all.",
+            help="Exit with 1 if this holds: log_head_share>0.8 is about the log, head_share@20>0.8 about lists of 20; "
+            "repeatable.  A wrong NAME lists them all.",
         ),
     ] = None,
     file_format: FormatOption = None,
@@ -75,7 +76,8 @@ def audit(
     Examples:
       dpaa audit data/coat
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
-      dpaa audit clicks.csv --fail-if "head_share>0.8" --fail-if "gini>=0.9"
+      dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"
+      dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
     """
     _check_targets(data, recs, per_user, figure, html, overwrite)
     from dpaa.data.log import ColumnNames
@@ -178,6 +180,8 @@ def _print_deciles(log: Skew, recs: Amplification | None) -> None:
 
 def _print_tastes(found: Audit) -> None:
     """Users by taste; with recommendations, what happens to each."""
+    from dpaa.evaluation.audit_names import full_name
+
     header = ["tastes", "users", "popular items in history", "history (median)"]
     rows = [
         [
@@ -191,7 +195,8 @@ def _print_tastes(found: Audit) -> None:
     print_table("users by the share of popular items in their history", header, rows)
     if found.recommendations is None:
         return
-    header = ["tastes", "users", "arp, history", "arp, list", "lift", "niche, history", "niche, list", "upd"]
+    shown = ("arp_history", "arp", "popularity_lift", "aplt_history", "aplt", "upd")
+    header = ["tastes", "users", *(full_name(name, found.recommendations.k) for name in shown)]
     rows = [
         [
             shift.taste,
@@ -199,8 +204,8 @@ def _print_tastes(found: Audit) -> None:
             _number(shift.arp_history, ",.1f"),
             _number(shift.arp, ",.1f"),
             _number(shift.popularity_lift, "+.1%"),
-            _share(shift.niche_share_history),
-            _share(shift.niche_share),
+            _share(shift.aplt_history),
+            _share(shift.aplt),
             _number(shift.upd, ".3f"),
         ]
         for shift in found.recommendations.tastes
@@ -219,16 +224,16 @@ def _print_periods(log: Skew) -> None:
             f"{period.interactions:,}",
             f"{period.items:,}",
             f"{period.new_items:,}",
-            f"{period.gini:.3f}",
-            _share(period.head_share),
-            _share(period.niche_share),
+            f"{period.log_gini:.3f}",
+            _share(period.log_head_share),
+            _share(period.log_niche_share),
             _share(period.new_share),
         ]
         for number, period in enumerate(log.periods, start=1)
     ]
     if rows:
         header = ["period", "from", "to", "interactions", "items", "new items"]
-        header += ["gini", "head share", "niche share", "on new items"]
+        header += ["log_gini", "log_head_share", "log_niche_share", "on new items"]
         print_table("over time, in periods of about as many interactions each", header, rows)
 
 

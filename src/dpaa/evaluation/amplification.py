@@ -16,6 +16,7 @@ from dpaa.data.columns import Column
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
+from dpaa.evaluation.audit_names import full_name
 from dpaa.evaluation.concentration import gini, lorenz
 from dpaa.evaluation.skew import QUANTILES
 from dpaa.evaluation.tastes import TASTES
@@ -53,16 +54,21 @@ class TasteShift:
     arp_history: float
     arp: float
     popularity_lift: float
-    niche_share_history: float
-    niche_share: float
+    aplt_history: float
+    aplt: float
     upd: float
 
 
 @dataclass(frozen=True)
 class Amplification:
-    """Recommendations against the log.  Averages are over users with a history and a list."""
+    """Recommendations against the log.  Where `evaluate` has the metric, the field has its name and its meaning.
+
+    Averages are over users with a list; what is held against histories, and theirs, over those with a history too.
+    """
 
     name: str
+    k: int
+    """Places of a list: where they were cut, else the longest list's length, unknown items included."""
     users: int
     """Users with a list of at least one known item."""
     users_without: int
@@ -71,14 +77,14 @@ class Amplification:
     """Places in lists that hold a known item."""
     longest_list: int
     coverage: float
-    exposure_gini: float
-    exposure_head_share: float
+    gini: float
+    head_share: float
     arp: float
     arp_history: float
     popularity_lift: float
     amplified_users: float
-    niche_share: float
-    niche_share_history: float
+    aplt: float
+    aplt_history: float
     upd: float
     lift_quantiles: dict[str, float]
     deciles: list[float]
@@ -91,7 +97,7 @@ class Amplification:
     losers: list[ItemShift]
     tastes: list[TasteShift]
     per_user: pl.DataFrame
-    """A row per user with a list; null where there is no history to compare with."""
+    """A row per user with a list, columns `arp@k`, … as `evaluate` has them; null where there is no history."""
     notes: list[str]
 
 
@@ -112,19 +118,20 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
     winners, losers = _moved(log, shown)
     return Amplification(
         name=recs.name,
+        k=lists.shape[1],
         users=len(users),
         users_without=int((log.history_lengths > 0).sum()) - len(both),
         recommendations=int(lengths.sum()),
         longest_list=int(lengths.max(initial=0)),
         coverage=float((of_candidates > 0).sum() / log.n_candidates),
-        exposure_gini=gini(of_candidates),
-        exposure_head_share=bias.head_share(lists, counts),
-        arp=_mean(both["arp"]),
+        gini=gini(of_candidates),
+        head_share=bias.head_share(lists, counts),
+        arp=_mean(users["arp"]),
         arp_history=_mean(both["arp_history"]),
         popularity_lift=_mean(both["popularity_lift"]),
         amplified_users=_mean(both["popularity_lift"] > 0),
-        niche_share=_mean(both["niche_share"]),
-        niche_share_history=_mean(both["niche_share_history"]),
+        aplt=_mean(users["aplt"]),
+        aplt_history=_mean(both["aplt_history"]),
         upd=_mean(both["upd"]),
         lift_quantiles={name: float(np.quantile(lift, q)) for name, q in QUANTILES.items()} if len(lift) else {},
         deciles=by_decile[:10],
@@ -133,7 +140,7 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
         winners=winners,
         losers=losers,
         tastes=[_of_taste(both, taste) for taste in TASTES],
-        per_user=users,
+        per_user=users.rename({name: full_name(name, lists.shape[1]) for name in users.columns}),
         notes=[*recs.notes, *_notes(log, recs, shown, users, len(both))],
     )
 
@@ -156,8 +163,8 @@ def _per_user(log: Interactions, recs: Recommendations) -> pl.DataFrame:
         "arp_history": arp_history,
         "arp": arp,
         "popularity_lift": bias.popularity_lift(arp, arp_history),
-        "niche_share_history": 1.0 - log.popular_share[users],
-        "niche_share": bias.mean_of_lists(niche, lists),
+        "aplt_history": 1.0 - log.popular_share[users],
+        "aplt": bias.mean_of_lists(niche, lists),
         "upd": bias.upd(of_lists, of_history),
     }
     ids = log.user_ids.gather(users).alias(Column.USER)
@@ -170,7 +177,7 @@ def _mean(values: pl.Series) -> float:
 
 def _of_taste(users: pl.DataFrame, taste: str) -> TasteShift:
     group = users.filter(pl.col("taste") == taste)
-    means = ("arp_history", "arp", "popularity_lift", "niche_share_history", "niche_share", "upd")
+    means = ("arp_history", "arp", "popularity_lift", "aplt_history", "aplt", "upd")
     return TasteShift(taste, len(group), *(_mean(group[name]) for name in means))
 
 
@@ -205,12 +212,12 @@ def _notes(
     newcomers, without = len(users) - compared, int((log.history_lengths > 0).sum()) - compared
     if newcomers:
         who = counted(newcomers, "user with a list has", "users with a list have")
-        notes.append(f"{recs.name}: {who} no history; their lists count for items but not in means over users")
+        notes.append(f"{recs.name}: {who} no history to hold their lists against")
     if without:
         notes.append(f"{recs.name}: {counted(without, 'user of the log has', 'users of the log have')} no list")
     if log.candidates is not None:
         outside = int(shown.sum() - shown[log.candidates].sum())
         if outside:
             what = counted(outside, "recommendation is of an item that is", "recommendations are of items that are")
-            notes.append(f"{recs.name}: {what} no candidate; coverage and exposure_gini leave it out")
+            notes.append(f"{recs.name}: {what} no candidate; coverage and gini leave it out")
     return notes

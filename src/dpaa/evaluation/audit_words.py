@@ -28,12 +28,12 @@ def log_in_words(log: Skew) -> list[str]:
     said = [
         f"{counted(log.users, 'user', 'users')}, {counted(log.items, 'item', 'items')}, "
         f"{counted(log.interactions, 'interaction', 'interactions')}.",
-        f"The most popular fifth of the items ({log.head_items:,}) has {_share(log.head_share)} of the interactions; "
-        "if all items were alike it would have 20 %.",
+        f"The most popular fifth of the items ({log.head_items:,}) has {_share(log.log_head_share)} of the "
+        "interactions; if all items were alike it would have 20 %.",
         f"Half of the interactions are on {counted(log.items_for_half, 'item', 'items')} "
         f"({_share(log.items_for_half / log.items)} of them), 80 % on {log.items_for_80:,} "
         f"({_share(log.items_for_80 / log.items)}); these are called popular below, all others niche.",
-        f"Gini coefficient {log.gini:.3f}: 0 is all items alike, near 1 is a few items with everything.",
+        f"Gini coefficient {log.log_gini:.3f}: 0 is all items alike, near 1 is a few items with everything.",
     ]
     if log.items_once:
         said.append(
@@ -58,12 +58,13 @@ def log_in_words(log: Skew) -> list[str]:
 
 def _over_time(log: Skew) -> str:
     first, last = log.periods[0], log.periods[-1]
-    change = (last.head_share - first.head_share) / first.head_share
+    change = (last.log_head_share - first.log_head_share) / first.log_head_share
     verdict = "hardly changes" if abs(change) < HARDLY else "grows" if change > 0 else "shrinks"
     return (
         f"Over time the concentration {verdict}: from the first to the last of {len(log.periods)} periods the most "
-        f"popular fifth goes from {_share(first.head_share)} to {_share(last.head_share)} of the interactions, "
-        f"niche items from {_share(first.niche_share)} to {_share(last.niche_share)} (each pair at its first time)."
+        f"popular fifth goes from {_share(first.log_head_share)} to {_share(last.log_head_share)} of the interactions, "
+        f"niche items from {_share(first.log_niche_share)} to {_share(last.log_niche_share)} (each pair at its first "
+        "time)."
     )
 
 
@@ -87,14 +88,14 @@ def lists_in_words(log: Skew, recs: Amplification) -> list[str]:
             "popular than their history."
         )
         said.append(
-            f"Niche items are {_share(recs.niche_share_history)} of a history and {_share(recs.niche_share)} of a "
+            f"Niche items are {_share(recs.aplt_history)} of a history and {_share(recs.aplt)} of a "
             f"list; the mix of head, middle and tail items shifts by {recs.upd:.3f} (0 = not at all, 1 = entirely)."
         )
     said += [
-        f"The most popular fifth of the items has {_share(log.head_share)} of the interactions and "
-        f"{_share(recs.exposure_head_share)} of the recommendations.",
+        f"The most popular fifth of the items has {_share(log.log_head_share)} of the interactions and "
+        f"{_share(recs.head_share)} of the recommendations.",
         f"{_share(recs.coverage)} of the candidates are recommended to anybody; Gini coefficient of the "
-        f"recommendations over all candidates {recs.exposure_gini:.3f}.",
+        f"recommendations over all candidates {recs.gini:.3f}.",
     ]
     return said
 

@@ -32,12 +32,12 @@ class Period:
     end: str | float
     interactions: int
     items: int
-    """Items with an interaction in this period; `gini` and `head_share` are over these."""
+    """Items with an interaction in this period; `log_gini` and `log_head_share` are over these."""
     new_items: int
     """Items whose first interaction falls into this period."""
-    gini: float
-    head_share: float
-    niche_share: float
+    log_gini: float
+    log_head_share: float
+    log_niche_share: float
     """Share of the interactions on items that are niche in the whole log."""
     new_share: float
     """Share of the interactions on new items."""
@@ -59,17 +59,20 @@ class TasteGroup:
 
 @dataclass(frozen=True)
 class Skew:
-    """The log alone.  Items are those with at least one interaction."""
+    """The log alone.  Items are those with at least one interaction.
+
+    What lists have too (a Gini coefficient, a share of the head) is called `log_…`, so that no name means two numbers.
+    """
 
     users: int
     items: int
     interactions: int
     items_without: int
     """Items that are known (candidates, items of other splits) but have no interaction."""
-    gini: float
+    log_gini: float
     head_items: int
     """The fifth of the items, rounded up, with the most interactions."""
-    head_share: float
+    log_head_share: float
     """Its share of the interactions; .2 if all items were alike."""
     top_item_share: float
     items_for_half: int
@@ -103,9 +106,9 @@ def skew(log: Interactions, periods: int = PERIODS) -> Skew:
         items=len(taken),
         interactions=int(taken.sum()),
         items_without=len(counts) - len(taken),
-        gini=gini(taken),
+        log_gini=gini(taken),
         head_items=int(in_head.sum()),
-        head_share=share_of(in_head, counts),
+        log_head_share=share_of(in_head, counts),
         top_item_share=float(taken.max() / taken.sum()),
         items_for_half=int(popular_items(counts, 0.5).sum()),
         items_for_80=int(popular.sum()),
@@ -158,9 +161,9 @@ def _periods(times: Times, popular: NDArray[np.bool_], wanted: int) -> Iterator[
             interactions=int(counts.sum()),
             items=int((counts > 0).sum()),
             new_items=int(new.sum()),
-            gini=gini(counts[counts > 0]),
-            head_share=share_of(head(counts), counts),
-            niche_share=share_of(~popular, counts),
+            log_gini=gini(counts[counts > 0]),
+            log_head_share=share_of(head(counts), counts),
+            log_niche_share=share_of(~popular, counts),
             new_share=share_of(new, counts),
         )
 

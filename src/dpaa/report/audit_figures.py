@@ -18,15 +18,15 @@ def lorenz_curve(audit: Audit) -> Chart:
     """Lorenz curves of the log and of the recommendations, beside the diagonal on which all items are alike."""
     alt = altair()
     log, recs = audit.log, audit.recommendations
-    curves = {"all items alike": [[0.0, 0.0], [1.0, 1.0]], f"interactions (Gini {log.gini:.2f})": log.lorenz}
+    curves = {"all items alike": [[0.0, 0.0], [1.0, 1.0]], f"interactions (Gini {log.log_gini:.2f})": log.lorenz}
     if recs is not None:
-        curves[f"recommendations (Gini {recs.exposure_gini:.2f})"] = recs.lorenz
+        curves[f"recommendations (Gini {recs.gini:.2f})"] = recs.lorenz
     names = list(curves)
     table = pl.concat(
         pl.DataFrame(points, schema=["items", "share"], orient="row").with_columns(curve=pl.lit(name))
         for name, points in curves.items()
     )
-    subtitle = f"the top fifth of the items has {log.head_share:.0%} of the interactions"
+    subtitle = f"the top fifth of the items has {log.log_head_share:.0%} of the interactions"
     chart = (
         alt.Chart(table, title=alt.Title("How interactions are spread over items", subtitle=subtitle))
         .properties(width=420, height=380)

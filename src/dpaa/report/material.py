@@ -245,11 +245,22 @@ def _add_json(found: Material, path: Path) -> None:
     if kind == "comparison":
         found.comparisons.append((path.stem, content))
     elif kind == "audit":
+        _check_names(content, path)
         found.audits.append((path.stem, content))
     else:
         raise InputError(
             f"{path} is neither a comparison nor an audit; make one with `dpaa compare … --out FILE.json` "
             "or `dpaa audit … --json`"
+        )
+
+
+def _check_names(audit: dict[str, Any], path: Path) -> None:
+    """Refuse an audit of an earlier version, some of whose names are the log's in one place and lists' in another."""
+    strange = [name for name in object_at(audit, "numbers") if not name.startswith("log_") and "@" not in name]
+    if strange:
+        raise InputError(
+            f"{path} has a number {strange[0]!r}, which does not say whether it is the log's or the lists': an earlier "
+            "version made the file; make it again with `dpaa audit … --json`"
         )
 
 

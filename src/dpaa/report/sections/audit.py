@@ -68,7 +68,7 @@ def _lorenz(log: dict[str, Any], recs: dict[str, Any], suffix: str) -> list[Figu
     if not lines:
         return []
     lines.append(Line("if all items were alike", [0.0, 1.0], [0.0, 1.0], None))
-    told = f" Gini coefficient of the log: {log['gini']:.3f}." if isinstance(log.get("gini"), float) else ""
+    told = f" Gini coefficient of the log: {log['log_gini']:.3f}." if isinstance(log.get("log_gini"), float) else ""
     return [
         Figure(
             f"audit-concentration{suffix}",
@@ -124,8 +124,8 @@ def _periods(log: dict[str, Any], suffix: str) -> list[Figure]:
         return []
     places = [float(place + 1) for place in range(len(periods))]
     shown = {
-        "head_share": "share of the most popular fifth",
-        "niche_share": "share of niche items",
+        "log_head_share": "share of the most popular fifth",
+        "log_niche_share": "share of niche items",
         "new_share": "on items new in the period",
     }
     lines = [
@@ -173,7 +173,10 @@ def _tastes(log: dict[str, Any], recs: dict[str, Any]) -> list[Markup]:
         "popularity_lift": "lift",
         "upd": "UPD",
     }
-    of_lists = {text_at(group, "taste"): group for group in objects_at(recs, "tastes")}
+    of_lists = {
+        text_at(group, "taste"): {key.partition("@")[0]: value for key, value in group.items()}
+        for group in objects_at(recs, "tastes")
+    }
     groups = [group | of_lists.get(text_at(group, "taste"), {}) for group in objects_at(log, "tastes")]
     columns = {key: name for key, name in shown.items() if any(is_number(group.get(key)) for group in groups)}
     rows = [

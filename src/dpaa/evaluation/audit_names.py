@@ -1,0 +1,84 @@
+"""The names of an audit's numbers: `log_…` of the log, `…@k` of recommended lists; no name is both.
+
+Where `evaluate` measures the same of lists, the name is that of its metric.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from dpaa.errors import InputError
+
+LOG_NUMBERS = {
+    "log_users": "users with an interaction",
+    "log_items": "items with an interaction",
+    "log_interactions": "distinct user-item pairs (with --keep-duplicates: rows)",
+    "log_gini": "Gini coefficient of the items' interactions; 0 = all alike, near 1 = a few have all",
+    "log_head_share": "share of the interactions on the fifth of the items that has the most; 0.2 = all alike",
+    "log_top_item_share": "share of the interactions on the most popular item",
+    "log_items_for_80": "fewest items that have 80 % of the interactions: the popular items",
+    "log_items_for_80_share": "the same as a share of the items; 0.8 = all alike",
+    "log_items_once": "items with a single interaction",
+    "log_items_once_share": "the same as a share of the items",
+    "log_history_median": "items in the history of the middle user",
+    "log_popular_in_history": "share of popular items in a user's history, mean over users",
+    "log_head_share_trend": "log_head_share of the last period minus that of the first; needs times",
+    "log_niche_share_trend": "share of interactions on niche items, last period minus first; needs times",
+}
+"""What `--fail-if` can ask of a log, and what it means."""
+
+LIST_NUMBERS = {
+    "coverage": "share of the candidates that anybody is recommended",
+    "gini": "Gini coefficient of the recommendations over all candidates",
+    "head_share": "share of the recommendations on the log's head, the items of log_head_share",
+    "arp": "mean number of interactions of the recommended items, mean over users",
+    "arp_history": "the same of the histories of the users with a list",
+    "popularity_lift": "(arp of the list − arp of the history) / arp of the history, mean over users; 0 = alike",
+    "amplified_users": "share of the users whose list is more popular than their history",
+    "aplt": "share of niche items in a list, mean over users",
+    "aplt_history": "the same of the histories of the users with a list",
+    "upd": "Jensen-Shannon distance between the shares of head, middle and tail items, mean over users; 0 = alike",
+}
+"""What `--fail-if` can ask of recommendations besides, as `name@k`."""
+
+FORMER = {
+    "exposure_gini": "gini",
+    "exposure_head_share": "head_share",
+    "niche_share": "aplt",
+    "niche_share_history": "aplt_history",
+}
+"""Names that lists' numbers had before, and have now."""
+
+
+def full_name(name: str, k: int) -> str:
+    """`arp` as `arp@20`; what is no number of lists stays as it is."""
+    return f"{name}@{k}" if name in LIST_NUMBERS else name
+
+
+def check_name(name: str, with_recs: bool, k: int | None = None) -> None:
+    """Refuse what is not the name of one number here; `k` is the length of the lists, where it is known yet."""
+    if name in LOG_NUMBERS:
+        return
+    base, at, cut = name.partition("@")
+    if base in LIST_NUMBERS and at:
+        if not with_recs:
+            raise InputError(f"--fail-if {name!r} is about recommendations; name their file with --recs")
+        if k is not None and cut != str(k):
+            raise InputError(f"--fail-if {name!r}: the lists have {k:,} places; write {base}@{k}")
+        return
+    length = "K" if k is None else str(k)
+    now = FORMER.get(base, base)
+    told = " (K is the length of the lists)" if k is None and now in LIST_NUMBERS else ""
+    could_be = [f"log_{base}"] if f"log_{base}" in LOG_NUMBERS else []
+    could_be += [f"{now}@{length}"] if now in LIST_NUMBERS else []
+    if len(could_be) == 2:
+        raise InputError(
+            f"--fail-if {name!r} could be two numbers: write {could_be[0]} for that of the log or {could_be[1]} for "
+            f"that of the recommended lists{told}"
+        )
+    if could_be:
+        raise InputError(f"--fail-if {name!r}: this number is called {could_be[0]}; write that{told}")
+    known = [*LOG_NUMBERS, *(f"{one}@{length}" for one in LIST_NUMBERS)]
+    near = difflib.get_close_matches(name, known, 2)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    raise InputError(f"--fail-if knows no number {name!r}; {meant}there are {', '.join(known)}")
