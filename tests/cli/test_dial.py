@@ -37,7 +37,8 @@ def test_evaluate_shows_the_stored_curve_and_what_it_means(run: Path) -> None:
     assert isinstance(stored, dict)
     said = dpaa_ok("evaluate", run)
     assert "Popularity dial on validation, lists of 20" in said.out
-    assert f"{stored['kappa']:g} chosen" in said.out
+    assert "0 in force" in said.out
+    assert f"{stored['suggested']:g} suggested" in said.out
     assert stored["in_words"] in said.out
     assert "unbiased exposure" in said.out
     found = json.loads(dpaa_ok("evaluate", run, "--json").out)
@@ -45,11 +46,11 @@ def test_evaluate_shows_the_stored_curve_and_what_it_means(run: Path) -> None:
     assert found["protocol"]["popularity_dial"] == 0.0
 
 
-@pytest.mark.parametrize("dial", ["-0.5", "2", "auto"])
+@pytest.mark.parametrize("dial", ["-0.5", "2", "run"])
 def test_evaluate_says_which_setting_was_in_force(run: Path, dial: str) -> None:
     stored = manifest(run)["dial"]
     assert isinstance(stored, dict)
-    kappa = stored["kappa"] if dial == "auto" else float(dial)
+    kappa = stored["kappa"] if dial == "run" else float(dial)
     found = json.loads(dpaa_ok("evaluate", run, "--popularity-dial", dial, "--json").out)
     assert found["protocol"]["popularity_dial"] == kappa
     kept = json.loads((run / "metrics.json").read_text())
@@ -57,6 +58,8 @@ def test_evaluate_says_which_setting_was_in_force(run: Path, dial: str) -> None:
     assert kept["metrics"] == found["metrics"]
     said = dpaa_ok("evaluate", run, "--popularity-dial", dial).out
     assert (f"popularity dial at κ = {kappa:g}" in said) == (kappa != 0)
+    assert (f"this call measured κ = {kappa:g}; the run keeps κ = 0" in said) == (dial != "run")
+    assert manifest(run)["dial"] == stored
 
 
 def test_lists_of_a_setting_have_the_metrics_of_the_setting(run: Path, walk: Path, tmp_path: Path) -> None:
@@ -70,9 +73,10 @@ def test_lists_of_a_setting_have_the_metrics_of_the_setting(run: Path, walk: Pat
     assert "dial" not in of_file
 
 
-def test_choosing_again_is_kept_and_auto_follows_it(run: Path) -> None:
+@pytest.mark.parametrize("dial", [[], ["--popularity-dial", "run"]])
+def test_choosing_again_is_kept_and_every_command_follows_it(run: Path, tmp_path: Path, dial: list[str]) -> None:
     before = manifest(run)
-    said = dpaa_ok("evaluate", run, "--dial-objective", "niche:60", "--popularity-dial", "auto")
+    said = dpaa_ok("evaluate", run, "--dial-objective", "niche:60", *dial)
     after = manifest(run)
     chosen = after["dial"]
     assert isinstance(chosen, dict)
@@ -81,7 +85,60 @@ def test_choosing_again_is_kept_and_auto_follows_it(run: Path) -> None:
     assert chosen["in_words"] in said.out
     assert "the most niche recall for at most 60 % less NDCG" in said.out
     assert json.loads((run / "metrics.json").read_text())["protocol"]["popularity_dial"] == chosen["kappa"]
-    assert chosen["kappa"] < 0  # niche items need popularity held back
+    assert chosen["kappa"] == chosen["suggested"] < 0  # niche items need popularity held back
+    again = json.loads(dpaa_ok("evaluate", run, "--json").out)
+    assert again["protocol"]["popularity_dial"] == chosen["kappa"]
+    said = dpaa_ok("recommend", run, "--out", tmp_path / "recs.parquet")
+    assert f"popularity dial at κ = {chosen['kappa']:g}" in said.out
+    explicit = tmp_path / "explicit.parquet"
+    dpaa_ok("recommend", run, "--popularity-dial", chosen["kappa"], "--out", explicit)
+    assert pl.read_parquet(tmp_path / "recs.parquet").equals(pl.read_parquet(explicit))
+
+
+def test_a_number_measures_and_an_objective_keeps(run: Path) -> None:
+    dpaa_ok("evaluate", run, "--dial-objective", "niche:60", "--popularity-dial", "2")
+    assert json.loads((run / "metrics.json").read_text())["protocol"]["popularity_dial"] == 2
+    kept = manifest(run)["dial"]
+    assert isinstance(kept, dict)
+    assert kept["kappa"] < 0
+
+
+def test_compare_and_report_use_the_kept_choice(run: Path, walk: Path, tmp_path: Path) -> None:
+    dpaa_ok("evaluate", run, "--dial-objective", "niche:60")
+    kept = manifest(run)["dial"]
+    assert isinstance(kept, dict)
+    found = json.loads(dpaa_ok("compare", walk / "run", run, "--json").out)
+    names = [entry["name"] for entry in found["entries"]]
+    assert names == [str(walk / "run"), str(run)], "one entry with two seeds they are not"
+    metrics = json.loads((run / "metrics.json").read_text())["metrics"]
+    assert found["entries"][1]["metrics"]["arp@20"] == pytest.approx(metrics["arp@20"])
+    assert f"{run}: popularity dial at κ = {kept['kappa']:g}, as the run keeps it" in found["notes"]
+    assert f"{walk / 'run'}: popularity dial" not in " ".join(found["notes"])
+    pytest.importorskip("altair")
+    dpaa_ok("report", run, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"{kept['kappa']:g} (in force)" in page
+    assert "--dial-objective niche:60" in page
+    assert "(dial at" not in page, "it stands where the run keeps it"
+
+
+def test_what_train_says_of_the_dial_is_what_evaluate_shows(walk: Path, tmp_path: Path) -> None:
+    """On validation from the log's own exposure dpaa-auto leaves the dial at 0, whatever the curve would choose."""
+    data = Path(shutil.copytree(walk / "data", tmp_path / "data"))
+    about = json.loads((data / "dataset.json").read_text())
+    (data / "dataset.json").write_text(json.dumps(about | {"validation_exposure": "biased"}))
+    quick = [f"--set={setting}" for setting in ("epochs=20", "embedding_size=8", "layers=2", "learning_rate=0.01")]
+    said = dpaa_ok("train", data, "--method", "dpaa-auto", *quick, "--out", tmp_path / "run").err
+    assert "popularity dial κ = 0 (dpaa-auto's choice" in said
+    shown = dpaa_ok("evaluate", tmp_path / "run")
+    assert "popularity dial: κ = 0 is in force (dpaa-auto's choice" in shown.out
+    assert "0 in force" in shown.out
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["protocol"]["popularity_dial"] == 0
+    dpaa_ok("recommend", tmp_path / "run", "--out", tmp_path / "plain.csv")
+    dpaa_ok("recommend", tmp_path / "run", "--popularity-dial", "run", "--out", tmp_path / "run.csv")
+    dpaa_ok("recommend", tmp_path / "run", "--popularity-dial", "0", "--out", tmp_path / "zero.csv")
+    assert len({(tmp_path / f"{name}.csv").read_bytes() for name in ("plain", "run", "zero")}) == 1
 
 
 def test_a_wrong_call_changes_nothing_of_the_run(run: Path) -> None:
@@ -97,6 +154,7 @@ def test_an_old_run_says_how_to_get_a_curve(run: Path) -> None:
     assert "has no curve of the popularity dial" in said.err
     assert "--dial-objective ndcg" in said.err
     assert "Popularity dial on validation" not in said.out
+    dpaa_ok("recommend", run, "--popularity-dial", "run", "--users", "u0001")
     assert json.loads(dpaa_ok("evaluate", run, "--json").out)["dial"] is None
     dpaa_ok("evaluate", run, "--dial-objective", "ndcg")
     assert dpaa_ok("evaluate", run).err == ""
@@ -154,7 +212,7 @@ def test_recommendations_lean_as_they_are_told(run: Path, tmp_path: Path) -> Non
 def test_newcomers_get_it_too(run: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("user_id,item_id\nann,i0003\nann,i0009\nbob,i0003\n")
     lists = []
-    for dial in ("-1", "auto", "3"):
+    for dial in ("-1", "run", "3"):
         file = tmp_path / f"{dial}.parquet"
         dpaa_ok("recommend", run, "--history", tmp_path / "new.csv", "--k", 5, "--popularity-dial", dial, "--out", file)
         lists.append(pl.read_parquet(file))

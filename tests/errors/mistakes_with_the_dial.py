@@ -24,7 +24,7 @@ def spoiled(kind: str, dial: object, *says: str) -> Mistake:
     """The manifest of a run was changed by somebody."""
     return Mistake(
         kind,
-        "dpaa recommend run --popularity-dial auto --out recs.csv",
+        "dpaa recommend run --out recs.csv",
         says,
         spoil=lambda: edit_json(Path("run/manifest.json"), dial=dial),
     )
@@ -37,17 +37,23 @@ def made() -> None:
 
 
 SETTINGS = [
-    turned("a dial that is no number", "much", "must be auto or a number from −1000 to 1000, got 'much'"),
-    turned("a dial that is nan", "nan", "must be auto or a number", "'nan'"),
+    turned("a dial that is no number", "much", "must be run or a number from −1000 to 1000, got 'much'"),
+    turned("a dial that is nan", "nan", "must be run or a number", "'nan'"),
     turned("a dial turned too far", "-1001", "from −1000 to 1000", "'-1001'"),
-    turned("a dial turned to nothing", "''", "must be auto or a number", "''"),
-    measured("a dial that is no number, evaluated", "run --popularity-dial high", "must be auto or a number", "'high'"),
-    spoiled("a dial left to a run that has chosen none", None, "no κ was chosen for this model", "give", "a number"),
-    spoiled("a stored dial that is no curve", {"kappa": 3}, "curve of the popularity dial is damaged", "draw it again"),
+    turned("a dial turned to nothing", "''", "must be run or a number", "''"),
+    measured("a dial that is no number, evaluated", "run --popularity-dial high", "must be run or a number", "'high'"),
+    turned("a dial by its name of before", "auto", "knows no 'auto'; write run for the κ that the run keeps"),
+    spoiled(
+        "a stored dial that is no number",
+        {"kappa": "high", "suggested": 0.5},
+        "the run's popularity dial is damaged (it stands at 'high')",
+        "--dial-objective ndcg",
+    ),
     Mistake(
-        "a dial left to a run without validation pairs",
-        "dpaa recommend untested-run --popularity-dial auto --out recs.csv",
-        ("no κ was chosen for this model", "without validation pairs"),
+        "a stored dial that is no curve",
+        "dpaa evaluate run",
+        ("curve of the popularity dial is damaged", "draw it again"),
+        spoil=lambda: edit_json(Path("run/manifest.json"), dial={"kappa": 3}),
     ),
     Mistake(
         "the dial of lists in a file",

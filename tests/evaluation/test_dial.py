@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.evaluation.dial import KAPPAS, DialCurve, DialPoint, Objective, dial_curve
+from dpaa.evaluation.dial import (
+    KAPPAS,
+    DialCurve,
+    DialPoint,
+    Objective,
+    dial_curve,
+    kappa_in_force,
+    least_turn,
+)
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure
 from dpaa.methods.base import Method
@@ -28,7 +36,8 @@ def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) ->
 
 
 def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
-    return DialCurve(points, Objective.parse(objective), 20, 5, ValidationExposure(False, True, 0.4))
+    wanted = Objective.parse(objective)
+    return DialCurve(points, wanted, 20, 5, ValidationExposure(False, True, 0.4), wanted.best(points).kappa, 0.0)
 
 
 # ---------------------------------------------------------------------- the choice
@@ -81,7 +90,7 @@ def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
 def test_where_validation_has_no_niche_item_the_dial_stays() -> None:
     points = [point(kappa, 0.5, niche=nan) for kappa in (-2, -1, 0, 1)]
     curve = drawn(*points, objective="niche:50")
-    assert curve.chosen.kappa == 0
+    assert curve.suggested == 0
     assert "nan" not in curve.in_words()
     assert "nan" not in drawn(point(-1, 0.6, niche=nan), *points[2:]).in_words()
 
@@ -110,15 +119,63 @@ def test_nothing_allowed_is_better_than_the_chosen(
 def test_in_words() -> None:
     curve = drawn(point(-0.5, 0.25, niche=0.125), point(0, 0.2), point(1, 0.1))
     assert curve.in_words() == (
-        "popularity dial on validation: the best NDCG is at κ = -0.5 (away from popularity): NDCG@20 0.2000 → 0.2500, "
-        "niche recall 0.1000 → 0.1250; validation comes from unbiased exposure (tilt to popular items 0.40 of "
-        "training's): what is chosen on it is what people like"
+        "popularity dial: κ = 0 is in force (the method itself); the best NDCG on validation would be at κ = -0.5 "
+        "(away from popularity): NDCG@20 0.2000 → 0.2500, niche recall 0.1000 → 0.1250; `dpaa evaluate RUN "
+        "--dial-objective ndcg` puts that in force; validation comes from unbiased exposure (tilt to popular items "
+        "0.40 of training's): what is chosen on it is what people like"
     )
+    assert (
+        curve.in_force()
+        .in_words()
+        .startswith(
+            "popularity dial: κ = -0.5 is in force (chosen for the best NDCG); the best NDCG on validation is there: "
+            "against κ = 0 NDCG@20 0.2000 → 0.2500, niche recall 0.1000 → 0.1250; validation comes from"
+        )
+    )
+    other = replace(curve, kappa=1.0, rule="somebody's choice").in_words()
+    assert "κ = 1 is in force (somebody's choice); the best NDCG on validation would be at κ = -0.5 (away from" in other
+    assert "NDCG@20 0.1000 → 0.2500" in other
     assert "(towards popularity)" in drawn(point(0, 0.2), point(1, 0.3)).in_words()
-    assert "the best recall is at κ = 1" in drawn(point(0, 0.2), point(1, 0.2, 0.3), objective="recall").in_words()
-    assert "the method itself, κ = 0" in drawn(point(0, 0.2)).in_words()
+    assert (
+        "the best recall on validation would be at κ = 1"
+        in drawn(point(0, 0.2), point(1, 0.2, 0.3), objective="recall").in_words()
+    )
+    assert "the method itself); the best NDCG on validation is there; validation" in drawn(point(0, 0.2)).in_words()
     found = drawn(point(0, 0.2), point(-1, 0.2, niche=0.4), objective="niche:5").in_words()
-    assert "the most niche recall for at most 5 % less NDCG is at κ = -1" in found
+    assert "the most niche recall for at most 5 % less NDCG on validation would be at κ = -1" in found
+
+
+def test_what_is_stored_is_read_and_not_chosen_again() -> None:
+    """Even where the rule would choose another point today."""
+    stored = finite(drawn(point(-1, 0.5), point(0, 0.3), point(2, 0.1)).as_json())
+    read = DialCurve.from_json(stored | {"kappa": 2.0, "suggested": 0.0, "chosen_for": "niche:5"})
+    assert (read.kappa, read.suggested, read.chosen_for) == (2.0, 0.0, "niche:5")
+    assert "κ = 2 is in force (chosen for the most niche recall" in read.in_words()
+
+
+def test_a_curve_of_before_has_a_suggestion_and_the_methods_own_in_force() -> None:
+    stored = finite(drawn(point(-1, 0.5), point(0, 0.3)).as_json())
+    old = {name: value for name, value in stored.items() if name not in ("suggested", "chosen_for")} | {"kappa": -1.0}
+    for own in (0.0, 3.0):
+        read = DialCurve.from_json(old, own, "its rule")
+        assert (read.kappa, read.suggested, read.chosen_for, read.rule) == (own, -1.0, None, "its rule")
+        assert kappa_in_force(old, own) == own
+
+
+@pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
+def test_a_stored_setting_that_is_none_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"popularity dial is damaged .* choose it again with"):
+        kappa_in_force({"kappa": wrong, "suggested": 0.0}, 0.0)
+    with pytest.raises(InputError, match="popularity dial is damaged"):
+        kappa_in_force({"suggested": 0.0}, 0.0)
+
+
+def test_the_least_turn_is_the_nearest_to_0_that_is_not_behind_by_more_than_noise() -> None:
+    values = np.array([[0.1, 0.1, 0.1, 0.1], [0.5, 0.1, 0.5, 0.2], [0.4, 0.4, 0.4, 0.2]])
+    assert least_turn((0.0, 0.5, 1.0), values) == 1
+    assert least_turn((0.0, -1.0, 1.0), values) == 1
+    assert least_turn((0.0, 2.0, 1.0), values) == 2
+    assert least_turn((0.0, 2.0, 1.0), np.ones((3, 4))) == 0
 
 
 @pytest.mark.parametrize("niche", [0.1, nan])
@@ -224,7 +281,7 @@ def test_validation_without_niche_items() -> None:
     model = fit(data, "most-popular")
     curve = dial_curve(model.method, Evaluator(data, 20, "valid"), "niche:10")
     assert all(isnan(one.niche_recall) for one in curve.points)
-    assert curve.chosen.kappa == 0
+    assert curve.suggested == 0
     assert model.manifest["dial"]["curve"][0]["recall@20/niche"] is None  # JSON knows no NaN
     assert model.dial_curve is not None
-    assert model.kappa("auto") == model.dial_curve.chosen.kappa
+    assert model.kappa("run") == model.dial_curve.kappa == 0

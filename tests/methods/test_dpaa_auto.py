@@ -72,7 +72,7 @@ def test_the_winner_of_the_race_is_trained_on_and_its_best_stretch_taken(small_w
     # Four stretches without a better one end it: 2 + 4.
     assert [label for label, *_ in workshop.asked] == ["plain", *list(RACE)[:4], *list(stretches)[:6]]
     assert [begin for *_, begin in workshop.asked] == [None, *["plain"] * 4, "iiw", *list(stretches)[:5]]
-    assert workshop.said[-1].startswith("popularity dial κ = 4; validation is as it is")
+    assert workshop.said[-1] == f"popularity dial κ = 4 ({DpaaAuto.dial_rule}); validation is as it is"
 
 
 def test_the_plain_model_is_kept_only_where_validation_is_sure(small_world: Dataset) -> None:
@@ -197,7 +197,8 @@ def test_the_dial_stays_at_0_where_validation_is_as_biased_as_the_log(small_worl
 def test_a_run_tells_what_was_chosen_and_ranks_by_its_dial(small_world: Dataset) -> None:
     model = fit_method(make_method(small_world, "dpaa-auto", QUICK), small_world)
     assert isinstance(model.method, DpaaAuto)
-    model.method._kappa = 2.0
+    assert model.manifest["dial"]["kappa"] == model.method.popularity_dial
+    model.manifest["dial"]["kappa"] = 2.0
     turned = evaluate(model, small_world)
     assert turned.metrics == evaluate(model, small_world, popularity_dial=2.0).metrics
     plain = evaluate(model, small_world, popularity_dial=0.0)

@@ -24,7 +24,7 @@ pytest.importorskip("altair")
 POINTS = tuple(
     DialPoint(kappa, 0.3 - abs(kappa + 1) / 50, 0.2, 0.1, 10 + kappa, 0.5) for kappa in (-2.0, -1.0, 0.0, 4.0)
 )
-CURVE = DialCurve(POINTS, Objective("ndcg"), 10, 5, ValidationExposure(True, True, 0.9))
+CURVE = DialCurve(POINTS, Objective("ndcg"), 10, 5, ValidationExposure(True, True, 0.9), -1.0, 4.0)
 
 
 def test_four_panels_mark_the_choice() -> None:
@@ -32,10 +32,10 @@ def test_four_panels_mark_the_choice() -> None:
     text = json.dumps(drawn, ensure_ascii=False)
     for title in ("accuracy: NDCG@10", "niche items: recall@10", "popularity: ARP@10", "coverage@10"):
         assert title in text
-    assert "dotted: chosen for ndcg (κ = -1)" in text
+    assert "dotted: in force (κ = 4); best for ndcg: κ = -1" in text
     assert "what is chosen on it favours popularity" in text
     marks = [rows for rows in drawn["datasets"].values() if "mark" in rows[0]]
-    assert marks == [[{"kappa": 0.0, "mark": "method"}, {"kappa": -1.0, "mark": "chosen"}]]
+    assert marks == [[{"kappa": 0.0, "mark": "method"}, {"kappa": 4.0, "mark": "in force"}]]
 
 
 def test_without_niche_items_that_panel_is_empty_and_the_others_are_not() -> None:
@@ -63,8 +63,9 @@ def test_the_page_draws_the_stored_curve_and_says_what_it_means(shown: tuple[Pat
     page, model = shown[0].read_text(encoding="utf-8"), shown[1]
     assert model.dial_curve is not None
     assert "turning the popularity dial" in page
-    assert f"The dotted line marks the setting that was chosen, κ = {model.dial_curve.chosen.kappa:g}." in page
-    assert f"{model.dial_curve.chosen.kappa:g} (chosen)" in page
+    assert "The dotted line marks the setting in force, κ = 0." in page
+    assert "0 (in force)" in page
+    assert f"{model.dial_curve.suggested:g} (suggested)" in page
     assert model.dial_curve.in_words().removeprefix("popularity dial") in html.unescape(page)
 
 

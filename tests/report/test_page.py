@@ -277,7 +277,7 @@ def test_the_dial_of_a_run(demo_folder: Path, tmp_path: Path) -> None:
     dpaa_ok("report", run, "--out", tmp_path / "page.html")
     page = Reader((tmp_path / "page.html").read_text())
     (chapter,) = page.named("section", id="dial")
-    assert "0 (chosen)" in chapter.text
+    assert "0 (in force)" in chapter.text
     assert "0.1500" in chapter.text
 
 

@@ -126,39 +126,60 @@ def test_candidates() -> None:
 # ---------------------------------------------------------------------- what the dial may be
 
 
-def test_auto_takes_what_validation_chose(model: Model, small_world: Dataset) -> None:
-    curve = model.dial_curve
-    assert curve is not None
-    assert curve.as_json()["kappa"] == model.manifest["dial"]["kappa"]
-    other = replace(model, manifest=model.manifest | {"dial": choose_dial(model, small_world, "recall").as_json()})
-    for one in (model, other):
+def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Dataset) -> None:
+    """As trained, 0; chosen again, what was chosen; without a word or with `run` the same."""
+    assert model.manifest["dial"]["kappa"] == 0.0
+    chosen = choose_dial(model, small_world, "niche:50")
+    assert chosen.kappa == chosen.suggested != 0
+    other = replace(model, manifest=model.manifest | {"dial": chosen.as_json()})
+    history = ["i0003", "i0009"]
+    for one, kappa in ((model, 0.0), (other, chosen.kappa)):
         assert one.dial_curve is not None
-        kappa = one.dial_curve.chosen.kappa
-        assert one.kappa("auto") == kappa
-        assert one.recommend(k=5, popularity_dial="auto").equals(one.recommend(k=5, popularity_dial=kappa))
-        assert evaluate(one, small_world, popularity_dial="auto").protocol.popularity_dial == kappa
+        assert one.dial_curve.kappa == kappa
+        for dial in (None, "run"):
+            assert one.kappa(dial) == kappa  # type: ignore[arg-type]
+            lists = one.recommend(k=5, popularity_dial=dial)  # type: ignore[arg-type]
+            assert lists.equals(one.recommend(k=5, popularity_dial=kappa))
+            new = one.recommend_for(history, k=5, popularity_dial=dial)  # type: ignore[arg-type]
+            assert new.equals(one.recommend_for(history, k=5, popularity_dial=kappa))
+            found = evaluate(one, small_world, popularity_dial=dial)  # type: ignore[arg-type]
+            assert found.protocol.popularity_dial == kappa
+            assert found.metrics == evaluate(one, small_world, popularity_dial=kappa).metrics
+
+
+def test_a_run_of_before_recommends_what_it_recommended(model: Model) -> None:
+    """Its manifest has under `kappa` what an objective would have chosen, which was never in force unasked."""
+    dial = {name: value for name, value in model.manifest["dial"].items() if name not in ("suggested", "chosen_for")}
+    old = replace(model, manifest=model.manifest | {"dial": dial | {"kappa": 2.0}})
+    assert old.kappa() == 0.0
+    assert old.recommend(k=5).equals(model.recommend(k=5, popularity_dial=0.0))
+    assert old.dial_curve is not None
+    assert (old.dial_curve.kappa, old.dial_curve.suggested) == (0.0, 2.0)
+
+
+def test_auto_is_refused_and_says_run(model: Model) -> None:
+    with pytest.raises(InputError, match="knows no 'auto'; write run for the κ that the run keeps, or a number"):
+        model.recommend(k=5, popularity_dial="auto")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", ["much", "", float("nan"), float("inf"), 1000.1, -1001, [1.0], {}])
 def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
-    with pytest.raises(InputError, match="must be auto or a number from −1000 to 1000"):
+    with pytest.raises(InputError, match="must be run or a number from −1000 to 1000"):
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
 
 
 def test_text_that_is_a_number_is_one(model: Model) -> None:
     assert model.kappa("-0.5") == -0.5  # type: ignore[arg-type]
-    assert model.kappa(None) is None
 
 
 def test_runs_without_a_curve(model: Model) -> None:
     old = replace(model, manifest={})
     assert old.dial_curve is None
-    with pytest.raises(InputError, match="no κ was chosen for this model"):
-        old.recommend(popularity_dial="auto")
+    assert old.recommend(k=3, popularity_dial="run").equals(model.recommend(k=3))
     assert old.recommend(k=3, popularity_dial=1.0).equals(model.recommend(k=3, popularity_dial=1.0))
     for damaged in ({"kappa": 1.0}, [1], "1", 3):
         with pytest.raises(InputError, match="the stored curve of the popularity dial is damaged"):
-            replace(model, manifest={"dial": damaged}).recommend(popularity_dial="auto")
+            replace(model, manifest={"dial": damaged}).dial_curve  # noqa: B018  # reading it is the point
 
 
 # ---------------------------------------------------------------------- chosen again
@@ -178,7 +199,7 @@ def test_a_choice_is_kept_in_the_run_and_nothing_else_is_touched(
     assert old | {"dial": new["dial"]} == new
     again = load(folder.path)
     assert again.dial_curve == curve
-    assert again.kappa("auto") == curve.chosen.kappa
+    assert again.kappa() == curve.suggested
 
 
 def test_what_a_choice_needs(model: Model, small_world: Dataset) -> None:
@@ -188,7 +209,8 @@ def test_what_a_choice_needs(model: Model, small_world: Dataset) -> None:
         choose_dial(model, small_world, "gini")
     untested = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]}), name="untested")
     plain = fit(untested, "most-popular")
-    assert "dial" not in plain.manifest
+    assert plain.manifest["dial"] == {"kappa": 0.0, "chosen_for": None, "suggested": None}
+    assert plain.dial_curve is None
     with pytest.raises(InputError, match="dataset untested has no validation pairs to choose κ on"):
         choose_dial(plain, untested, "ndcg")
 

@@ -22,13 +22,13 @@ PopularityDial = Annotated[
     str | None,
     typer.Option(
         "--popularity-dial",
-        metavar="X|auto",
-        help="κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; auto takes what was "
-        "chosen on validation.",
+        metavar="X|run",
+        help="κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; run, or nothing, is "
+        "where the run keeps it.",
     ),
 ]
 SHOWN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Rows of the table beside the chosen one; --json and --dial-figure have every κ."""
+"""Rows of the table beside those in force and suggested; --json and --dial-figure have every κ."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class DialOptions:
 
         if self.figure is not None:
             check_figure(self.figure)
-        if self.kappa != "auto":
+        if self.objective is None or self.kappa not in (None, "run"):
             model.kappa(self.kappa)  # type: ignore[arg-type]
         if self.objective is not None:
             chosen = choose_dial(model, data, self.objective)
@@ -89,22 +89,24 @@ def _missing(model: Model, data: Dataset) -> str:
     return f"{model.path} has no curve of the popularity dial: {reason}"
 
 
-def print_dial(curve: DialCurve) -> None:
-    """The curve in some rows, and what was chosen in words."""
-    chosen = curve.chosen.kappa
+def print_dial(curve: DialCurve, measured: float | None = None) -> None:
+    """The curve in some rows, and in words what is in force and suggested; `measured` is κ of the numbers above."""
+    marks = {curve.suggested: " suggested"} | {curve.kappa: " in force"}
     rows = [
         [
-            f"{point.kappa:g}{' chosen' if point.kappa == chosen else ''}",
+            f"{point.kappa:g}{marks.get(point.kappa, '')}",
             *(_number(value) for value in (point.ndcg, point.recall, point.niche_recall)),
             f"{point.arp:,.1f}",
             f"{point.coverage:.1%}",
         ]
         for point in curve.points
-        if point.kappa in (*SHOWN, chosen)
+        if point.kappa in (*SHOWN, *marks)
     ]
     header = ["κ", "ndcg", "recall", "niche recall", "arp", "coverage"]
     print_table(f"Popularity dial on validation, lists of {curve.k}", header, rows)
     out.print(curve.in_words(), markup=False)
+    if measured is not None and measured != curve.kappa:
+        out.print(f"this call measured κ = {measured:g}; the run keeps κ = {curve.kappa:g}", markup=False)
 
 
 def _number(value: float) -> str:

@@ -69,8 +69,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="ndcg|recall|niche:X",
-            help="Choose the dial's κ again on validation, for this; niche:5 is the most niche recall for at most 5 % "
-            "less NDCG.  The run keeps the choice.",
+            help="Choose the dial's κ on validation, for this, and keep it in the run; niche:5 is the most niche "
+            "recall for at most 5 % less NDCG.",
         ),
     ] = None,
     dial_figure: Annotated[
@@ -90,7 +90,7 @@ def evaluate(
     \b
     Example:
       dpaa evaluate runs/lightgcn --k 10 --k 20
-      dpaa evaluate runs/lightgcn --popularity-dial auto --dial-figure dial.png
+      dpaa evaluate runs/lightgcn --dial-objective niche:5 --dial-figure dial.png
       dpaa evaluate --recs recs.csv --dataset data/shop
     """
     from dpaa.evaluation.offpolicy import FLOOR, POWER, propensities
@@ -123,7 +123,7 @@ def evaluate(
     if estimates is not None:
         print_estimates(estimates, found)
     if curve is not None:
-        print_dial(curve)
+        print_dial(curve, found.protocol.popularity_dial)
     if run is not None:
         out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet", markup=False)
 

@@ -136,9 +136,9 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) ->
 
 
 def _turned(model: Model, dial: str | None) -> str:
-    """Where the dial stood, if anybody turned it."""
+    """Where the dial stood, if anybody turned it, now or in the run."""
     kappa = model.kappa(dial)  # type: ignore[arg-type]
-    return "" if kappa is None else f", popularity dial at κ = {kappa:g}"
+    return f", popularity dial at κ = {kappa:g}" if kappa or dial is not None else ""
 
 
 def read_history(file: Path, item_ids: pl.Series, user_column: str | None, item_column: str | None) -> pl.DataFrame:

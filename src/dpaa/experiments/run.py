@@ -243,7 +243,7 @@ def _measured(spec: RunSpec, data: Dataset, model: Model) -> RunResult:
     found = {overlap: evaluate(model, data, 20, overlap) for overlap in OVERLAPS}
     dial = None
     if len(data.valid):
-        kappa = dial_curve(model.method, Evaluator(data, 20, "valid", "drop")).chosen.kappa
+        kappa = dial_curve(model.method, Evaluator(data, 20, "valid", "drop")).suggested
         dial = {"kappa": kappa, "metrics": evaluate(model, data, 20, "drop", popularity_dial=kappa).metrics}
     told = {name: model.manifest.get(name) for name in ("training", "tuned", "auto", "seconds")}
     users = {overlap: one.protocol.users for overlap, one in found.items()}

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     """The same for several strengths of a correction at once: one block of scores after the other."""
 
 
+ITSELF = "the method itself"
+
+
 class Validation(Protocol):
     """What a method may ask of the validation split, parameters frozen: recall@20 with training pairs hidden."""
 
@@ -70,6 +73,8 @@ class Method(ABC):
     """Whether the trainer runs epochs (then it is a `LightGCN`) or calls `fit` once."""
     assembled: ClassVar[bool] = False
     """Whether it is made of several trainings: then it is asked to `assemble` itself."""
+    dial_rule: ClassVar[str] = ITSELF
+    """How its `popularity_dial` comes about, in words."""
 
     def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
         self.graph = graph
@@ -96,7 +101,10 @@ class Method(ABC):
 
     @property
     def popularity_dial(self) -> float:
-        """κ of the popularity dial (`dpaa.methods.dial`) where nobody turns it: 0, the method itself."""
+        """κ of the popularity dial (`dpaa.methods.dial`) when training ends: 0, the method itself.
+
+        A run keeps it in its manifest, where it may be changed (`dpaa.evaluation.dial`).
+        """
         return 0.0
 
     @abstractmethod

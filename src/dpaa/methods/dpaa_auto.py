@@ -5,8 +5,8 @@
 2. A race: short trainings that go on from the plain model at a higher learning rate, without weights, with IIW, with
    DPAA's defaults, and as printed.  Weights win only where they are ahead by more than validation's noise.
 3. The winner is trained on, longer than early stopping on a noisy validation number would let it.
-4. The popularity dial κ is chosen on validation, unless validation comes from the log's own exposure, where any choice
-   would favour popularity.
+4. The popularity dial κ is chosen on validation (`dpaa.evaluation.dial.least_turn`), unless validation comes from the
+   log's own exposure, where any choice would favour popularity: then it stays 0.
 
 Everything is counted in epochs of the plain training: 1 for it, `budget` for the rest.
 """
@@ -121,6 +121,9 @@ class DpaaAuto(LightGCN):
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     assembled: ClassVar[bool] = True
+    dial_rule: ClassVar[str] = (
+        "dpaa-auto's choice: the least turn that validation cannot tell from the best, none on the log's own exposure"
+    )
 
     settings: DpaaAutoSettings
 
@@ -174,7 +177,7 @@ class DpaaAuto(LightGCN):
             f"against the plain model {objective}@20 on validation changes by {-behind:+.4f} ± {noise:.4f}: "
             + ("the plain model is kept" if keep_plain else "it is taken")
         )
-        reasons.append(f"popularity dial κ = {verdict.kappa:g}; {workshop.exposure_in_words()}")
+        reasons.append(f"popularity dial κ = {verdict.kappa:g} ({self.dial_rule}); {workshop.exposure_in_words()}")
         for line in reasons[-2:]:
             workshop.say(line)
         chosen = {} if keep_plain else entry.settings

@@ -18,7 +18,7 @@ TICKS = (-2, -1, 0, 1, 2, 4, 8, 16, 32)
 
 
 def dial_figure(curve: DialCurve, name: str) -> Chart:
-    """Four panels over one axis; the dotted line marks the chosen κ, the thin one the method itself."""
+    """Four panels over one axis; the dotted line marks κ in force, the thin one the method itself."""
     alt = altair()
     k = curve.k
     panels = {
@@ -28,7 +28,7 @@ def dial_figure(curve: DialCurve, name: str) -> Chart:
         "coverage": (f"coverage@{k}", "%"),
     }
     table = pl.DataFrame(curve.per_kappa).fill_nan(None)
-    marks = pl.DataFrame({"kappa": [0.0, curve.chosen.kappa], "mark": ["method", "chosen"]})
+    marks = pl.DataFrame({"kappa": [0.0, curve.kappa], "mark": ["method", "in force"]})
     ticks = [tick for tick in TICKS if table["kappa"].min() <= tick <= table["kappa"].max()]  # type: ignore[operator]
     axis = alt.X(
         "kappa:Q",
@@ -47,20 +47,19 @@ def dial_figure(curve: DialCurve, name: str) -> Chart:
         upright = rule.encode(
             x=axis,
             strokeDash=alt.StrokeDash(
-                "mark:N", scale=alt.Scale(domain=["method", "chosen"], range=[[1, 0], [4, 4]]), legend=None
+                "mark:N", scale=alt.Scale(domain=["method", "in force"], range=[[1, 0], [4, 4]]), legend=None
             ),
             strokeWidth=alt.StrokeWidth(
-                "mark:N", scale=alt.Scale(domain=["method", "chosen"], range=[0.6, 1.6]), legend=None
+                "mark:N", scale=alt.Scale(domain=["method", "in force"], range=[0.6, 1.6]), legend=None
             ),
         )
         return alt.layer(upright, line, dots)
 
-    chosen = curve.chosen.kappa
     title = alt.Title(
         f"{name}: turning the popularity dial",
         subtitle=[
-            f"{curve.users:,} users of the validation split; thin line: the method itself (κ = 0); dotted: chosen for "
-            f"{curve.objective} (κ = {chosen:g})",
+            f"{curve.users:,} users of the validation split; thin line: the method itself (κ = 0); dotted: in force "
+            f"(κ = {curve.kappa:g}); best for {curve.objective}: κ = {curve.suggested:g}",
             curve.exposure.in_words(),
         ],
     )

@@ -59,7 +59,7 @@ class Run:
 
     @property
     def dial(self) -> float | None:
-        """κ the run was evaluated with, where it is not the method's own."""
+        """κ the run was evaluated with, where it is not the one that the run keeps."""
         return _dial_of(self.evaluation, self.model)
 
     @cached_property
@@ -77,7 +77,7 @@ class Run:
             self.family.k,
             masked=self.model.train,
             candidates=self.model.candidates,
-            dial=self.dial,
+            dial=self.model.kappa(self.dial),
         )
         for block in blocks:
             found[place : place + len(block.items)] = block.items
@@ -218,7 +218,7 @@ def _add_run(found: Material, path: Path, name: str, k: int) -> None:
 
 def _dial_of(evaluation: dict[str, Any] | None, model: Model) -> float | None:
     kappa = number_at(object_at(evaluation or {}, "protocol"), "popularity_dial")
-    return None if kappa is None or kappa == model.method.popularity_dial else kappa
+    return None if kappa is None or kappa == model.kappa() else kappa
 
 
 def _check_ids(family: Family, model: Model, path: Path) -> None:

@@ -68,7 +68,7 @@ class _Given:
     method: str = ""
     seed: int = 0
     settings: str = ""
-    """All but the seed, as text."""
+    """All but the seed, as text, and the objective that the popularity dial was chosen for afterwards."""
     fingerprint: str = ""
     dataset: str | None = None
     """Where the run's dataset was."""
@@ -86,6 +86,8 @@ class _Given:
         about: Any = manifest.get("dataset")
         about = about if isinstance(about, dict) else {}
         settings = {key: value for key, value in config.items() if key not in NOT_SETTINGS}
+        dial = manifest.get("dial")
+        settings["dial chosen for"] = dial.get("chosen_for") if isinstance(dial, dict) else None
         seed = config.get("seed")
         return cls(
             path,
@@ -173,7 +175,11 @@ def _entry(name: str, group: Sequence[_Given], evaluator: Evaluator) -> Entry:
 def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
     data = evaluator.dataset
     if one.is_run:
-        found = evaluator.evaluate(RunFolder(one.path).read_model().method)
+        model = RunFolder(one.path).read_model()
+        kappa = model.kappa()
+        found = evaluator.evaluate(model.method, kappa)
+        if kappa:
+            found = replace(found, notes=(f"{one.path}: popularity dial at κ = {kappa:g}, as the run keeps it",))
     else:
         k = evaluator.protocol.k[-1]
         found = evaluator.evaluate_recommendations(read_recommendations(one.path, data.user_ids, data.item_ids, k))

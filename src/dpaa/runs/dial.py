@@ -1,4 +1,4 @@
-"""The popularity dial of a finished run: κ chosen again, for another objective or where none was chosen yet."""
+"""The popularity dial of a finished run: κ chosen on validation, for an objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ K = 20
 
 
 def choose_dial(model: Model, data: Dataset, objective: str) -> DialCurve:
-    """Draw the curve on validation anew and choose by this objective; the test split is not opened."""
+    """Draw the curve on validation anew, what this objective chooses in force; the test split is not opened."""
     Objective.parse(objective)
     if model.manifest.get("dataset", {}).get("fingerprint") != data.fingerprint:
         raise InputError(
@@ -29,4 +29,4 @@ def choose_dial(model: Model, data: Dataset, objective: str) -> DialCurve:
         raise InputError(
             f"dataset {data.name} has no validation pairs to choose κ on; give the popularity dial a number"
         )
-    return dial_curve(model.method, Evaluator(data, K, "valid", "drop"), objective)
+    return dial_curve(model.method, Evaluator(data, K, "valid", "drop"), objective).in_force()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from dpaa.errors import InputError
-from dpaa.evaluation.dial import dial_curve
+from dpaa.evaluation.dial import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import finite
 from dpaa.graph.bipartite import BipartiteGraph
@@ -142,8 +142,8 @@ def fit_method(
         method.fit()
     if watch.stop_requested():
         raise Interrupted
-    if dial and len(data.valid):
-        manifest["dial"] = finite(dial_curve(method, Evaluator(data, 20, "valid", "drop")).as_json())
+    drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if dial and len(data.valid) else None
+    manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve(method.popularity_dial)
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
 
@@ -154,7 +154,7 @@ def evaluate(
     k: int | tuple[int, ...] = 20,
     overlap: Overlap = "drop",
     mask_valid: bool = False,
-    popularity_dial: float | Literal["auto"] | None = None,
+    popularity_dial: float | Literal["run"] | None = None,
 ) -> Evaluation:
     """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
 
@@ -189,7 +189,7 @@ def _assemble(
             "best_epoch": kept[-1] if kept else 0,
             "best_valid_recall@20": validation.recall_of(method) if validation else None,
         },
-        "tuned": {"popularity_dial": chosen["chosen"]["kappa"]},
+        "tuned": {},
         "auto": finite(chosen),
     }
 

@@ -14,7 +14,7 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.evaluation.dial import DialCurve
+from dpaa.evaluation.dial import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from dpaa.methods.base import Method
 
     Ids = Iterable[object] | pl.Series
-    Dial = float | Literal["auto"] | None
+    Dial = float | Literal["run"] | None
     Ints = NDArray[Any]
 
-LARGEST_DIAL = 1000.0
-"""κ beyond which single precision would lose the method's own scores."""
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are handed out at once."""
 SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
@@ -75,8 +73,8 @@ class Model:
 
         `seen=True` may recommend a user's training items again; `items` restricts to an allow list, `exclude` leaves
         items out.  `popularity_dial` is κ: above 0 leans to popular items, below 0 away from them, 0 is the method
-        itself; "auto" takes the κ chosen on validation.  Returns `user_id, item_id, score, rank` (rank from 1), users
-        in the order asked for.
+        itself; without it, or with "run", it stands where the run keeps it.  Returns `user_id, item_id, score, rank`
+        (rank from 1), users in the order asked for.
         """
         blocks = list(
             self.recommend_blocks(users, k, seen=seen, items=items, exclude=exclude, popularity_dial=popularity_dial)
@@ -178,25 +176,21 @@ class Model:
         }
         return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
-    def kappa(self, dial: Dial) -> float | None:
-        """The dial's κ as a number; None leaves it where the method has it."""
-        if dial is None:
-            return None
-        if dial == "auto":
-            curve = self.dial_curve
-            if curve is None:
-                raise InputError(
-                    "no κ was chosen for this model: it was trained without validation pairs, or before the dial; "
-                    "give the popularity dial a number"
-                )
-            return curve.chosen.kappa
+    def kappa(self, dial: Dial = None) -> float:
+        """The dial's κ as a number; None and "run" are the one that the run keeps in force."""
+        if dial is None or dial == "run":
+            return kappa_in_force(self.manifest.get("dial"), self.method.popularity_dial)
+        if str(dial) == "auto":
+            raise InputError(
+                "the popularity dial knows no 'auto'; write run for the κ that the run keeps, or a number for another"
+            )
         try:
             kappa = float(dial)
         except (TypeError, ValueError):
             kappa = float("nan")
         if not abs(kappa) <= LARGEST_DIAL:
             raise InputError(
-                f"the popularity dial must be auto or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, got {dial!r}"
+                f"the popularity dial must be run or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, got {dial!r}"
             )
         return kappa
 
@@ -204,7 +198,9 @@ class Model:
     def dial_curve(self) -> DialCurve | None:
         """The popularity dial's curve on validation, as the manifest has it; None for a run without."""
         stored = self.manifest.get("dial")
-        return None if stored is None else DialCurve.from_json(stored)
+        if stored is None or (isinstance(stored, dict) and stored.get(SUGGESTED, 0) is None):
+            return None
+        return DialCurve.from_json(stored, self.method.popularity_dial, self.method.dial_rule)
 
     def dial_vectors(self, users: Ids | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Users and items as vectors that serve every κ: `user_id, v0 …, deviation` and `item_id, v0 …, popularity`.
@@ -259,8 +255,7 @@ class Model:
     def _turned(self, dial: Dial) -> dict[str, Any]:
         """Where the popularity dial stands, as `ranked_blocks` takes it."""
         kappa = self.kappa(dial)
-        turned = self.method.popularity_dial if kappa is None else kappa
-        return {"dial": kappa, "prepared": self._dial_vectors if turned else None}
+        return {"dial": kappa, "prepared": self._dial_vectors if kappa else None}
 
     def _allowed(self, items: Ids | None, exclude: Ids) -> Ints | None:
         denied = look_up(exclude, self.item_ids, "item")

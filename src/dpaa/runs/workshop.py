@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaa.evaluation.dial import KAPPAS, MOST_USERS
+from dpaa.evaluation.dial import KAPPAS, MOST_USERS, least_turn
 from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.files import check_within
@@ -85,11 +85,7 @@ class RunWorkshop:
         return Part(label, trained, len(lines), self._weights(model, made), sum(valid) / max(len(valid), 1))
 
     def judge(self, method: LightGCN, objective: str) -> Verdict:
-        """The least κ that validation cannot tell from the best one, and what it gives.
-
-        Cannot tell: the mean over users of the paired difference is within its standard error.  κ stays 0 where
-        validation is as biased as the log.
-        """
+        """κ by the rule of `least_turn`, and what it gives; 0 where validation is as biased as the log."""
         if self.validation is None:
             return Verdict(0.0, 0.0, np.zeros(0))
         kappas = (0.0,) if validation_exposure(self.data).biased else KAPPAS
@@ -97,9 +93,7 @@ class RunWorkshop:
         relevant = few.suite.relevant_per_row()
         every = few.lists_of(dialled_family(method, kappas), len(kappas))
         values = np.stack([ACCURACY[objective](few.suite.hits(lists), relevant) for lists in every])
-        behind = values[values.mean(axis=1).argmax()] - values
-        noise = behind.std(axis=1) / np.sqrt(len(relevant))
-        place = min(np.flatnonzero(behind.mean(axis=1) <= noise), key=lambda one: (abs(kappas[one]), kappas[one]))
+        place = least_turn(kappas, values)
         return Verdict(float(values[place].mean()), kappas[place], values[place])
 
     def exposure_in_words(self) -> str:

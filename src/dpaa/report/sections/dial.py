@@ -1,13 +1,14 @@
 """The popularity dial: what turning it does, where a run has measured it on validation.
 
-`manifest.json` holds `"dial": {"kappa": κ, "curve": [{"kappa": κ, "ndcg@20": …, …}, …], "in_words": …}`, `kappa` being
-the chosen one.
+`manifest.json` holds `"dial": {"kappa": κ, "suggested": κ, "curve": [{"kappa": κ, "ndcg@20": …, …}, …], …}`, `kappa`
+being in force and `suggested` what the objective would choose (`dpaa.evaluation.dial`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dpaa.evaluation.dial import SUGGESTED
 from dpaa.report.charts import Line, curves
 from dpaa.report.dial_figure import TICKS
 from dpaa.report.foreign import is_number, text_at
@@ -36,6 +37,8 @@ def section(material: Material) -> Section:
         parts.append(_figure(run, curve, f"-{place + 1}" if place else ""))
         dial = run.model.manifest["dial"]
         words = text_at(dial, "in_words") if isinstance(dial, dict) else ""
+        if words and SUGGESTED not in dial:  # of an earlier version, which did not say what is in force
+            words = f"κ = {run.model.kappa():g} is in force; {words}"
         if words:
             parts.append(paragraph(f"{words[0].upper()}{words[1:]}."))
     return Section("dial", "The popularity dial", "Dial", parts)
@@ -52,9 +55,9 @@ def _curve(run: Run) -> list[dict[str, Any]]:
 
 
 def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
-    dial = run.model.manifest["dial"]
-    chosen = dial.get(KAPPA) if isinstance(dial, dict) else None
-    mark = float(chosen) if isinstance(chosen, int | float) and is_number(chosen) else None
+    dial, mark = run.model.manifest["dial"], run.model.kappa()
+    suggested = dial.get(SUGGESTED, dial.get(KAPPA)) if isinstance(dial, dict) else None
+    told = f" The dotted line marks the setting in force, κ = {mark:g}."
     lines = []
     for place, (metric, name) in enumerate(SHOWN.items()):
         values = [float(point[metric]) if is_number(point.get(metric)) else None for point in curve]
@@ -65,12 +68,11 @@ def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
     metrics = [name for name in (*SHOWN, *FURTHER) if any(is_number(point.get(name)) for point in curve)]
     rows = [
         [
-            Cell(f"{point[KAPPA]:g}{' (chosen)' if mark == point[KAPPA] else ''}", float(point[KAPPA])),
+            Cell(f"{point[KAPPA]:g}{_mark(point[KAPPA], mark, suggested)}", float(point[KAPPA])),
             *(number(point.get(name) if is_number(point.get(name)) else None) for name in metrics),
         ]
         for point in curve
     ]
-    told = "" if mark is None else f" The dotted line marks the setting that was chosen, κ = {mark:g}."
     return Figure(
         f"dial-curve{suffix}",
         f"{run.name}: turning the popularity dial",
@@ -91,3 +93,7 @@ def _figure(run: Run, curve: list[dict[str, Any]], suffix: str) -> Figure:
         ),
         table(f"The dial of {run.name}", [Head("κ", numeric=False), *(Head(name) for name in metrics)], rows),
     )
+
+
+def _mark(kappa: float, in_force: float, suggested: object) -> str:
+    return " (in force)" if kappa == in_force else " (suggested)" if kappa == suggested else ""

@@ -113,6 +113,9 @@ def evaluate_command(run: Run) -> str:
     for k in cuts if isinstance(cuts, list) else []:
         words += ["--k", str(k)]
     words += ["--overlap", str(protocol.get("overlap", "drop"))]
+    chosen_for = object_at(run.model.manifest, "dial").get("chosen_for")
+    if isinstance(chosen_for, str):
+        words += ["--dial-objective", chosen_for]
     if run.dial is not None:
         words += ["--popularity-dial", f"{run.dial:g}"]
     return shlex.join([*words, "--mask-valid"] if protocol.get("mask_valid") else words)
