@@ -36,7 +36,7 @@ class ScriptedWorkshop:
         made.start()
         made.finish()
         self.labels[id(made)] = label
-        epochs = 40 if begin is None else settings["epochs"]
+        epochs = min(40, settings["epochs"]) if begin is None else settings["epochs"]
         return Part(label, made, epochs, made.message_weights(), self.valid.get(label, 0.0))
 
     def judge(self, method: LightGCN, objective: str) -> Verdict:
@@ -52,7 +52,7 @@ class ScriptedWorkshop:
 
 
 def assembled(data: Dataset, workshop: ScriptedWorkshop, falls: dict[str, float], **settings: Any) -> Any:
-    method = make_method(data, "dpaa-auto", {**QUICK, **settings})
+    method = make_method(data, "dpaa-auto", {**QUICK, "epochs": 1000, **settings})
     assert isinstance(method, DpaaAuto)
     method._fall = lambda _plain, source: falls[source]  # type: ignore[method-assign]
     return method, method.assemble(workshop)
@@ -119,6 +119,54 @@ def test_the_budget_is_kept(small_world: Dataset, budget: float) -> None:
     _, found = assembled(small_world, workshop, {"layer": 0.1, "readout": 0.3}, budget=budget)
     assert found["cost_in_epochs_of_plain"] <= 1 + budget
     assert found["cost_in_epochs_of_plain"] >= 1 + 0.75 * budget
+    assert found["limited_by"] == "budget", "the last stretch was the best"
+
+
+@pytest.mark.parametrize("budget", [0.5, 1.0, 3.0, 100.0])
+@pytest.mark.parametrize("holds", [True, False])
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4, 5, 6, 7, 11, 25, 60, 160, 1000])
+def test_all_parts_together_keep_within_the_epochs(
+    small_world: Dataset, epochs: int, holds: bool, budget: float
+) -> None:
+    stretches = [f"stretch-{number}" for number in range(1, 1001)]
+    values = {"plain": 0.2} | RACE | dict.fromkeys(stretches, 0.3)
+    valid = {label: float(number) for number, label in enumerate(stretches)}
+    workshop = ScriptedWorkshop(small_world, values, valid)
+    fall = 0.3 if holds else 0.0
+    _, found = assembled(small_world, workshop, {"layer": fall, "readout": fall}, epochs=epochs, budget=budget)
+    trained = sum(part["epochs"] for part in found["parts"])
+    assert trained <= epochs
+    assert workshop.asked[0][2]["epochs"] == int(np.ceil(epochs / (1 + budget)))
+    labels = [part["part"] for part in found["parts"]]
+    assert [part["from"] for part in found["parts"]][:1] == [None]
+    assert all(part["from"] in labels for part in found["parts"][1:])
+    rates = {part["part"]: part["learning_rate"] for part in found["parts"]}
+    asked = {label: settings["learning_rate"] for label, _, settings, _ in workshop.asked}
+    assert rates == asked
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 25])
+def test_a_training_of_few_epochs_works_and_obeys(small_world: Dataset, epochs: int) -> None:
+    """25 asked were 96 trained."""
+    lines: list[object] = []
+    method = make_method(small_world, "dpaa-auto", {**QUICK, "epochs": epochs})
+    model = fit_method(method, small_world, Watch(on_epoch=lines.append))
+    assert 1 <= len(lines) <= epochs
+    assert model.manifest["training"]["epochs"] == len(lines)
+    assert model.recommend(k=5).height == 5 * small_world.n_users
+    if epochs == 1:
+        assert [part["part"] for part in model.manifest["auto"]["parts"]] == ["plain"]
+        assert "no epochs are left for short trainings: the plain model is kept" in model.manifest["auto"]["why"]
+
+
+def test_what_ended_a_training_that_was_still_getting_better_is_told(small_world: Dataset) -> None:
+    stretches = {f"stretch-{number}": 0.4 for number in range(1, 200)}
+    values = {"plain": 0.2} | RACE | stretches
+    rising = {label: float(number) for number, label in enumerate(stretches)}
+    falls = {"layer": 0.1, "readout": 0.3}
+    for epochs, valid, limited in ((1000, rising, "budget"), (80, rising, "epochs"), (1000, {"stretch-1": 1.0}, None)):
+        workshop = ScriptedWorkshop(small_world, values, valid)
+        assert assembled(small_world, workshop, falls, epochs=epochs)[1]["limited_by"] == limited
 
 
 def test_nothing_is_sped_up_beyond_the_fastest_rate(small_world: Dataset) -> None:

@@ -8,11 +8,13 @@
 4. The popularity dial κ is chosen on validation (`dpaa.evaluation.dial.least_turn`), unless validation comes from the
    log's own exposure, where any choice would favour popularity: then it stays 0.
 
-Everything is counted in epochs of the plain training: 1 for it, `budget` for the rest.
+Everything is counted in epochs of the plain training: 1 for it, `budget` for the rest; all parts together keep within
+`epochs`, of which the plain training may take the (1 + budget)th part.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -26,8 +28,11 @@ from dpaa.graph.cosine import edge_cosines
 from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -50,6 +55,8 @@ WORSE = 4
 class DpaaAutoSettings(TrainedSettings):
     """LightGCN's settings, and how much may be spent."""
 
+    epochs: int = Field(default=1000, ge=1)
+    """Epochs at most, of all parts together; the first training, of LightGCN, gets at most the (1 + budget)th part."""
     budget: float = Field(default=3.0, ge=0.5, le=100)
     """What the race and the long training may cost, in trainings of LightGCN (which comes first and is not counted)."""
     speed_up: float = Field(default=5.0, gt=0, le=100)
@@ -69,6 +76,8 @@ class Part:
     """The message weights in force, as in `edges.parquet`."""
     valid: float
     """Mean over its epochs of the objective on validation."""
+    best_epoch: int = 0
+    """The epoch that is kept."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,7 @@ class DpaaAuto(LightGCN):
     """The vectors of the model that won, with its dial."""
 
     name: ClassVar[str] = "dpaa-auto"
+    version: ClassVar[int] = 2
     title: ClassVar[str] = "DPAA that sets itself: weights, layers and popularity dial chosen on validation"
     paper: ClassVar[str] = "ours; see docs/dpaa-auto.md"
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
@@ -138,58 +148,83 @@ class DpaaAuto(LightGCN):
 
     def assemble(self, workshop: Workshop) -> dict[str, Any]:
         """Train, race, train on, choose; returns what was chosen and why."""
-        objective = self.settings.objective
-        plain = workshop.train("plain", "lightgcn", self._shared())
-        left = max(1, math.floor(self.settings.budget * plain.epochs))
+        objective, allowed = self.settings.objective, self.settings.epochs
+        first = math.ceil(allowed / (1 + self.settings.budget))
+        plain = workshop.train("plain", "lightgcn", self._shared() | {"epochs": first})
+        by_budget = max(1, math.floor(self.settings.budget * plain.epochs))
+        left = min(by_budget, allowed - plain.epochs)
+        limit = "budget" if by_budget < allowed - plain.epochs else "epochs"
+        reasons: list[str] = []
+
+        def because(reason: str) -> None:
+            reasons.append(reason)
+            workshop.say(reason)
+
         premise = {source: self._fall(plain.method, source) for source in SOURCES}
         source = max(premise, key=lambda name: premise[name])
         holds = premise[source] >= FALLS
-        reasons = [_premise_in_words(premise, source, holds)]
-        workshop.say(reasons[-1])
-
-        entries = _entries(source if holds else None)
-        short = max(1, min(plain.epochs // RACE_SHARE, left // (2 * len(entries))))
-        race = [workshop.train(entry.label, "dpaa", self._faster(short) | entry.settings, plain) for entry in entries]
-        verdicts = [workshop.judge(part.method, objective) for part in race]
-        winner = _surely_best(verdicts)
-        entry = entries[winner]
-        told = ", ".join(f"{one.what} {verdict.value:.4f}" for one, verdict in zip(entries, verdicts, strict=True))
-        reasons.append(
-            f"short trainings of {short} epochs, {objective}@20 on validation: {told}; {entry.what} is taken"
-            + ("" if winner else ", as no other is ahead by more than the noise")
-        )
-        workshop.say(reasons[-1])
-        left -= sum(part.epochs for part in race)
-
-        stretches = self._train_on(workshop, entry, plain, race[winner], left)
-        on = max(stretches, key=lambda part: part.valid)
-        reasons.append(
-            f"{entry.what}: trained on for {sum(part.epochs for part in stretches[1:])} epochs, kept after "
-            f"{sum(part.epochs for part in stretches[1 : stretches.index(on) + 1])} of them, where the mean of the "
-            f"epochs' {objective}@20 on validation was highest"
-        )
-        workshop.say(reasons[-1])
-        before, after = workshop.judge(plain.method, objective), workshop.judge(on.method, objective)
-        behind, noise = _mean_and_noise(before.per_user - after.per_user)
-        keep_plain = behind > noise
-        best, verdict = (plain, before) if keep_plain else (on, after)
-        reasons.append(
-            f"against the plain model {objective}@20 on validation changes by {-behind:+.4f} ± {noise:.4f}: "
-            + ("the plain model is kept" if keep_plain else "it is taken")
-        )
-        reasons.append(f"popularity dial κ = {verdict.kappa:g} ({self.dial_rule}); {workshop.exposure_in_words()}")
-        for line in reasons[-2:]:
-            workshop.say(line)
-        chosen = {} if keep_plain else entry.settings
-        self._take(best, verdict.kappa, chosen)
-        parts = [plain, *race, *stretches[1:]]
+        because(_premise_in_words(premise, source, holds))
+        chosen, parts, before = plain, [_told(plain, None, self.settings.learning_rate)], None
+        settings: dict[str, Any] = {}
+        limited = plain.best_epoch == first
+        if left < 1:
+            because("no epochs are left for short trainings: the plain model is kept")
+        else:
+            entry, race, winner = self._race(workshop, plain, _entries(source if holds else None), left, because)
+            left -= sum(part.epochs for part in race)
+            stretches = self._train_on(workshop, entry, plain, race[winner], left)
+            on = max(stretches, key=lambda part: part.valid)
+            because(
+                f"{entry.what}: trained on for {sum(part.epochs for part in stretches[1:])} epochs, kept after "
+                f"{sum(part.epochs for part in stretches[1 : stretches.index(on) + 1])} of them, where the mean of the "
+                f"epochs' {objective}@20 on validation was highest"
+            )
+            parts += [_told(part, plain, self._rate) for part in race]
+            parts += [_told(part, start, self._rate) for start, part in itertools.pairwise(stretches)]
+            before, after = workshop.judge(plain.method, objective), workshop.judge(on.method, objective)
+            behind, noise = _mean_and_noise(before.per_user - after.per_user)
+            if behind <= noise:
+                chosen, settings, before = on, entry.settings, after
+                limited = on is stretches[-1]  # what ends it sooner comes after the best
+            because(
+                f"against the plain model {objective}@20 on validation changes by {-behind:+.4f} ± {noise:.4f}: "
+                + ("the plain model is kept" if chosen is plain else "it is taken")
+            )
+        verdict = before or workshop.judge(plain.method, objective)
+        because(f"popularity dial κ = {verdict.kappa:g} ({self.dial_rule}); {workshop.exposure_in_words()}")
+        self._take(chosen, verdict.kappa, settings)
         return {
-            "chosen": {"part": best.label, "settings": chosen, "kappa": verdict.kappa},
+            "chosen": {"part": chosen.label, "settings": settings, "kappa": verdict.kappa},
             "why": reasons,
             "premise": premise,
-            "parts": [{"part": part.label, "epochs": part.epochs, "valid": part.valid} for part in parts],
-            "cost_in_epochs_of_plain": round(sum(part.epochs for part in parts) / plain.epochs, 3),
+            "parts": parts,
+            "limited_by": ("epochs" if chosen is plain else limit) if limited else None,
+            "cost_in_epochs_of_plain": round(sum(part["epochs"] for part in parts) / plain.epochs, 3),
         }
+
+    def _race(
+        self, workshop: Workshop, plain: Part, entries: list[Entry], epochs: int, because: Callable[[str], None]
+    ) -> tuple[Entry, list[Part], int]:
+        """Short trainings from the plain model: who won, all of them, and the winner's place.
+
+        With fewer epochs than racers there is no race: LightGCN is trained on.
+        """
+        objective = self.settings.objective
+        if epochs < len(entries):
+            entries = entries[:1]
+        short = max(1, min(plain.epochs // RACE_SHARE, epochs // (2 * len(entries))))
+        race = [workshop.train(entry.label, "dpaa", self._faster(short) | entry.settings, plain) for entry in entries]
+        if len(race) == 1:
+            because(f"{counted(epochs, 'epoch is', 'epochs are')} too few for a race; {entries[0].what} is taken")
+            return entries[0], race, 0
+        verdicts = [workshop.judge(part.method, objective) for part in race]
+        winner = _surely_best(verdicts)
+        told = ", ".join(f"{one.what} {verdict.value:.4f}" for one, verdict in zip(entries, verdicts, strict=True))
+        because(
+            f"short trainings of {counted(short, 'epoch', 'epochs')}, {objective}@20 on validation: {told}; "
+            f"{entries[winner].what} is taken" + ("" if winner else ", as no other is ahead by more than the noise")
+        )
+        return entries[winner], race, winner
 
     def _train_on(self, workshop: Workshop, entry: Entry, plain: Part, first: Part, epochs: int) -> list[Part]:
         """The winner of the race and what becomes of it, stretch by stretch, until it has long been getting worse.
@@ -209,10 +244,14 @@ class DpaaAuto(LightGCN):
     def _shared(self) -> dict[str, Any]:
         return {name: getattr(self.settings, name) for name in TrainedSettings.model_fields}
 
-    def _faster(self, epochs: int) -> dict[str, Any]:
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the race and of the long training."""
         own = self.settings.learning_rate
-        rate = max(own, min(own * self.settings.speed_up, FASTEST))
-        return self._shared() | {"learning_rate": rate, "epochs": epochs}
+        return max(own, min(own * self.settings.speed_up, FASTEST))
+
+    def _faster(self, epochs: int) -> dict[str, Any]:
+        return self._shared() | {"learning_rate": self._rate, "epochs": epochs}
 
     def _fall(self, plain: LightGCN, source: str) -> float:
         """By how much of itself `1 − cos` falls from rare to popular items, in this source's vectors."""
@@ -268,6 +307,17 @@ class DpaaAuto(LightGCN):
         """Ready to score."""
         super().load_tensors(tensors)
         self._kappa, self._residual, self._user_power = tensors["chosen"].double().tolist()
+
+
+def _told(part: Part, start: Part | None, rate: float) -> dict[str, Any]:
+    """A part for the manifest: what it cost and gave, and which part it went on from."""
+    return {
+        "part": part.label,
+        "from": None if start is None else start.label,
+        "epochs": part.epochs,
+        "learning_rate": rate,
+        "valid": part.valid,
+    }
 
 
 def _surely_best(verdicts: list[Verdict]) -> int:

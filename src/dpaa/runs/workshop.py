@@ -82,7 +82,9 @@ class RunWorkshop:
         before = len(self.history)
         self.history += [line | {"epoch": before + place, "part": label} for place, line in enumerate(lines, 1)]
         valid = [line["valid"].get("ndcg@20", 0.0) for line in lines]
-        return Part(label, trained, len(lines), self._weights(model, made), sum(valid) / max(len(valid), 1))
+        mean = sum(valid) / max(len(valid), 1)
+        best = int(model.manifest["training"]["best_epoch"])
+        return Part(label, trained, len(lines), self._weights(model, made), mean, best)
 
     def judge(self, method: LightGCN, objective: str) -> Verdict:
         """κ by the rule of `least_turn`, and what it gives; 0 where validation is as biased as the log."""
