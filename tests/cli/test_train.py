@@ -38,6 +38,17 @@ def test_set_twice_takes_the_last(walk: Path, tmp_path: Path) -> None:
     assert config_of(tmp_path / "run")["layers"] == 0
 
 
+def test_a_best_epoch_that_was_the_last_one_allowed_is_told_by_train_and_evaluate(walk: Path, tmp_path: Path) -> None:
+    once = [*TINY, "--set", "epochs=1"]
+    said = dpaa_ok("train", walk / "data", *once, "--out", tmp_path / "run")
+    line = "lightgcn: the best epoch was the last one allowed; it may not have finished learning; allow more with --set"
+    assert f"note: {line} epochs=2" in said.err
+    assert line in dpaa_ok("evaluate", tmp_path / "run").err
+    said = dpaa_ok("compare", walk / "run", tmp_path / "run")
+    assert "the best epoch was the last one allowed" in said.err
+    assert "unequal chances: " in said.err
+
+
 def test_calibrate_says_what_it_found(walk: Path, tmp_path: Path) -> None:
     said = dpaa_ok("train", walk / "data", *TINY, "--calibrate", "--out", tmp_path / "run")
     assert "calibration: bag" in said.err

@@ -34,6 +34,13 @@ def test_the_best_trials_are_shown_and_what_to_do_next(walk: Path, tmp_path: Pat
     dpaa_ok("train", walk / "data", "--config", study / "best.toml", "--out", tmp_path / "run")
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config.items() >= found["best"]["settings"].items()
+    for run in (tmp_path / "run", found["runs"][0]["folder"]):
+        assert json.loads((Path(run) / "manifest.json").read_text())["tuning"] == {"trials": 3}
+    dpaa_ok("train", walk / "data", *QUICK[:4], "--out", tmp_path / "untuned")
+    notes = json.loads(dpaa_ok("compare", tmp_path / "untuned", tmp_path / "run", "--json").out)["notes"]
+    assert "untuned" in notes[0]
+    assert "not tuned" in notes[0]
+    assert "tuned in 3 trials; train and tune them alike" in notes[0]
 
 
 def test_without_out_the_study_has_a_place_of_its_own(

@@ -17,7 +17,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.evaluation.audit import audit
 from dpaa.report.material import Family, gather
 from dpaa.report.page import audit_page, write_page
-from dpaa.report.sections import exposure, made, users
+from dpaa.report.sections import exposure, made, training, users
 from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from tests.command import Said, dpaa_ok, run_dpaa
@@ -279,6 +279,63 @@ def test_the_dial_of_a_run(demo_folder: Path, tmp_path: Path) -> None:
     (chapter,) = page.named("section", id="dial")
     assert "0 (in force)" in chapter.text
     assert "0.1500" in chapter.text
+
+
+@pytest.fixture(scope="module")
+def auto_run(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dpaa-auto beside the LightGCN of the demo, at other learning rates."""
+    run = tmp_path_factory.mktemp("auto") / "auto"
+    settings = [f"--set={one}" for one in ("embedding_size=8", "layers=2", "epochs=30", "threads=1")]
+    dpaa_ok("train", demo_folder / "data", "--method", "dpaa-auto", *settings, "--out", run)
+    dpaa_ok("evaluate", run)
+    return run
+
+
+@pytest.mark.parametrize("kept", ["the winner", "plain"])
+def test_the_loss_chart_leaves_discarded_parts_out(auto_run: Path, tmp_path: Path, kept: str) -> None:
+    run = copy_of(auto_run, tmp_path / "run")
+    manifest = json.loads((run / "manifest.json").read_text())
+    parts = {part["part"]: part for part in manifest["auto"]["parts"]}
+    if kept == "plain":
+        manifest["auto"]["chosen"]["part"] = "plain"
+        (run / "manifest.json").write_text(json.dumps(manifest))
+    way, part = [], manifest["auto"]["chosen"]["part"]
+    while part is not None:
+        way.append(part)
+        part = parts[part]["from"]
+    assert way[-1] == "plain"
+    lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    expected = [line["loss"] for line in lines if line["part"] in way]
+    assert len(expected) < len(lines), "something was given up"
+    (loaded,) = gather([run]).runs
+    shown = training.kept_lines(loaded)
+    assert [line["loss"] for line in shown] == expected
+    assert [line["epoch"] for line in shown] == list(range(1, len(expected) + 1))
+    write_page([run], tmp_path / "page.html")
+    (chapter,) = Reader((tmp_path / "page.html").read_text()).named("section", id="training")
+    assert f"run: {len(expected)} of {len(lines)} epochs led to the model that is kept" in chapter.text
+    assert "Training loss over the epochs." in (tmp_path / "page.html").read_text()
+
+
+def test_a_run_of_before_shows_all_its_epochs(auto_run: Path, tmp_path: Path) -> None:
+    run = copy_of(auto_run, tmp_path / "run")
+    manifest = json.loads((run / "manifest.json").read_text())
+    for part in manifest["auto"]["parts"]:
+        del part["from"], part["learning_rate"]
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (loaded,) = gather([run]).runs
+    assert training.kept_lines(loaded) == loaded.history
+
+
+def test_unequal_chances_stand_beside_what_is_compared(demo_folder: Path, auto_run: Path, tmp_path: Path) -> None:
+    write_page([demo_folder / "runs" / "lightgcn", auto_run], tmp_path / "page.html")
+    page = Reader((tmp_path / "page.html").read_text())
+    for chapter in ("glance", "metrics"):
+        (found,) = page.named("section", id=chapter)
+        assert "Unequal chances: lightgcn trained 3 of 3 epochs at learning rate 0.001; auto trained" in found.text
+        assert "at learning rate 0.001 to 0.005; train them alike before comparing." in found.text
+    write_page([demo_folder / "runs" / "lightgcn", demo_folder / "runs" / "dpaa"], tmp_path / "alike.html")
+    assert "Unequal chances" not in (tmp_path / "alike.html").read_text()
 
 
 def test_many_runs_with_long_histories_stay_small(demo_folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,6 +133,8 @@ def _of_run(
     run: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool, dial: DialOptions
 ) -> tuple[str, Evaluation, DialCurve | None]:
     from dpaa.data.dataset import read_dataset
+    from dpaa.runs import chances
+    from dpaa.runs.chances import Chances
     from dpaa.runs.fit import evaluate as measure
     from dpaa.runs.folder import RunFolder
 
@@ -147,7 +150,8 @@ def _of_run(
     found = measure(model, data, cuts, overlap, mask_valid, dial.kappa)  # type: ignore[arg-type]
     dial.keep(folder, curve, model, data)
     folder.write_evaluation(found)
-    return model.method.name, found, curve
+    unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
+    return model.method.name, replace(found, notes=(*found.notes, *([unfinished] if unfinished else ()))), curve
 
 
 def _of_file(recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool) -> Evaluation:

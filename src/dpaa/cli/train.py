@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpaa.cli.console import err, out
+from dpaa.cli.console import err, out, print_notes
 from dpaa.errors import InputError
 from dpaa.files import SMALL_JSON, read_text
 
@@ -50,6 +50,9 @@ def train(
     """
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
+    from dpaa.experiments.tune import trials_behind
+    from dpaa.runs import chances
+    from dpaa.runs.chances import Chances
     from dpaa.runs.fit import Watch, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
@@ -81,7 +84,14 @@ def train(
     try:
         with signals, display:
             model = fit_into(
-                out_folder, data, fitted, overwrite=overwrite, resume=resume, watch=watch, pretrained=pretrained
+                out_folder,
+                data,
+                fitted,
+                overwrite=overwrite,
+                resume=resume,
+                watch=watch,
+                pretrained=pretrained,
+                trials=0 if config is None else trials_behind(config),
             )
     except Interrupted:
         err.print(f"stopped; go on with the same call and --resume (what is done is in {out_folder})", markup=False)
@@ -93,6 +103,8 @@ def train(
         out.print(f"{model.method.name}: {best}, validation recall@20 {recall:.4f}", markup=False)
     elif training:
         out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept", markup=False)
+    unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
+    print_notes([unfinished] if unfinished else [])
     following = "evaluate" if len(data.test) else "recommend"
     out.print(f"run written to {out_folder}; next: dpaa {following} {out_folder}", markup=False)
 

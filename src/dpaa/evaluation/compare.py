@@ -65,6 +65,8 @@ class Entry:
     evaluations: tuple[Evaluation, ...]
     seeds: tuple[int, ...] = ()
     """Of runs."""
+    notes: tuple[str, ...] = ()
+    """What to know of it, beside the others, before believing the comparison."""
 
 
 @dataclass(frozen=True)
@@ -380,7 +382,8 @@ def _group(evaluator: Evaluator, item: int) -> str:
 
 
 def _notes(entries: Sequence[Entry], tests: int, resamples: int) -> list[str]:
-    notes = [note for entry in entries for found in entry.evaluations for note in found.notes]
+    notes = [note for entry in entries for note in entry.notes]
+    notes += [note for entry in entries for found in entry.evaluations for note in found.notes]
     files = [entry.name for entry in entries if entry.kind == "file"]
     if files and len(files) < len(entries):
         notes.append(f"the lists of {', '.join(files)} are taken as they are, those of runs are ranked here")

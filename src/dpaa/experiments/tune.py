@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 import uuid
 from contextlib import closing, contextmanager
@@ -188,7 +189,7 @@ def tune(
         numbers = range(seed, seed + (seeds if kind.seeded else min(seeds, 1)))
         order = replace(order, best=best.settings, best_number=best.number, seeds=tuple(numbers))
         chosen = fixed | best.settings
-        _write(study.folder / BEST, _as_toml(kind.name, chosen, best))
+        _write(study.folder / BEST, _as_toml(kind.name, chosen, best, order.wanted))
         return TuneResult(
             folder=study.folder,
             dataset=data.name,
@@ -399,9 +400,17 @@ def _retrain(order: Order, work: _Work) -> list[Retrained]:
     return runs
 
 
-def _as_toml(method: str, settings: Mapping[str, Any], best: Trial) -> str:
+def trials_behind(config: Path) -> int:
+    """How many settings were tried to find those of a `best.toml`, wherever it was copied; 0 for any other file."""
+    with suppress(OSError, UnicodeDecodeError), config.open(encoding="utf-8") as lines:
+        found = re.match(r"# trial \d+ of (\d{1,9}),", lines.readline(100))
+        return int(found[1]) if found else 0
+    return 0
+
+
+def _as_toml(method: str, settings: Mapping[str, Any], best: Trial, tried: int) -> str:
     lines = [
-        f"# trial {best.number}, validation recall@20 {best.value:.6f}",
+        f"# trial {best.number} of {tried}, validation recall@20 {best.value:.6f}",
         "# dpaa train DATASET --config best.toml --out RUN",
         f'method = "{method}"',
         *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),

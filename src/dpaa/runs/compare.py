@@ -16,6 +16,7 @@ from dpaa.evaluation.compare import Entry
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.files import as_json, settled, write_file
+from dpaa.runs.chances import Chances, warnings
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ def read_entries(
     evaluator = Evaluator(data, k, "test", overlap, mask_valid)
     groups = _groups(given)
     names = _names(groups)
-    return evaluator, [_entry(name, group, evaluator) for name, group in zip(names, groups, strict=True)]
+    entries = [_entry(name, group, evaluator) for name, group in zip(names, groups, strict=True)]
+    chances = [[one.chances for one in group if one.chances] for group in groups]
+    told = warnings(list(zip(names, chances, strict=True)))
+    return evaluator, [replace(entries[0], notes=tuple(told)), *entries[1:]]
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class _Given:
     fingerprint: str = ""
     dataset: str | None = None
     """Where the run's dataset was."""
+    chances: Chances | None = None
+    """What a run had to learn with."""
 
     @classmethod
     def of(cls, path: Path) -> _Given:
@@ -97,6 +103,7 @@ class _Given:
             settings=json.dumps(settings, sort_keys=True),
             fingerprint=str(about.get("fingerprint")),
             dataset=about.get("path"),
+            chances=Chances.of(config, manifest),
         )
 
 

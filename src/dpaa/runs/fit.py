@@ -87,15 +87,17 @@ def fit_into(
     watch: Watch | None = None,
     pretrained: str | Path | Pretrained | None = None,
     dial: bool = True,
+    trials: int = 0,
 ) -> Model:
     """Train into a run folder: history line by line, checkpoints, and the finished run.
 
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
+    `trials`: how many settings were tried before these were taken, for the manifest.
     """
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
         if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
             run.write_config(method)
-        model = fit_method(method, data, watch or Watch(), run, resume, pretrained, dial)
+        model = fit_method(method, data, watch or Watch(), run, resume, pretrained, dial, trials)
         run.write_config(method)
         run.write_model(model)
     return replace(model, path=Path(folder))
@@ -109,10 +111,12 @@ def fit_method(
     resume: bool = False,
     pretrained: str | Path | Pretrained | None = None,
     dial: bool = True,
+    trials: int = 0,
 ) -> Model:
     """Train and wrap up; with a run folder, keep history and checkpoints there.
 
-    `dial=False` leaves out the popularity dial's curve, which the parts of an assembled method need not have.
+    `dial=False` leaves out the popularity dial's curve, which the parts of an assembled method need not have; `trials`
+    as in `fit_into`.
     """
     watch = watch or Watch()
     started, clock = now(), time.perf_counter()
@@ -125,6 +129,7 @@ def fit_method(
             "fingerprint": data.fingerprint,
         },
         "started": started,
+        "tuning": {"trials": trials},
     }
     if method.assembled:
         manifest |= _assemble(method, data, watch, run, pretrained)

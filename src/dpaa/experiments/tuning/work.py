@@ -151,7 +151,13 @@ class Worker:
         method = self._method(self.order.settings(self.order.best, seed))
         watch = Watch(stop_requested=self.stop_requested)
         model = fit_into(
-            folder, self.data, method, resume=folder.exists(), watch=watch, pretrained=self._vectors(method)
+            folder,
+            self.data,
+            method,
+            resume=folder.exists(),
+            watch=watch,
+            pretrained=self._vectors(method),
+            trials=self.order.wanted,
         )
         recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
         self.say(f"seed {seed}: validation recall@20 {recall:.4f}, kept in {folder}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dpaa.report.markup import tag
 from dpaa.report.parts import Section, bullets, code, paragraph, signed
-from dpaa.report.sections.metrics import longest, measured_alike
+from dpaa.report.sections.metrics import cautions, longest, measured_alike
 
 if TYPE_CHECKING:
     from dpaa.report.markup import Markup
@@ -19,15 +19,19 @@ MOST = 8
 
 def section(material: Material) -> Section:
     """A sentence per run."""
-    sentences = []
+    sentences, notes = [], []
     for _, runs in measured_alike(material):
+        named = []
         for run in runs:
             reference = run.family.reference(run)
             if reference in runs and run.method not in ("most-popular", "lightgcn"):
                 sentences.append(_sentence(run, reference))
+                named += [run, reference]
+        notes += cautions([run for run in runs if run in named])
     parts: list[Figure | Markup] = []
     if sentences:
         parts.append(bullets(sentences[:MOST]))
+        parts += notes
         parts.append(
             paragraph(
                 "These are differences of averages on one test split. Whether they are more than chance is for ",

@@ -9,6 +9,7 @@ from dpaa.report.charts import Point, scatter
 from dpaa.report.markup import tag
 from dpaa.report.metric_words import best_of, explain
 from dpaa.report.parts import Cell, Figure, Head, Section, bullets, code, number, table
+from dpaa.runs.chances import Chances, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def section(material: Material) -> Section:
         suffix = f"-{place + 1}" if place else ""
         if len(groups) > 1:
             parts.append(tag("h3", f"{family.name}, {in_words(runs[0])}"))
-        parts += [_tables(family, runs), _protocol(runs[0]), *_scatters(runs, suffix)]
+        parts += [_tables(family, runs), _protocol(runs[0]), *cautions(runs), *_scatters(runs, suffix)]
     return Section("metrics", "How good, and how biased", "Metrics", parts)
 
 
@@ -62,6 +63,20 @@ def measured_alike(material: Material) -> list[tuple[Family, list[Run]]]:
             key = json.dumps([run.family.fingerprint, protocol], sort_keys=True, default=str)
             groups.setdefault(key, (run.family, []))[1].append(run)
     return list(groups.values())
+
+
+def cautions(runs: Sequence[Run]) -> list[Markup]:
+    """Unequal chances and trainings cut short, where there are any."""
+    sides: dict[object, list[Run]] = {}
+    for run in runs:
+        sides.setdefault((run.method, Chances.of_model(run.model).given), []).append(run)
+    told = warnings(
+        [
+            (alike[0].name if len(alike) == 1 else alike[0].method, [Chances.of_model(run.model) for run in alike])
+            for alike in sides.values()
+        ]
+    )
+    return [tag("div", bullets([f"{line[0].upper()}{line[1:]}." for line in told]), class_="notes")] if told else []
 
 
 def longest(run: Run) -> int:

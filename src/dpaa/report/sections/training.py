@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaa.report.charts import Line, curves
 from dpaa.report.figures import POINTS
-from dpaa.report.foreign import is_number
+from dpaa.report.foreign import is_number, object_at, objects_at, text_at
 from dpaa.report.parts import Figure, Section
 from dpaa.report.sections.metrics import place_of
 
@@ -32,8 +32,8 @@ def section(material: Material) -> Section:
                 f"Validation recall@20 over the epochs of training. {stopped}.",
                 "One epoch is one pass over the training data. The line shows how many of the items people liked in "
                 "the validation data were found after each epoch. Training stops when it has not improved for a while, "
-                f"and the best epoch is kept ({stopped}). A line that still climbs at its end was stopped too early. "
-                "The test data plays no part in this.",
+                f"and the best epoch is kept ({stopped}). What a method tried on its way and gave up is not drawn. "
+                "A line that still climbs at its end was stopped too early. The test data plays no part in this.",
                 lambda look: curves(recall, look, "epoch", "validation recall@20", whole=True),
             )
         )
@@ -74,7 +74,7 @@ def _lines(runs: list[Run], value: Any) -> list[Line]:
     for run in runs:
         points = [
             (float(line["epoch"]), float(value(line)))
-            for line in run.history
+            for line in kept_lines(run)
             if isinstance(line, dict) and is_number(line.get("epoch")) and is_number(value(line))
         ]
         step = max(1, -(-len(points) // POINTS))
@@ -82,6 +82,24 @@ def _lines(runs: list[Run], value: Any) -> list[Line]:
         if kept:
             found.append(Line(run.name, [x for x, _ in kept], [y for _, y in kept], _place(run, runs)))
     return found
+
+
+def kept_lines(run: Run) -> list[dict[str, Any]]:
+    """The epochs that led to the model that is kept, counted along the way.
+
+    A method that is made of several trainings says which part went on from which; what was tried and given up is no
+    part of the way.  Runs of before do not say it: all their epochs are shown.
+    """
+    auto = object_at(run.model.manifest, "auto")
+    went_on_from = {text_at(part, "part"): part.get("from") for part in objects_at(auto, "parts") if "from" in part}
+    part, way = object_at(auto, "chosen").get("part"), []
+    while isinstance(part, str) and part in went_on_from and part not in way:
+        way.append(part)
+        part = went_on_from[part]
+    if not way:
+        return run.history
+    kept = [line for line in run.history if isinstance(line, dict) and line.get("part") in way]
+    return [line | {"epoch": place} for place, line in enumerate(kept, 1)]
 
 
 def _ends(lines: list[Line]) -> str:
@@ -103,6 +121,9 @@ def _valid(line: dict[str, Any], metric: str) -> Any:
 
 def _stopped(run: Run) -> str:
     training = run.model.manifest.get("training")
+    shown = len(kept_lines(run))
+    if shown != len(run.history):
+        return f"{run.name}: {shown} of {len(run.history)} epochs led to the model that is kept"
     if not isinstance(training, dict) or "best_epoch" not in training:
         return f"{run.name}: {len(run.history)} epochs"
     return f"{run.name}: best epoch {training['best_epoch']} of {training.get('epochs', len(run.history))}"
