@@ -75,7 +75,10 @@ def test_equal_opportunity_by_hand() -> None:
     # Before 1.14.1: 3 popular and 2 niche items were recommended, for 3 and 2 that were wanted.
     assert bias.pop_reo(LISTS, hits, relevant, POPULAR, "warprec-1.14.0") == 0.0
     assert math.isnan(bias.pop_reo(LISTS, hits, np.array([0, 1]), POPULAR))
-    assert bias.pop_reo(LISTS, hits, np.array([0, 1]), POPULAR, "warprec") == 0.0
+    assert math.isnan(bias.pop_reo(LISTS, hits, np.array([0, 1]), POPULAR, "warprec")), "as 2.2.8 gives it"
+    for old in ("warprec-2.1", "warprec-1.14.0"):
+        assert bias.pop_reo(LISTS, hits, np.array([0, 1]), POPULAR, old) == 0.0  # type: ignore[arg-type]
+    assert bias.pop_reo(LISTS, hits, relevant, POPULAR, "warprec-2.1") == pytest.approx(expected)
     assert math.isnan(bias.pop_reo(LISTS, np.zeros_like(hits), relevant, POPULAR))
 
 

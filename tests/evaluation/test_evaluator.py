@@ -15,6 +15,7 @@ from dpaa.data.popularity import popular_items
 from dpaa.errors import InputError
 from dpaa.evaluation import ranking
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
+from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings
@@ -137,6 +138,24 @@ def test_several_k_at_once_are_the_same_as_one_by_one(small_world: Dataset) -> N
     for k in (5, 10, 20):
         for name, value in Evaluator(small_world, k).evaluate(method).metrics.items():
             assert together[name] == pytest.approx(value), name
+
+
+def test_lists_of_users_without_test_pairs_are_left_out_and_it_is_said() -> None:
+    """941 of 942 lists went unmeasured without a word."""
+    users = [f"u{n:03}" for n in range(942)]
+    data = Dataset.from_frame(
+        {"user_id": users, "item_id": ["a", "b"] * 471}, test={"user_id": ["u007", "u008"], "item_id": ["a", "a"]}
+    )
+    lists = pl.DataFrame({"user_id": users, "item_id": ["a"] * 942})
+    read = read_recommendations(lists, data.user_ids, data.item_ids, 1)
+    (note,) = [note for note in Evaluator(data, 1).evaluate_recommendations(read).notes if "left out" in note]
+    assert note == (  # u008 has its only test pair in training
+        "the frame: 941 of 942 lists are of users without a relevant test pair and left out of every number"
+    )
+    alone = read_recommendations(lists[7:8], data.user_ids, data.item_ids, 1)
+    assert not [note for note in Evaluator(data, 1).evaluate_recommendations(alone).notes if "left out" in note]
+    both = read_recommendations(lists[7:9], data.user_ids, data.item_ids, 1)
+    assert "1 of 2 lists is of a user without" in " ".join(Evaluator(data, 1).evaluate_recommendations(both).notes)
 
 
 @pytest.mark.parametrize("block", [1, 777, 10**9])

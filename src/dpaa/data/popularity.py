@@ -16,7 +16,9 @@ POPULAR_SHARE = 0.8
 def popular_items(counts: NDArray[Any], share: float = POPULAR_SHARE) -> NDArray[np.bool_]:
     """The smallest set of most-interacted items that covers `share` of all interactions; ties by lower index.
 
-    Returns (n_items,) bool; an item without interactions is never popular.
+    Items that tie where the set is full are told apart by their index, which is the order of their ids: a stable sort,
+    so that the same data has the same popular items on every machine (`docs/metrics.md`, "Ties at the cut").  Returns
+    (n_items,) bool; an item without interactions is never popular.
     """
     order = np.argsort(-counts, kind="stable")
     before = np.concatenate([[0], np.cumsum(counts[order])[:-1]])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
-Definition = Literal["dpaa", "recbole", "elliot", "warprec", "warprec-1.14.0", "lenskit"]
+Definition = Literal["dpaa", "recbole", "elliot", "warprec", "warprec-2.1", "warprec-1.14.0", "lenskit"]
 
 # ------------------------------------------------------------------ what lists hold
 
@@ -193,13 +193,14 @@ def pop_reo(lists: Array, hits: Mask, relevant: Array, popular: Mask, definition
     SIGIR 2020).  Lower is better.  `relevant` holds the item of every relevant pair.  NaN where a group has no
     relevant pair, or nothing was hit.
 
-    `elliot` is ours; `warprec` is ours with `popular_by(counts, "warprec")`, and 0 where a group has no relevant pair;
-    before its version 1.14.1 (`warprec-1.14.0`) it counted every recommended item as a hit.
+    `elliot` is ours; `warprec` (2.2.8) is ours with `popular_by(counts, "warprec")`.  Up to 2.1 (`warprec-2.1`) it gave
+    0 where a group has no relevant pair, and before 1.14.1 (`warprec-1.14.0`) it also counted every recommended item as
+    a hit.
     """
-    _check(definition, "pop_reo", ("dpaa", "elliot", "warprec", "warprec-1.14.0"))
+    _check(definition, "pop_reo", ("dpaa", "elliot", "warprec", "warprec-2.1", "warprec-1.14.0"))
     counted = lists[lists >= 0] if definition == "warprec-1.14.0" else lists[hits]
     of_groups = _by_group(relevant, popular)
-    if definition.startswith("warprec") and not of_groups.all():
+    if definition in ("warprec-2.1", "warprec-1.14.0") and not of_groups.all():
         return 0.0
     return _relative_spread(_by_group(counted, popular), of_groups)
 

@@ -231,6 +231,13 @@ class Evaluator:
     def _notes_on(self, recs: Recommendations, lists: Ints) -> Iterator[str]:
         """What is odd about given lists, of those that are evaluated."""
         taken = lists >= 0
+        idle = int((~np.isin(recs.users, self.users)).sum())
+        if idle:
+            whose = "is of a user" if idle == 1 else "are of users"
+            yield (
+                f"{recs.name}: {idle:,} of {counted(len(recs.users), 'list', 'lists')} {whose} without a relevant "
+                f"{self.protocol.split} pair and left out of every number"
+            )
         without = int((~np.isin(self.users, recs.users)).sum())
         if without:
             yield f"{counted(without, 'test user has', 'test users have')} no list in {recs.name}: all misses"
