@@ -46,6 +46,7 @@ from dpaa.files import (
     check_within,
     locked,
     missing_folders,
+    read_bytes,
     read_json,
     reason,
     remove_empty,
@@ -402,10 +403,8 @@ def _retrain(order: Order, work: _Work) -> list[Retrained]:
 
 def trials_behind(config: Path) -> int:
     """How many settings were tried to find those of a `best.toml`, wherever it was copied; 0 for any other file."""
-    with suppress(OSError, UnicodeDecodeError), config.open(encoding="utf-8") as lines:
-        found = re.match(r"# trial \d+ of (\d{1,9}),", lines.readline(100))
-        return int(found[1]) if found else 0
-    return 0
+    found = re.match(rb"# trial \d+ of (\d{1,9}),", read_bytes(config, 100, whole=False))
+    return int(found[1]) if found else 0
 
 
 def _as_toml(method: str, settings: Mapping[str, Any], best: Trial, tried: int) -> str:
