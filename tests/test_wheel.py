@@ -16,7 +16,7 @@ import pytest
 import dpaa
 
 PROJECT = Path(__file__).parents[1]
-NOT_NEEDED = {"altair", "vl-convert-python", "optuna", "implicit", "scipy", "pytest", "hypothesis", "mypy", "ruff"}
+NOT_NEEDED = {"altair", "vl-convert-python", "optuna", "implicit", "pytest", "hypothesis", "mypy", "ruff"}
 UNREACHABLE = ("Could not find a version", "Temporary failure", "ConnectionError", "NewConnectionError", "No matching")
 
 

@@ -1,24 +1,45 @@
-"""Is a difference between recommenders more than luck?  Paired over users, and over seeds where there are several.
+"""Is a difference between recommenders more than luck?  That of users, and of seeds where there are several.
 
 All functions take `values`, (users, columns): one column per run, one row per user, NaN where a user has no value (no
 relevant item of a group, say).  A `Contrast` names the columns of two sides; several columns of a side are runs of one
 method that differ in their seed.  What is asked is the mean over users of the mean over seeds, one side minus the
-other.
+other, over the users with a value in all of these columns.
 
-**Interval.**  Users and seeds are crossed: every run is measured on the same users.  n users are drawn n times with
-replacement, and each brings the values of all its runs along: that accounts for users, and for the chance in what a
-run does to a user.  Seeds are drawn within each side (seed 3 of one method has nothing to do with seed 3 of another,
-so there is nothing to pair) from the runs' means, shrunk to the part of their variance that chance per user does not
-explain already; drawing whole runs and users at once would count that chance three times (Owen, "The pigeonhole
-bootstrap", Annals of Applied Statistics 2007).  Drawing from S makes a variance too small by (S − 1)/S, half of it for
-two seeds; deviations are stretched by √(S/(S − 1)), those of users likewise.  Percentiles are taken, and their distance
-from the estimate is stretched by t/z, where t has the degrees of freedom of the whole (Welch and Satterthwaite): with 3
-seeds that differ much, with 1,000 users and one seed hardly at all.
+Interval and p-value are one statement: p is below 1 − confidence exactly where the interval leaves 0 out.
 
-**Test.**  If two recommenders are the same to every user, the sign of each user's difference is a coin (Fisher 1935;
-Smucker et al., CIKM 2007, for ranked lists).  `p` is the share of coin series whose mean is at least as far from 0 as
-the one found.  With several seeds, the mean found is first replaced by one that is as unlikely for users alone as the
-mean found is for users and seeds together.
+**Several runs: Student's t for users crossed with runs.**  Every run is measured on the same users, and seed 3 of one
+method has nothing to do with seed 3 of another: runs are crossed with users and nested in sides.  The error of the
+difference has two parts.
+
+- *Users.*  `A` is the variance of the users' differences (mean over a side's runs first) / users.  It holds the chance
+  in what a run does to a user as well.
+- *Runs.*  `B` is the variance of the runs' means around the mean of their side, pooled over the sides with several
+  runs, times Σ scale²/runs of these sides.  It holds that chance too, so that is taken off the users' part: `C`, the
+  same with the mean square of what is left of each table of users × runs without its row and column means / users.
+
+The variance is `max(A − C, 0) + B`, and w is the share of `B` in it.  Its degrees of freedom lie between those of the
+runs, ν = Σ (runs − 1), and those of the users: 1/df = w²/ν + (1 − w)²/(users − 1) (Satterthwaite, Biometrics 1946).
+That takes the estimated share for the true one.  With few runs it goes wrong: where they happen to agree, their share
+looks small and the many users are trusted, and a test at .05 has a true level of up to .078 (ν = 2, runs with nine
+tenths of the variance).  So a second question is asked: would runs alone, error √B with ν degrees, explain the
+difference?  p is the larger of the two p-values, the interval the wider of the two.  Then
+
+- the true level is .045 to .057 whatever the share of the runs, for ν ≥ 2 and many users, by quadrature
+  (`tests/evaluation/test_statistics.py`); with ν = 1, two runs beside one, .022 to .050;
+- it is also kept far below .05, where Holm's correction needs it (at most 1.4 × .004);
+- the smaller the users' spread, the smaller p and the narrower the interval, all else the same.  Satterthwaite's alone
+  rise where seeds become all there is, since few degrees of freedom never make a p as small as many do.
+
+Pooling is the usual model with random effects, one variance for the runs of both sides.  Where the runs of one method
+differ much more than those of the other the level is not kept (`docs/results/compare-level-and-power.md`).  Runs that
+agree in every value need no model: that side has no luck, and stays out of `B`, `C` and ν.
+
+**One run on each side: coin series.**  If two recommenders are the same to every user, the sign of each user's
+difference is a coin (Fisher 1935; Smucker et al., CIKM 2007, for ranked lists).  `p` is the share of coin series whose
+mean is at least as far from 0 as the one found.  A series parts users into heads and tails, and is as far exactly where
+0 lies between the mean over the heads and the mean over the tails; likewise for any δ in place of 0, taken off every
+difference (Hartigan's typical values, JASA 1969).  So the interval of all δ with p ≥ 1 − confidence ends at an order
+statistic of the smaller of these means, and at one of the larger.
 
 With one run on a side nothing can be known about the luck of its training, and neither number speaks of it.
 """
@@ -26,10 +47,10 @@ With one run on a side nothing can be known about the luck of its training, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from dpaa.errors import InputError
 
@@ -41,13 +62,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000
+"""Coin series, where there is one run on each side."""
 CONFIDENCE = 0.95
 CHUNK = 4_000_000
-"""Counts or signs held at once (32 MB)."""
-LARGE_DEGREES = 1_000
-"""Degrees of freedom from which Student's t is taken for normal (the quantile at .975 differs by 0.0024)."""
+"""Coins, or means of coin series, held at once (32 MB)."""
 TIE = 1e-10
-"""Sums whose difference is below this share of Σ|difference| are the same up to rounding."""
+"""Sums below this share of Σ|difference| are 0 up to rounding."""
+ROUNDING = 1e-14
+"""A user's difference below this share of what is subtracted is 0 up to rounding."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +84,20 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the resampling says about one contrast."""
+    """What is found about one contrast."""
 
     estimate: float
     low: float
-    """NaN with fewer than two users."""
+    """NaN where there is no interval: with fewer than two users, or too few coin series (at 95 %, below six users)."""
     high: float
     p: float
-    """Two-sided, that each user's difference is as likely the other way round; for scale 1.  NaN without users."""
+    """Two-sided, that the contrast is 0.  NaN without users, 1 with one."""
     p_at_most_zero: float
-    """One-sided, that the contrast is 0 or below; from the resampled means."""
+    """One-sided, that the contrast is 0 or below; under (1 − confidence)/2 exactly where the interval is above 0."""
     users: int
-    """Users with a value on both sides."""
+    """Users with a value in every column."""
+    by_coins: bool = False
+    """Whether this comes from coin series rather than from Student's t."""
 
 
 def compare_means(
@@ -84,28 +108,33 @@ def compare_means(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> list[Outcome]:
-    """Interval and test for each contrast; all share the same resampled users and the same coins."""
+    """Interval and test for each contrast; `resamples` and `seed` are those of coin series, the same for all."""
     check_choices(resamples, confidence)
-    if not len(contrasts):
-        return []
-    means = resampled_means(values, resamples, seed)
-    sides = [(_mean_over(values, c.one), _mean_over(values, c.other)) for c in contrasts]
-    differences = np.stack([one - c.scale * other for c, (one, other) in zip(contrasts, sides, strict=True)], axis=1)
-    spreads = [_Spread.of(values, c, differences[:, place]) for place, c in enumerate(contrasts)]
-    whole = np.where(np.isnan(differences), 0.0, differences)
-    found = np.array([spread.as_sum_of_users(whole[:, place]) for place, spread in enumerate(spreads)])
-    p_values = sign_flip_p(whole, found, resamples, seed)
-    rng = np.random.default_rng([seed, 2])
-    outcomes = []
-    for place, (contrast, spread) in enumerate(zip(contrasts, spreads, strict=True)):
-        estimate = float(_column_mean(values, contrast.one) - contrast.scale * _column_mean(values, contrast.other))
-        drawn = means[:, contrast.one].mean(axis=1) - contrast.scale * means[:, contrast.other].mean(axis=1)
-        drawn = estimate + spread.stretch * (drawn - estimate) + spread.drawn_seeds(resamples, rng)
-        low, high = spread.interval(estimate, drawn, confidence)
-        below = spread.share_below(estimate, drawn)
-        p = float(p_values[place]) if spread.users else float("nan")
-        outcomes.append(Outcome(estimate, low, high, p, below, spread.users))
-    return outcomes
+    found: dict[int, Outcome] = {}
+    for_coins: dict[int, Floats] = {}
+    for place, contrast in enumerate(contrasts):
+        one, other = values[:, contrast.one], values[:, contrast.other]
+        there = ~(np.isnan(one).any(axis=1) | np.isnan(other).any(axis=1))
+        users = int(there.sum())
+        if users > 1 and (runs_differ(one[there]) or runs_differ(other[there])):
+            estimate, low, high, p = map(float, crossed_t(one[there], other[there], contrast.scale, confidence))
+            found[place] = _outcome(estimate, low, high, p, users, by_coins=False)
+        else:
+            for_coins[place] = np.where(there, user_differences(one, other, contrast.scale), np.nan)
+    if for_coins:
+        table = np.stack(list(for_coins.values()), axis=1)
+        ends = np.stack(sign_flips(table, resamples, seed, confidence), axis=1)
+        for place, differences, (low, high, p) in zip(for_coins, table.T, ends.tolist(), strict=True):
+            kept = differences[~np.isnan(differences)]
+            estimate = float(kept.mean()) if len(kept) else float("nan")
+            found[place] = _outcome(estimate, low, high, p, len(kept), by_coins=True)
+    return [found[place] for place in range(len(contrasts))]
+
+
+def _outcome(estimate: float, low: float, high: float, p: float, users: int, *, by_coins: bool) -> Outcome:
+    at_most_zero = 1.0 if users < 2 else p / 2 if estimate > 0 else 1 - p / 2
+    # Where all differences are the same, rounding may put the estimate a last digit outside of its interval.
+    return Outcome(estimate, min(low, estimate), max(high, estimate), p, at_most_zero, users, by_coins)
 
 
 def check_choices(resamples: int, confidence: float = CONFIDENCE) -> None:
@@ -116,57 +145,158 @@ def check_choices(resamples: int, confidence: float = CONFIDENCE) -> None:
         raise InputError(f"confidence must be from 0.5 to below 1, got {confidence}")
 
 
-def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
-    """The mean of each column over n users drawn n times with replacement.  Returns (resamples, columns).
+def user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:
+    """`mean(one) − scale · mean(other)` over runs, per user; (..., users, runs) each.  Returns (..., users)."""
+    first, second = one.mean(axis=-1), scale * other.mean(axis=-1)
+    found = first - second
+    return np.where(np.abs(found) <= ROUNDING * (np.abs(first) + np.abs(second)), 0.0, found)
 
-    How often each user is drawn is a row of counts; times the values it gives the sums of all columns at once.  NaNs
-    count in neither sum nor number; a resample without any value of a column gives NaN.
+
+def runs_differ(side: Floats) -> NDArray[np.bool_]:
+    """Whether any user's value differs between the runs of a side, (..., users, runs).  Returns (...)."""
+    return np.asarray((side[..., 1:] != side[..., :1]).any(axis=(-2, -1)))
+
+
+def crossed_t(
+    one: Floats, other: Floats, scale: float = 1.0, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Student's t for users crossed with runs: see above.  Sides are (..., users, runs), at least two users, no NaN.
+
+    Returns the estimate, the ends of the interval and the two-sided p, (...) each.  Without any spread the interval is
+    a point, and p is 1 where that is 0 and 0 elsewhere.
     """
-    n = len(values)
-    there = ~np.isnan(values)
-    filled = np.where(there, values, 0.0)
-    patterns, pattern_of = _distinct_columns(there)
-    rng = np.random.default_rng([seed, 0])
-    means = np.empty((resamples, values.shape[1]))
-    counts = np.empty((min(max(1, CHUNK // max(n, 1)), resamples), n))  # one for all chunks: fresh memory is slow
-    for first in range(0, resamples, len(counts)):
-        drawn = counts[: resamples - first]
-        for row in drawn:
-            row[:] = np.bincount(rng.integers(0, n, n), minlength=n)
-        number = (drawn @ patterns)[:, pattern_of]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means[first : first + len(drawn)] = drawn @ filled / number
-    return means
+    differences = user_differences(one, other, scale)
+    users = differences.shape[-1]
+    estimate = differences.mean(axis=-1)
+    of_users = differences.var(axis=-1, ddof=1) / users  # A
+    degrees = weight = between = left = np.zeros(estimate.shape)
+    for side, factor in ((one, 1.0), (other, scale)):
+        runs = side.shape[-1]
+        if runs > 1:
+            means = side.mean(axis=-2, keepdims=True)
+            off = means - means.mean(axis=-1, keepdims=True)
+            rest = side - side.mean(axis=-1, keepdims=True) - off
+            lucky = runs_differ(side)
+            degrees = degrees + lucky * (runs - 1)
+            weight = weight + lucky * factor**2 / runs
+            between = between + lucky * (off**2).sum(axis=(-2, -1))
+            left = left + lucky * (rest**2).sum(axis=(-2, -1))
+    degrees = np.maximum(degrees, 1)  # no runs that differ: the share below is 0
+    of_runs = weight * between / degrees  # B
+    of_both = weight * left / degrees / (users - 1) / users  # C
+    alone = np.maximum(of_users - of_both, 0.0)
+    # With few users both parts can vanish though users differ; then their differences are all there is to go by.
+    alone = np.where(alone + of_runs > TIE * of_users, alone, of_users)
+    return estimate, *student(estimate, alone, of_runs, degrees, users, confidence)
 
 
-def sign_flip_p(differences: Floats, found: Floats, resamples: int, seed: int) -> Floats:
-    """The share of coin series with |Σ ±difference| ≥ |found|, per column; `differences` (users, columns), no NaN.
+def student(
+    estimate: Floats, of_users: Floats, of_runs: Floats, degrees: Floats, users: int, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats, Floats]:
+    """Ends of the interval and two-sided p of estimates with variances of two sources, that of runs with `degrees`.
 
-    Columns with so few differences other than 0 that there are at most `resamples` series are counted through; for the
+    Both are the wider and the larger of two: of the whole with Satterthwaite's degrees, and of the runs alone.
+    """
+    whole = of_users + of_runs
+    share = np.divide(of_runs, whole, out=np.zeros(whole.shape), where=whole > 0)
+    of_whole = 1 / (share**2 / degrees + (1 - share) ** 2 / (users - 1))
+    reach, p = np.zeros(whole.shape), np.zeros(whole.shape)
+    for variance, freedom in ((whole, of_whole), (of_runs, degrees)):
+        error = np.sqrt(variance)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(estimate == 0, 0.0, np.abs(estimate) / error)
+        reach = np.maximum(reach, stdtrit(freedom, (1 + confidence) / 2) * error)
+        p = np.maximum(p, 2 * stdtr(freedom, -t))
+    return estimate - reach, estimate + reach, p
+
+
+def sign_flips(
+    differences: Floats, resamples: int, seed: int, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats, Floats]:
+    """The interval and the two-sided p of each column of differences, (users, columns), NaN where a user has none.
+
+    Columns with so few users that there are at most `resamples` series are counted through: p = as far / series.  For
     others p = (1 + as far) / (1 + resamples), which is never 0 and keeps its level exactly (Phipson and Smyth 2010).
     """
-    n, columns = differences.shape
-    bar = np.abs(found) - TIE * np.abs(differences).sum(axis=0)
-    p = np.ones(columns)
-    filled = (differences != 0).sum(axis=0)
-    few = filled < resamples.bit_length()  # 2^filled ≤ resamples
-    for column in np.flatnonzero(few & (filled > 0)):
-        kept = differences[differences[:, column] != 0, column]
-        p[column] = np.mean(np.abs(_every_series(len(kept)) @ kept) >= bar[column])
+    there = ~np.isnan(differences)
+    users = there.sum(axis=0)
+    low, high, p = np.full((3, differences.shape[1]), np.nan)
+    few = users < resamples.bit_length()  # 2^users ≤ resamples
+    for column in np.flatnonzero(few & (users > 0)):
+        series = _every_series(int(users[column]))
+        ends = _Tossed(differences[there[:, column], column][:, None]).means(series)
+        possible = np.arange(len(series) + 1) / len(series)
+        low[[column]], high[[column]], p[[column]] = _inverted(*ends, possible, confidence)
     many = np.flatnonzero(~few)
-    if not len(many):
-        return p
-    tossed = np.ascontiguousarray(differences[:, many])
-    total = tossed.sum(axis=0)
-    as_far = np.zeros(len(many), dtype=np.int64)
+    possible = np.arange(1, resamples + 2) / (resamples + 1)
+    width = max(1, CHUNK // resamples)
+    for first in range(0, len(many), width):
+        block = many[first : first + width]
+        ends = _drawn_means(_Tossed(differences[:, block]), resamples, seed)
+        low[block], high[block], p[block] = _inverted(*ends, possible, confidence)
+    return low, high, p
+
+
+def _drawn_means(tossed: _Tossed, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """The two means of random series, the same series for any columns.  Returns (resamples, columns) each."""
+    n, columns = tossed.differences.shape
+    smaller, larger = np.empty((2, resamples, columns))
     rng = np.random.default_rng([seed, 1])
-    heads = np.empty((min(max(1, CHUNK // n), resamples), n))
+    heads = np.empty((min(max(1, CHUNK // n), resamples), n))  # one for all chunks: fresh memory is slow
     for first in range(0, resamples, len(heads)):
         coins = heads[: resamples - first]
-        coins[:] = np.unpackbits(rng.integers(0, 256, (len(coins), (n + 7) // 8), dtype=np.uint8), axis=1, count=n)
-        as_far += (np.abs(2.0 * (coins @ tossed) - total) >= bar[many]).sum(axis=0)
-    p[many] = (1 + as_far) / (1 + resamples)
-    return p
+        words = rng.integers(0, 2**64, (len(coins), (n + 63) // 64), dtype=np.uint64)  # the same in chunks of any size
+        coins[:] = np.unpackbits(words.view(np.uint8), axis=1, count=n)
+        rows = slice(first, first + len(coins))
+        smaller[rows], larger[rows] = tossed.means(coins)
+    return smaller, larger
+
+
+class _Tossed:
+    """Differences, (users, columns), whose users are parted into heads and tails."""
+
+    def __init__(self, differences: Floats) -> None:
+        there = ~np.isnan(differences)
+        self.differences = np.where(there, differences, 0.0)
+        self._users = there.sum(axis=0)
+        self._patterns, self._pattern_of = _distinct_columns(there)
+        self._total = self.differences.sum(axis=0)
+        self._tie = TIE * np.abs(self.differences).sum(axis=0)
+
+    def means(self, heads: Floats) -> tuple[Floats, Floats]:
+        """The smaller and the larger of the means over heads and over tails; `heads` (series, users) of 0 and 1.
+
+        A series of heads or tails alone is as far whatever is taken off the differences: −∞ and ∞.  Returns (series,
+        columns) each.
+        """
+        number = (heads @ self._patterns)[:, self._pattern_of]
+        of_heads = heads @ self.differences
+        of_tails = self._total - of_heads
+        for sums in (of_heads, of_tails):
+            sums[np.abs(sums) <= self._tie] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_heads /= number
+            of_tails /= self._users - number
+        alike = (number == 0) | (number == self._users)
+        return (
+            np.where(alike, -np.inf, np.minimum(of_heads, of_tails)),
+            np.where(alike, np.inf, np.maximum(of_heads, of_tails)),
+        )
+
+
+def _inverted(smaller: Floats, larger: Floats, possible: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Ends of the interval and p by column, from means of (series, columns); `possible` are p of 0, 1, 2 … as far.
+
+    All series have the mean found between their two, so that below it those as far from δ are those with a smaller
+    mean of at most δ: p(δ) reaches the level where enough of them do.
+    """
+    p = possible[((smaller <= 0) & (larger >= 0)).sum(axis=0)]
+    enough = int(np.searchsorted(possible, round(1 - confidence, 12)))  # 1 − .95 is a little above .05
+    if not enough:
+        return np.full_like(p, np.nan), np.full_like(p, np.nan), p
+    low = np.partition(smaller, enough - 1, axis=0)[enough - 1]
+    high = np.partition(larger, len(larger) - enough, axis=0)[len(larger) - enough]
+    return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high), p
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -195,135 +325,6 @@ def no_worse(outcome: Outcome) -> str:
     return "harm" if outcome.high < 0 else "open"
 
 
-@dataclass(frozen=True, eq=False)
-class _Spread:
-    """Where the uncertainty of a contrast comes from."""
-
-    users: int
-    of_users: float
-    """Variance of the mean of the per-user differences, chance per user and run included."""
-    seed_effects: tuple[Floats, ...]
-    """Per side with several runs: by how much each run is off for its seed, at the right variance."""
-    of_seeds: float
-    """Variance of the two means over seeds, together; 0 where there is one run on each side."""
-    degrees: float
-
-    @classmethod
-    def of(cls, values: Floats, contrast: Contrast, differences: Floats) -> _Spread:
-        kept = differences[~np.isnan(differences)]
-        n = len(kept)
-        of_users = float(kept.var(ddof=1)) / n if n > 1 else 0.0
-        sides = ((contrast.one, 1.0), (contrast.other, contrast.scale))
-        effects = tuple(scale * _seed_effects(values[:, columns]) for columns, scale in sides if len(columns) > 1)
-        parts = [(float((effect**2).sum()) / len(effect) ** 2, len(effect) - 1) for effect in effects]
-        of_seeds = sum(part for part, _ in parts)
-        below = sum(part**2 / degrees for part, degrees in [*parts, (of_users, max(n - 1, 1))])
-        return cls(n, of_users, effects, of_seeds, (of_users + of_seeds) ** 2 / below if below > 0 else np.inf)
-
-    @property
-    def stretch(self) -> float:
-        """√(n/(n − 1)): what drawing from n users takes off their deviations."""
-        return float(np.sqrt(self.users / max(self.users - 1, 1)))
-
-    def drawn_seeds(self, resamples: int, rng: np.random.Generator) -> Floats:
-        """What drawn seeds add to the contrast.  Returns (resamples,)."""
-        added = np.zeros(resamples)
-        for effect in self.seed_effects:
-            n = len(effect)
-            added += rng.multinomial(n, np.full(n, 1 / n), size=resamples) @ effect / n
-        return added
-
-    def interval(self, estimate: float, drawn: Floats, confidence: float) -> tuple[float, float]:
-        """Percentiles, stretched by t/z."""
-        if self.users < 2:
-            return float("nan"), float("nan")
-        tail = (1 - confidence) / 2
-        ends = np.nanquantile(drawn, [tail, 1 - tail])
-        wider = student_quantile(1 - tail, self.degrees) / NormalDist().inv_cdf(1 - tail)
-        low, high = estimate + wider * (ends - estimate)
-        return float(low), float(high)
-
-    def share_below(self, estimate: float, drawn: Floats) -> float:
-        """How likely a contrast of 0 or below is, by the resampled means: (1 + below) / (1 + resamples)."""
-        if self.users < 2:
-            return 1.0
-        shift = self._normal_equivalent(estimate, self.of_users + self.of_seeds) - estimate
-        return float((1 + np.sum(drawn + shift <= 0)) / (1 + len(drawn)))
-
-    def as_sum_of_users(self, differences: Floats) -> float:
-        """The sum over users whose tail among coin series is that of the estimate among users and seeds."""
-        total = float(differences.sum())
-        if not self.of_seeds:
-            return total
-        return self._normal_equivalent(total / self.users, self.of_users) * self.users
-
-    def _normal_equivalent(self, estimate: float, variance: float) -> float:
-        """`estimate / error` is Student's t; the normal number with the same tail, for an error of this variance."""
-        whole = self.of_users + self.of_seeds
-        if whole == 0:
-            return estimate
-        tail = max(student_tail(abs(estimate) / np.sqrt(whole), self.degrees), 1e-12)
-        return float(np.sign(estimate) * max(-NormalDist().inv_cdf(tail), 0.0) * np.sqrt(variance))
-
-
-def _seed_effects(runs: Floats) -> Floats:
-    """How far each run's mean is from the mean of all, shrunk to the variance of seeds and stretched for resampling.
-
-    The variance of run means is that of seeds plus σ²/n, where σ² is the chance in what a run does to a user: the mean
-    square of what is left of a table of users × runs without its row and column means.  Returns (runs,).
-    """
-    runs = runs[~np.isnan(runs).any(axis=1)]
-    n, s = runs.shape
-    if n < 2:
-        return np.zeros(s)
-    means = runs.mean(axis=0)
-    effects = means - means.mean()
-    left = runs - runs.mean(axis=1, keepdims=True) - effects
-    chance = float((left**2).sum()) / ((n - 1) * (s - 1)) / n
-    variance = float((effects**2).sum()) / (s - 1)
-    share = max(0.0, 1 - chance / variance) if variance > 0 else 0.0
-    return np.asarray(effects * np.sqrt(share * s / (s - 1)))
-
-
-def student_quantile(probability: float, degrees: float) -> float:
-    """Student's t at a probability."""
-    if degrees > LARGE_DEGREES:
-        return NormalDist().inv_cdf(probability)
-    angle, below = _student(degrees)
-    return float(np.sqrt(degrees) * np.tan(np.interp(probability, below, angle)))
-
-
-def student_tail(value: float, degrees: float) -> float:
-    """The chance that Student's t is above a value ≥ 0."""
-    if degrees > LARGE_DEGREES:
-        return NormalDist().cdf(-value)
-    angle, below = _student(degrees)
-    return float(np.interp(-np.arctan(value / np.sqrt(degrees)), angle, below))
-
-
-def _student(degrees: float) -> tuple[Floats, Floats]:
-    """Angles and the distribution there: with t = √ν tan φ the density is ∝ cos^(ν − 1) φ, smooth and bounded."""
-    angle = np.linspace(-np.pi / 2, np.pi / 2, 20_001)
-    density = np.clip(np.cos(angle), 0.0, 1.0) ** (degrees - 1)
-    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    return angle, below / below[-1]
-
-
-def _mean_over(values: Floats, columns: tuple[int, ...]) -> Floats:
-    """Per user; NaN where any of the columns is."""
-    return np.asarray(values[:, columns].mean(axis=1))
-
-
-def _column_mean(values: Floats, columns: tuple[int, ...]) -> float:
-    """The mean over columns of each column's mean over the users that have a value in it."""
-    taken = values[:, columns]
-    there = ~np.isnan(taken)
-    number = there.sum(axis=0)
-    if not number.all():
-        return float("nan")
-    return float((np.where(there, taken, 0.0).sum(axis=0) / number).mean())
-
-
 def _distinct_columns(there: NDArray[np.bool_]) -> tuple[Floats, NDArray[Any]]:
     """The different columns of a mask as numbers, and which of them each column is."""
     known: dict[bytes, int] = {}
@@ -333,6 +334,5 @@ def _distinct_columns(there: NDArray[np.bool_]) -> tuple[Floats, NDArray[Any]]:
 
 
 def _every_series(n: int) -> Floats:
-    """All series of n signs.  Returns (2^n, n)."""
-    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    return np.asarray(2.0 * bits - 1.0, dtype=np.float64)
+    """All series of n coins.  Returns (2^n, n) of 0 and 1."""
+    return np.asarray((np.arange(2**n)[:, None] >> np.arange(n)) & 1, dtype=np.float64)
