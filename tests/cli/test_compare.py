@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from dpaa.errors import InputError
+from dpaa.report.parts import Figure
+from dpaa.report.sections import comparison
 from dpaa.runs.compare import read_entries
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
@@ -121,6 +125,84 @@ def test_a_dataset_that_has_moved(walk: Path, shop: Path, tmp_path: Path) -> Non
 
 def test_help_has_an_example() -> None:
     assert "dpaa compare runs/lightgcn runs/dpaa" in dpaa_ok("compare", "--help").out
+
+
+def test_help_does_not_import_scipy() -> None:
+    """It takes a second that nobody who asks for help should wait for."""
+    code = (
+        "import sys; from dpaa.cli import main; sys.argv = ['dpaa', '--help']\ntry: main()\nexcept SystemExit: pass\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", f"{code}print('scipy' in sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.splitlines()[-1] == "False"
+
+
+def test_interval_and_p_are_named_for_what_they_are(shop: Path) -> None:
+    one = dpaa_ok("compare", shop / "popular", shop / "run", *FEW).out
+    assert "p-values from 300 random sign changes of the users' differences (seed 0); p corrected" in " ".join(
+        one.split()
+    )
+    several = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again", *FEW).out
+    assert "p-values from Student's t for users crossed with runs; p corrected" in " ".join(several.split())
+    assert "resamples" not in several
+
+
+def test_a_small_loss_is_told_in_one_sentence(walk: Path, shop: Path, tmp_path: Path) -> None:
+    """Worse by more than chance and within the margin: "no harm" may not stand beside "worse" for the same number."""
+    train = pl.read_parquet(walk / "data" / "train.parquet")
+    popular = train.group_by("item_id").len().sort("len", "item_id", descending=True)["item_id"]
+    test = pl.read_parquet(walk / "data" / "test.parquet").select("user_id", "item_id").unique()
+    test = test.join(train.select("user_id", "item_id"), on=["user_id", "item_id"], how="anti").sort(
+        "user_id", "item_id"
+    )
+    test.write_csv(tmp_path / "all.csv")  # every list is what is to be found
+    some = test["user_id"].unique().sort()[::3]
+    lost = test.filter(pl.col("user_id").is_in(some.implode()) & pl.col("item_id").is_in(popular[:20].implode()))
+    kept = test.join(lost.unique("user_id", keep="first", maintain_order=True), on=["user_id", "item_id"], how="anti")
+    kept.write_csv(tmp_path / "most.csv")
+    files = (tmp_path / "all.csv", tmp_path / "most.csv", "--dataset", walk / "data", "--metric", "recall/popular")
+    said = " ".join(dpaa_ok("compare", *files, "--margin", 0.7).out.split())
+    assert "most.csv is worse than all.csv in recall@20/popular" in said
+    assert "the loss on popular items is small: most.csv loses more than chance explains, but less than 70% of" in said
+    assert "no harm" not in said
+    dpaa_ok("compare", *files, "--margin", 0.7, "--out", tmp_path / "c.json")
+    chapter = comparison.section("c", json.loads((tmp_path / "c.json").read_text()))
+    page = " ".join(part for part in chapter.parts if isinstance(part, str))
+    assert "worse, more than chance" in page
+    assert "The loss on popular items is small: most.csv loses more than chance explains" in page
+    assert "no harm" not in page.lower()
+
+
+def test_a_base_near_zero_gives_the_difference_everywhere(shop: Path, walk: Path, tmp_path: Path) -> None:
+    """A share of niche items of .0009 before: the gain is told as +0.9991, in words, in the table and on the page."""
+    train = pl.read_parquet(walk / "data" / "train.parquet")
+    by_count = train.group_by("item_id").len().sort("len", "item_id")["item_id"]
+    users = train["user_id"].unique().sort()
+    for name, items in (("head", by_count[-3:]), ("tail", by_count[:3])):
+        rows = pl.DataFrame({"user_id": users}).join(pl.DataFrame({"item_id": items}), how="cross")
+        rows.write_csv(tmp_path / f"{name}.csv")
+    head = pl.read_csv(tmp_path / "head.csv")
+    test = pl.read_parquet(walk / "data" / "test.parquet")["user_id"].unique().sort()
+    one = (head["user_id"] == test[0]) & (head["item_id"] == by_count[-1])
+    head.with_columns(item_id=pl.when(one).then(pl.lit(by_count[0])).otherwise("item_id")).write_csv(
+        tmp_path / "head.csv"
+    )
+    files = (tmp_path / "head.csv", tmp_path / "tail.csv", "--dataset", walk / "data", "--out", tmp_path / "c.json")
+    said = dpaa_ok("compare", *files, "--metric", "aplt", "--metric", "recall", *FEW).out
+    found = json.loads((tmp_path / "c.json").read_text())["deltas"][0]
+    assert 0 < found["baseline"] < 0.05
+    assert found["relative"] is None
+    assert f"tail.csv is better than head.csv in aplt@20 ({found['delta']:+.4f})" in said
+    assert "%" not in said.partition("aplt@20")[2].partition("\n")[0]
+    content = json.loads((tmp_path / "c.json").read_text())
+    content["deltas"][0]["relative"] = 617.0  # as written by an older version
+    chapter = comparison.section("c", content)
+    assert "61" not in "".join(
+        part for part in chapter.parts if isinstance(part, str) and "aplt@20" in part and "%" in part
+    )
+    figures = [part for part in chapter.parts if isinstance(part, Figure)]
+    assert all(f"aplt@20 of tail.csv (+{found['delta']:.4f})" in figure.reading for figure in figures)
 
 
 def test_a_gain_on_nothing_is_told_as_a_difference(shop: Path, walk: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.compare import Choices, Entry, compare, full_name, per_user_values
-from dpaa.evaluation.comparison import VERDICTS, Comparison
+from dpaa.evaluation.comparison import VERDICTS, Comparison, harm_in_words, relative_change
 from dpaa.evaluation.evaluator import Evaluator
 
 QUICK = Choices(resamples=300)
@@ -95,6 +95,87 @@ def test_too_few_resamples_are_told(evaluator: Evaluator, found: Comparison) -> 
         assert any("take at least 120" in note for note in found.notes) != enough
 
 
+def test_several_runs_need_no_resamples(evaluator: Evaluator) -> None:
+    """Only sign changes have a smallest p; Student's t of several runs does not."""
+    entries = [
+        entry(evaluator, name, *(good_lists(evaluator, share, seed) for seed in (0, 1, 2)))
+        for name, share in (("a", 0.1), ("b", 0.9))
+    ]
+    found = compare(evaluator, entries, replace(QUICK, resamples=119))
+    assert not any("resamples" in note for note in found.notes)
+    assert found.deltas[0].verdict == "better"
+    assert found.design == "from Student's t for users crossed with runs"
+    other = compare(evaluator, entries, replace(QUICK, resamples=2000, seed=5))
+    assert [delta.interval for delta in other.deltas] == [delta.interval for delta in found.deltas]
+
+
+def test_where_intervals_come_from(evaluator: Evaluator, found: Comparison) -> None:
+    assert found.design == (
+        "from 300 random sign changes of the users' differences (seed 0) for few; "
+        "from Student's t for users crossed with runs for good"
+    )
+    pair = [entry(evaluator, name, good_lists(evaluator, 0.3, seed)) for seed, name in enumerate("ab")]
+    said = compare(evaluator, pair, replace(QUICK, seed=3)).design
+    assert said == "from 300 random sign changes of the users' differences (seed 3)"
+
+
+def test_p_and_interval_never_disagree(found: Comparison) -> None:
+    for delta in found.deltas:
+        if delta.p is not None and delta.interval:
+            assert (delta.p < 0.05) == (delta.interval[0] > 0 or delta.interval[1] < 0)
+
+
+def test_relative_changes_against_a_base_near_zero() -> None:
+    """0.0001 → 0.0618 was told as "+61700 %"; the sign is always that of the difference."""
+    assert np.isnan([relative_change(0.0001, 0.0617), relative_change(0.0, 0.1), relative_change(0.0, 0.0)]).all()
+    assert relative_change(0.01, 0.1) == pytest.approx(10)
+    assert np.isnan(relative_change(0.01, 0.1001))
+    assert relative_change(-0.2, 0.1) == pytest.approx(0.5)
+    assert relative_change(0.2, -0.1) == pytest.approx(-0.5)
+    assert np.isnan([relative_change(float("nan"), 0.1), relative_change(0.1, float("nan"))]).all()
+
+
+def test_a_delta_against_a_base_near_zero(evaluator: Evaluator) -> None:
+    """Popular items alone but for one place of one list, against niche ones: aplt rises from near 0 to 1."""
+    order = np.argsort(-evaluator.counts, kind="stable")
+    head, tail = (np.tile(items, (len(evaluator.users), 1)) for items in (order[:10], order[-10:]))
+    head[0, 9] = order[-1]
+    pair = [entry(evaluator, "head", head), entry(evaluator, "tail", tail)]
+    delta = compare(evaluator, pair, replace(QUICK, metrics=("aplt",))).deltas[0]
+    assert 0 < delta.baseline < 0.01
+    assert delta.delta > 0.99
+    assert np.isnan(delta.relative)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "difference", "said"),
+    [
+        (
+            "shown",
+            "worse",
+            "the loss on popular items is small: new loses more than chance explains, but less than 5% of",
+        ),
+        ("shown", "not shown", "no harm to popular items: new loses less than 5% of old's recall there, if anything"),
+        ("shown", "not tested", "no harm to popular items: new loses less than 5% of"),
+        ("shown", "better", "no harm to popular items: new is better there than old, by more than chance explains"),
+        ("harm", "worse", "harm to popular items: new loses more than 5% of"),
+        ("harm", "not shown", "harm to popular items, if this is the only question: new loses more than 5% of"),
+        ("open", "worse", "no harm to popular items is not shown: new may lose 5% of old's recall there or more"),
+        ("open", "not shown", "no harm to popular items is not shown: new may lose 5% of old's recall there or more"),
+    ],
+)
+def test_no_harm_does_not_stand_beside_worse(verdict: str, difference: str, said: str) -> None:
+    """One sentence for what the margin and the difference say of the same number."""
+    assert harm_in_words("new", "old", 0.05, verdict, difference).startswith(said)
+
+
+def test_what_is_better_does_no_harm(evaluator: Evaluator, found: Comparison) -> None:
+    verdicts = {(delta.entry, delta.metric): delta.verdict for delta in found.deltas}
+    for harm in found.no_harm:
+        if verdicts[harm.entry, harm.metric] == "better":
+            assert harm.verdict == "shown"
+
+
 def test_less_is_better_where_it_is(evaluator: Evaluator) -> None:
     """Only the most popular items against only rare ones: recommending rare ones lowers arp, which is better."""
     order = np.argsort(-evaluator.counts, kind="stable")
@@ -170,6 +251,19 @@ def test_lists_that_are_missing_or_hold_strangers(evaluator: Evaluator) -> None:
     assert shown[ids[0]].entry_list == []
     assert shown[ids[1]].entry_list[0].item_id is None
     assert "taken as they are" in found.notes[-2]
+    # arp is a mean over lists that are there: held against the baseline's for the same users.
+    before = per_user_values(pair[0].evaluations[0], "arp@10")
+    after = per_user_values(pair[1].evaluations[0], "arp@10")
+    assert before is not None
+    assert after is not None
+    both = ~np.isnan(after)
+    assert arp.baseline == pytest.approx(before[both].mean())
+    assert arp.baseline != pytest.approx(before.mean(), rel=1e-6)
+    assert arp.delta == pytest.approx((after - before)[both].mean())
+    assert arp.interval is not None
+    assert arp.interval[0] <= arp.delta <= arp.interval[1]
+    told = f"arp@10: the difference of holes and full is that over the {arp.users} of {len(full)} users"
+    assert any(note.startswith(told) for note in found.notes)
 
 
 def test_json_survives(found: Comparison) -> None:

@@ -47,8 +47,10 @@ def compare(
     margin: Annotated[
         float, typer.Option(help="No harm: the share of the baseline's recall on popular items that may be lost.")
     ] = 0.05,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
-    resamples: Annotated[int, typer.Option(help="Resampled sets of users for intervals, and coin series.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Of the random sign changes.")] = 0,
+    resamples: Annotated[
+        int, typer.Option(help="Random sign changes of the users' differences, where there is one run on each side.")
+    ] = 2000,
     examples: Annotated[int, typer.Option(min=0, help="Users shown side by side, for each entry.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out_file: Annotated[
@@ -58,8 +60,10 @@ def compare(
 ) -> None:
     """Compare recommenders on one test split: deltas, intervals, corrected p-values, winners and losers.
 
-    Intervals (95 %) are paired bootstraps over users, and over seeds: runs of one method that differ in nothing else
-    become one entry.  p-values are paired sign-flip tests, corrected after Holm for all tests that are made.
+    Runs of one method that differ in their seed alone become one entry.  With one run on each side, intervals (95 %)
+    and p-values come from random sign changes of the users' differences; with several, from Student's t for users
+    crossed with runs, which also accounts for the luck of trainings.  p is below .05 exactly where the interval leaves
+    0 out; p-values are then corrected after Holm for all tests that are made.
 
     \b
     Example:
@@ -103,9 +107,7 @@ def print_comparison(found: Comparison) -> None:
     for entry in found.entries[1:]:
         _print_entry(found, entry.name)
     out.print(
-        f"{found.confidence:.0%} intervals and p-values from {found.resamples:,} resamples (seed {found.seed}); "
-        f"p corrected: {found.family}",
-        markup=False,
+        f"{found.confidence:.0%} intervals and p-values {found.design}; p corrected: {found.family}", markup=False
     )
     out.print(found.protocol_in_words, markup=False)
 
@@ -115,7 +117,7 @@ def _print_entry(found: Comparison, name: str) -> None:
     deltas = [delta for delta in found.deltas if delta.entry == name]
     _print_deltas(found, name, deltas)
     lines = _in_words(found, deltas)
-    lines += [harm_in_words(harm, found.baseline) for harm in found.no_harm if harm.entry == name]
+    lines += [_harm_in_words(found, harm) for harm in found.no_harm if harm.entry == name]
     lines += [overlap_in_words(overlap, found.k) for overlap in found.overlap if overlap.entry == name]
     for line in lines:
         out.print(line, markup=False)
@@ -144,7 +146,7 @@ def _print_deltas(found: Comparison, name: str, deltas: list[Delta]) -> None:
             delta.metric,
             _signed(delta.delta),
             _percent(delta.relative),
-            f"{_signed(delta.interval[0])} to {_signed(delta.interval[1])}" if delta.interval else "-",
+            _interval(delta.interval),
             _p(delta.p),
             _p(delta.p_holm),
             delta.verdict,
@@ -171,15 +173,14 @@ def _in_words(found: Comparison, deltas: list[Delta]) -> list[str]:
     return lines
 
 
-def harm_in_words(harm: NoHarm, baseline: str) -> str:
-    """The line on popular items."""
+def _harm_in_words(found: Comparison, harm: NoHarm) -> str:
+    """The line on popular items, with its numbers."""
+    from dpaa.evaluation.comparison import harm_in_words
+
+    verdicts = {(delta.entry, delta.metric): delta.verdict for delta in found.deltas}
+    difference = verdicts.get((harm.entry, harm.metric), "not tested")
+    says = harm_in_words(harm.entry, found.baseline, harm.margin, harm.verdict, difference)
     numbers = f"{harm.metric} {_number(harm.value)} against {_number(harm.baseline)}, margin {harm.margin:.0%}"
-    loss = f"{harm.margin:.0%} of {baseline}'s recall there"
-    says = {
-        "shown": f"no harm to popular items: {harm.entry} loses less than {loss}",
-        "harm": f"harm to popular items: {harm.entry} loses more than {loss}",
-        "open": f"no harm to popular items is not shown: {harm.entry} may lose {loss} or more",
-    }[harm.verdict]
     return f"{says} ({numbers}, one-sided p {harm.p:.3g})"
 
 
@@ -257,10 +258,16 @@ def _percent(value: float) -> str:
     return f"{value:+.1%}" if value == value else "-"
 
 
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "-" if ends is None or ends[0] != ends[0] else f"{_signed(ends[0])} to {_signed(ends[1])}"
+
+
 def _change(delta: Delta) -> str:
-    """Relative; the difference itself where the baseline is 0."""
+    """Relative; the difference itself where the baseline is 0 or near it."""
     return _percent(delta.relative) if delta.relative == delta.relative else _signed(delta.delta)
 
 
 def _p(value: float | None) -> str:
-    return "-" if value is None or value != value else f"{value:.4f}"
+    if value is None or value != value:
+        return "-"
+    return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"

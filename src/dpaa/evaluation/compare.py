@@ -13,7 +13,18 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.comparison import Comparison, Delta, Example, Exposure, Moved, NoHarm, Overlap, Place, Summary
+from dpaa.evaluation.comparison import (
+    Comparison,
+    Delta,
+    Example,
+    Exposure,
+    Moved,
+    NoHarm,
+    Overlap,
+    Place,
+    Summary,
+    relative_change,
+)
 from dpaa.evaluation.list_changes import jaccard, most_moved, shared_items, telling_users
 from dpaa.evaluation.statistics import (
     CONFIDENCE,
@@ -28,7 +39,7 @@ from dpaa.evaluation.statistics import (
 from dpaa.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -79,7 +90,9 @@ class Choices:
     """Names with or without @k; `METRICS` unless given."""
     margin: float = MARGIN
     resamples: int = RESAMPLES
+    """Random sign changes, where there is one run on each side."""
     seed: int = 0
+    """Of the sign changes."""
     confidence: float = CONFIDENCE
     examples: int = 4
     """Users shown per entry."""
@@ -99,8 +112,9 @@ class Choices:
 def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | None = None) -> Comparison:
     """Hold every entry against the baseline.
 
-    Every metric that is a mean over users gets an interval and a test against the baseline; Holm's correction covers
-    all tests that are made here.  Non-inferiority is asked of recall on popular items alone and stands outside of it.
+    Every metric that is a mean over users gets an interval and a test against the baseline (`statistics` says how);
+    Holm's correction covers all tests that are made here.  Non-inferiority is asked of recall on popular items alone
+    and stands outside of it.
     """
     choices = choices or Choices()
     choices.check()
@@ -125,7 +139,13 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     )
     outcomes = {(entry.name, name): outcome for (entry, name), outcome in zip(asked, found, strict=False)}
     corrected = dict(zip(outcomes, holm([outcome.p for outcome in outcomes.values()]), strict=True))
-    of_harm = found[len(contrasts) :]
+    deltas = [
+        _delta(table, base, entry, name, outcomes.get((entry.name, name)), corrected.get((entry.name, name)))
+        for entry in others
+        for name in names
+    ]
+    verdicts = {(delta.entry, delta.metric): delta.verdict for delta in deltas}
+    of_harm = zip(others, found[len(contrasts) :], strict=True)
     files = all(entry.kind == "file" for entry in entries)
     protocol = replace(evaluator.protocol, lists="given") if files else evaluator.protocol
     return Comparison(
@@ -143,20 +163,17 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
             f"{counted(len(tested), 'metric', 'metrics')} × {counted(len(others), 'entry', 'entries')} "
             f"against {base.name}"
         ),
+        design=_design(outcomes, choices),
         entries=[_summary(entry, k) for entry in (base, *others)],
-        deltas=[
-            _delta(base, entry, name, outcomes.get((entry.name, name)), corrected.get((entry.name, name)))
-            for entry in others
-            for name in names
-        ],
+        deltas=deltas,
         no_harm=[
-            _no_harm(base, entry, _popular_recall(k), choices.margin, outcome)
-            for entry, outcome in zip(others, of_harm, strict=True)
+            _no_harm(table, base, entry, _popular_recall(k), choices.margin, outcome, verdicts)
+            for entry, outcome in of_harm
         ],
         overlap=_overlaps(base, others),
         exposure=[_exposure(evaluator, base, entry) for entry in others],
         examples=[one for entry in others for one in _examples(evaluator, base, entry, choices.examples)],
-        notes=_notes([base, *others], len(outcomes), choices.resamples),
+        notes=_notes([base, *others], table.left_out(asked, base), outcomes.values(), choices.resamples),
     )
 
 
@@ -217,6 +234,28 @@ class _Values:
     def contrast(self, one: Entry, other: Entry, name: str, scale: float = 1.0) -> Contrast:
         return Contrast(self._place[one.name, name], self._place[other.name, name], scale)
 
+    def means(self, one: Entry, other: Entry, name: str) -> tuple[float, float]:
+        """Of both, over the users with a value from every run of both."""
+        first, second = (self.values[:, self._place[entry.name, name]] for entry in (one, other))
+        both = ~(np.isnan(first).any(axis=1) | np.isnan(second).any(axis=1))
+        if not both.any():
+            return float("nan"), float("nan")
+        return float(first[both].mean()), float(second[both].mean())
+
+    def left_out(self, asked: Sequence[tuple[Entry, str]], base: Entry) -> list[str]:
+        """Metrics of which some users have a value on one side only (no list from the other, say), as notes."""
+        notes = []
+        for entry, name in asked:
+            one, other = (np.isnan(self.values[:, self._place[side.name, name]]) for side in (entry, base))
+            both = int((~one.any(axis=1) & ~other.any(axis=1)).sum())
+            any_ = int((~one.all(axis=1) | ~other.all(axis=1)).sum())
+            if both < any_:
+                notes.append(
+                    f"{name}: the difference of {entry.name} and {base.name} is that over the {both:,} of {any_:,} "
+                    "users with a value on both sides"
+                )
+        return notes
+
 
 def _popular_recall(k: int) -> str:
     return f"recall@{k}/popular"
@@ -244,8 +283,10 @@ def _summary(entry: Entry, k: int) -> Summary:
     )
 
 
-def _delta(base: Entry, entry: Entry, name: str, outcome: Outcome | None, corrected: float | None) -> Delta:
-    before, after = _mean(base, name), _mean(entry, name)
+def _delta(
+    table: _Values, base: Entry, entry: Entry, name: str, outcome: Outcome | None, corrected: float | None
+) -> Delta:
+    after, before = table.means(entry, base, name) if outcome else (_mean(entry, name), _mean(base, name))
     delta = after - before
     return Delta(
         entry=entry.name,
@@ -253,7 +294,7 @@ def _delta(base: Entry, entry: Entry, name: str, outcome: Outcome | None, correc
         baseline=before,
         value=after,
         delta=delta,
-        relative=delta / before if before else float("nan"),
+        relative=relative_change(before, delta),
         interval=(outcome.low, outcome.high) if outcome else None,
         p=outcome.p if outcome else None,
         p_holm=corrected,
@@ -274,19 +315,42 @@ def _verdict(name: str, delta: float, corrected: float | None, outcome: Outcome 
     return "better" if direction * delta > 0 else "worse"
 
 
-def _no_harm(base: Entry, entry: Entry, name: str, margin: float, outcome: Outcome) -> NoHarm:
-    before = _mean(base, name)
+def _no_harm(
+    table: _Values,
+    base: Entry,
+    entry: Entry,
+    name: str,
+    margin: float,
+    outcome: Outcome,
+    verdicts: dict[tuple[str, str], str],
+) -> NoHarm:
+    after, before = table.means(entry, base, name)
+    better = verdicts.get((entry.name, name)) == "better"  # what is more than the whole is more than a share of it
     return NoHarm(
         entry=entry.name,
         metric=name,
         margin=margin,
         baseline=before,
-        value=_mean(entry, name),
+        value=after,
         allowed=(1 - margin) * before,
         interval=(outcome.low, outcome.high),
         p=outcome.p_at_most_zero,
-        verdict=no_worse(outcome),
+        verdict="shown" if better else no_worse(outcome),
     )
+
+
+def _design(outcomes: dict[tuple[str, str], Outcome], choices: Choices) -> str:
+    """Where intervals and p-values come from: for each entry where they differ."""
+    ways = {
+        True: f"from {choices.resamples:,} random sign changes of the users' differences (seed {choices.seed})",
+        False: "from Student's t for users crossed with runs",
+    }
+    used: dict[bool, dict[str, None]] = {}
+    for (entry, _), outcome in outcomes.items():
+        used.setdefault(outcome.by_coins, {})[entry] = None
+    if len(used) < 2:
+        return ways[next(iter(used), True)]
+    return "; ".join(f"{ways[by_coins]} for {', '.join(entries)}" for by_coins, entries in used.items())
 
 
 def _overlaps(base: Entry, others: Sequence[Entry]) -> list[Overlap]:
@@ -381,9 +445,12 @@ def _group(evaluator: Evaluator, item: int) -> str:
     return "popular" if evaluator.popular[item] else "niche"
 
 
-def _notes(entries: Sequence[Entry], tests: int, resamples: int) -> list[str]:
+def _notes(
+    entries: Sequence[Entry], left_out: Sequence[str], outcomes: Collection[Outcome], resamples: int
+) -> list[str]:
     notes = [note for entry in entries for note in entry.notes]
     notes += [note for entry in entries for found in entry.evaluations for note in found.notes]
+    notes += left_out
     files = [entry.name for entry in entries if entry.kind == "file"]
     if files and len(files) < len(entries):
         notes.append(f"the lists of {', '.join(files)} are taken as they are, those of runs are ranked here")
@@ -393,10 +460,11 @@ def _notes(entries: Sequence[Entry], tests: int, resamples: int) -> list[str]:
             f"one run of {', '.join(single)}: intervals and p-values account for users, not for the luck of a "
             "training; where a method starts at random, train with other seeds and name all runs"
         )
-    if tests / (resamples + 1) >= LEVEL:  # the smallest p there is, corrected
+    tests = sum(outcome.by_coins for outcome in outcomes)
+    if tests / (resamples + 1) >= LEVEL:  # the smallest p there is with sign changes, corrected
         enough = int(tests / LEVEL)
         notes.append(
-            f"{resamples:,} resamples cannot show a difference in {tests:,} tests; take at least {enough:,} with "
-            "--resamples, or fewer metrics"
+            f"{resamples:,} resamples cannot show a difference in {tests:,} tests with one run a side; take at least "
+            f"{enough:,} with --resamples, or fewer metrics"
         )
     return notes

@@ -7,6 +7,38 @@ from typing import Any
 
 VERDICTS = ("better", "worse", "higher", "lower", "not shown", "not tested")
 """Of a delta: higher and lower where a metric has no better direction; not tested where it is no mean over users."""
+NEAR_ZERO = 10
+"""A baseline that the difference exceeds this many times is near 0."""
+
+
+def relative_change(baseline: float, difference: float) -> float:
+    """The difference in units of the baseline, difference / |baseline|, with the difference's sign.
+
+    NaN where there is no baseline to speak of, 0 or near it: 0.0001 → 0.0618 is a difference of 0.0617, which tells
+    something, and 61,700 %, which does not.  Whoever would print a percentage prints the difference there.
+    """
+    if not baseline or not abs(difference) <= NEAR_ZERO * abs(baseline):
+        return float("nan")
+    return difference / abs(baseline)
+
+
+def harm_in_words(entry: str, baseline: str, margin: float, verdict: str, difference: str) -> str:
+    """The line on popular items: that of the margin, and that of the difference itself (one of `VERDICTS`), at once."""
+    loss = f"{margin:.0%} of {baseline}'s recall there"
+    if difference == "better":
+        return f"no harm to popular items: {entry} is better there than {baseline}, by more than chance explains"
+    if verdict == "shown" and difference == "worse":
+        return f"the loss on popular items is small: {entry} loses more than chance explains, but less than {loss}"
+    if verdict == "harm" and difference == "not shown":
+        return (
+            f"harm to popular items, if this is the only question: {entry} loses more than {loss}; "
+            "corrected for all tests, what is seen may be luck"
+        )
+    return {
+        "shown": f"no harm to popular items: {entry} loses less than {loss}, if anything",
+        "harm": f"harm to popular items: {entry} loses more than {loss}",
+        "open": f"no harm to popular items is not shown: {entry} may lose {loss} or more",
+    }.get(verdict, f"harm to popular items: {verdict}")
 
 
 @dataclass(frozen=True)
@@ -31,12 +63,13 @@ class Delta:
     entry: str
     metric: str
     baseline: float
+    """Where it is tested, over the users with a value on both sides, as `value`."""
     value: float
     delta: float
     relative: float
-    """delta / baseline; NaN where the baseline is 0."""
+    """As `relative_change`; NaN where the baseline is 0 or near it."""
     interval: tuple[float, float] | None
-    """None for metrics of all lists together (coverage, gini …), which are no means over users."""
+    """None for metrics of all lists together (coverage, gini …), which are no means over users; NaN with few users."""
     p: float | None
     p_holm: float | None
     """Corrected for all tests of the comparison."""
@@ -62,7 +95,7 @@ class NoHarm:
     p: float
     """One-sided, that the loss is the margin or more."""
     verdict: str
-    """"shown", "harm" or "open"."""
+    """"shown", "harm" or "open"; also shown where the entry's metric is better by more than chance."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +179,8 @@ class Comparison:
     """How many tests were made."""
     family: str
     """What Holm's correction covers, in words."""
+    design: str
+    """Where intervals and p-values come from, in words."""
     entries: list[Summary]
     deltas: list[Delta]
     no_harm: list[NoHarm]

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dpaa.evaluation.comparison import relative_change
 from dpaa.report.drawn import inline_svg
 from dpaa.report.look import PHONE, WIDE
 from dpaa.report.markup import Markup, tag
@@ -202,6 +203,17 @@ def percent(value: float, digits: int = 1) -> str:
 def signed(value: float, digits: int = 1) -> str:
     """A relative change, with its sign."""
     return minus(f"{100 * value:+.{digits}f} %")
+
+
+def absolute(value: float) -> str:
+    """A difference, with its sign."""
+    return minus(f"{value:+,.1f}" if abs(value) >= 100 else f"{value:+.4f}")
+
+
+def change(baseline: float, difference: float) -> str:
+    """A relative change; the difference itself where the baseline is 0 or near it."""
+    relative = relative_change(baseline, difference)
+    return signed(relative) if relative == relative else absolute(difference)
 
 
 def minus(shown: str) -> str:

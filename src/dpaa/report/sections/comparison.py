@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpaa.evaluation.comparison import harm_in_words, relative_change
 from dpaa.report.charts import intervals
 from dpaa.report.foreign import list_at, number_at, object_at, objects_at, pair_at, text_at
 from dpaa.report.markup import tag
@@ -14,6 +15,7 @@ from dpaa.report.parts import (
     Figure,
     Head,
     Section,
+    absolute,
     bullets,
     minus,
     number,
@@ -40,7 +42,6 @@ VERDICTS = {
     "not shown": "could be chance",
     "not tested": "not tested: no average over users",
 }
-HARMLESS = {"shown": "no harm shown", "harm": "harm shown", "open": "undecided"}
 
 
 def section(name: str, comparison: dict[str, Any], suffix: str = "", runs: Sequence[Run] = ()) -> Section:
@@ -75,29 +76,36 @@ def _what(comparison: dict[str, Any], baseline: str) -> Markup:
     protocol = object_at(comparison, "protocol")
     users = number_at(protocol, "users")
     confidence = number_at(comparison, "confidence") or 0.95
+    design = text_at(comparison, "design")
     return paragraph(
         "Everything is held against ",
         tag("strong", baseline),
         f" on the {text_at(protocol, 'split') or 'test'} split of {text_at(object_at(comparison, 'dataset'), 'name')}"
         f"{'' if users is None else f' ({users:,.0f} users)'}, lists of {text_at(comparison, 'k')}, overlap convention "
-        f"“{text_at(protocol, 'overlap')}”. The same users are drawn again and again "
-        f"({text_at(comparison, 'resamples')} times) to see how far a difference would move with other users: the "
-        f"{confidence:.0%} interval. p-values are corrected for the number of tests ("
-        f"{text_at(comparison, 'family')}).",
+        f"“{text_at(protocol, 'overlap')}”. The {confidence:.0%} interval says how far a difference might move with "
+        "other users of the same kind and, where there are several runs of a method, with other seeds"
+        f"{f'; intervals and p-values come {design}' if design else ''}. p-values are corrected for the number of "
+        f"tests ({text_at(comparison, 'family')}).",
     )
 
 
 def _no_harm(comparison: dict[str, Any], baseline: str) -> list[Markup]:
+    verdicts = {
+        (text_at(delta, "entry"), text_at(delta, "metric")): text_at(delta, "verdict")
+        for delta in objects_at(comparison, "deltas")
+    }
     lines = []
     for line in objects_at(comparison, "no_harm"):
         margin, before, after = (number_at(line, key) for key in ("margin", "baseline", "value"))
-        verdict = HARMLESS.get(text_at(line, "verdict"), text_at(line, "verdict"))
+        entry, metric = text_at(line, "entry"), text_at(line, "metric")
+        difference = verdicts.get((entry, metric), "not tested")
         if margin is not None and before is not None and after is not None:
+            says = harm_in_words(entry, baseline, margin, text_at(line, "verdict"), difference)
             lines.append(
                 [
-                    tag("strong", f"{text_at(line, 'entry')}: {verdict}"),
-                    f" — {text_at(line, 'metric')} {before:.4f} → {after:.4f}; a loss of up to {margin:.0%} of "
-                    f"{baseline}'s value was allowed.",
+                    tag("strong", f"{says[:1].upper()}{says[1:]}"),
+                    f" — {metric} {before:.4f} → {after:.4f}; a loss of up to {margin:.0%} of {baseline}'s value was "
+                    "allowed.",
                 ]
             )
     return [bullets(lines)] if lines else []
@@ -106,35 +114,41 @@ def _no_harm(comparison: dict[str, Any], baseline: str) -> list[Markup]:
 def _figure(comparison: dict[str, Any], baseline: str, suffix: str) -> list[Figure]:
     entries = list(dict.fromkeys(text_at(delta, "entry") for delta in objects_at(comparison, "deltas")))
     rows: list[Mapping[str, Any]] = []
+    near_zero = []
     for delta in objects_at(comparison, "deltas"):
         before, change, interval = number_at(delta, "baseline"), number_at(delta, "delta"), pair_at(delta, "interval")
-        if before and change is not None and interval is not None:
+        if before is not None and change is not None and interval is not None:
             entry, metric = text_at(delta, "entry"), text_at(delta, "metric")
-            low, high = sorted(edge / before for edge in interval)
+            relative = relative_change(before, change)
+            if relative != relative:
+                near_zero.append(f"{metric} of {entry} ({absolute(change)})")
+                continue
+            low, high = (edge / abs(before) for edge in interval)
             rows.append(
                 {
                     "label": metric,
                     "name": entry,
                     "place": entries.index(entry) + 1,
-                    "value": change / before,
+                    "value": relative,
                     "low": low,
                     "high": high,
-                    "tip": f"{entry}, {metric}: {signed(change / before)} ({signed(low)} to {signed(high)})",
+                    "tip": f"{entry}, {metric}: {signed(relative)} ({signed(low)} to {signed(high)})",
                 }
             )
     if not rows:
         return []
     told = "; ".join(str(row["tip"]) for row in rows[:12])
+    left_out = f" Not drawn, since {baseline}'s value is near 0: {', '.join(near_zero)}." if near_zero else ""
     return [
         Figure(
             f"differences{suffix}",
             f"Change against {baseline}",
             f"Relative change of each metric with its interval. {told}.",
             f"The dot is the change of a metric relative to {baseline}, the bar its interval: where the true value is "
-            "likely to be if other users of the same kind had been asked. A bar that crosses the upright line at 0 "
+            "likely to be. A bar that crosses the upright line at 0 "
             "means that the change could be chance; the verdict in the table is stricter, since it also corrects for "
             "the number of tests. Whether right is good depends on the metric: for accuracy it is, "
-            "for mean popularity (ARP) it is not.",
+            f"for mean popularity (ARP) it is not.{left_out}",
             lambda look: intervals(rows, look, f"change relative to {baseline}"),
         )
     ]
@@ -144,21 +158,19 @@ def _deltas(comparison: dict[str, Any], baseline: str) -> list[Markup]:
     rows = []
     for delta in objects_at(comparison, "deltas"):
         interval, p = pair_at(delta, "interval"), number_at(delta, "p_holm")
-        relative = number_at(delta, "relative")
+        before, change = number_at(delta, "baseline"), number_at(delta, "delta")
+        relative = float("nan") if before is None or change is None else relative_change(before, change)
         verdict = text_at(delta, "verdict")
         words = explain(text_at(delta, "metric"))
         rows.append(
             [
                 Cell(text_at(delta, "entry"), text_at(delta, "entry")),
                 Cell(text_at(delta, "metric"), text_at(delta, "metric"), note=words.says if words else None),
-                number(number_at(delta, "baseline")),
+                number(before),
                 number(number_at(delta, "value")),
-                number(number_at(delta, "delta")),
-                Cell("–" if relative is None else signed(relative), relative),
-                Cell(
-                    "–" if interval is None else minus(f"{interval[0]:.4f} to {interval[1]:.4f}"),
-                    interval and interval[0],
-                ),
+                number(change),
+                Cell(signed(relative), relative) if relative == relative else Cell("–", ""),
+                Cell("–" if interval is None else _interval(*interval), interval and interval[0]),
                 Cell("–" if p is None else _p(p), p),
                 Cell(VERDICTS.get(verdict, verdict), verdict),
             ]
@@ -171,7 +183,7 @@ def _deltas(comparison: dict[str, Any], baseline: str) -> list[Markup]:
         Head(baseline, "the baseline"),
         Head("value"),
         Head("difference"),
-        Head("relative"),
+        Head("relative", "difference / baseline; – where the baseline is 0 or near it"),
         Head("interval"),
         Head("p (Holm)", "corrected p-value: how surprising the difference would be if there were none"),
         Head("verdict", numeric=False),
@@ -245,7 +257,7 @@ def _examples(comparison: dict[str, Any], baseline: str) -> list[Markup]:
             tag(
                 "div", tag("h4", title), tag("ol", [_place(place) for place in objects_at(example, key)[:SHOWN_PLACES]])
             )
-            for title, key in ((baseline, "baseline_list"), (entry, "list"))
+            for title, key in ((baseline, "baseline_list"), (entry, "entry_list"))
         ]
         title = tag("h3", "User ", shown_id(example.get("user_id")))
         found.append(

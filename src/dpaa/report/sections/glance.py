@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpaa.report.markup import tag
-from dpaa.report.parts import Section, bullets, code, paragraph, signed
+from dpaa.report.parts import Section, bullets, change, code, paragraph
 from dpaa.report.sections.metrics import cautions, longest, measured_alike
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ def _sentence(run: Run, reference: Run | None) -> list[object]:
     changes = []
     for metric, name in ((f"ndcg@{k}", "accuracy (NDCG)"), (f"recall@{k}/niche", "recall of niche items")):
         before, after = reference.metrics.get(metric), run.metrics.get(metric)
-        if before and after is not None:
-            changes.append(f"{name} {before:.4f} → {after:.4f} ({signed(after / before - 1)})")
+        if before is not None and after is not None:
+            changes.append(f"{name} {before:.4f} → {after:.4f} ({change(before, after - before)})")
     for metric, name in ((f"arp@{k}", "mean popularity of what is recommended"),):
         before, after = reference.metrics.get(metric), run.metrics.get(metric)
-        if before and after is not None:
-            changes.append(f"{name} {before:,.0f} → {after:,.0f} ({signed(after / before - 1)})")
+        if before is not None and after is not None:
+            changes.append(f"{name} {before:,.0f} → {after:,.0f} ({change(before, after - before)})")
     before, after = reference.metrics.get(f"coverage@{k}"), run.metrics.get(f"coverage@{k}")
     if before is not None and after is not None:
         changes.append(f"items that anybody is shown {before:.0%} → {after:.0%}")
