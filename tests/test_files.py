@@ -73,9 +73,7 @@ def test_a_directory_or_nothing_is_said_so(tmp_path: Path) -> None:
         read_bytes("a\0b", 10)
 
 
-@pytest.mark.parametrize(
-    "text", ["1" + 400 * "0", "1e400", "-1e400", "NaN", "-Infinity", '{"a": [1e999]}', 100_000 * "[", "{", "\x80"]
-)
+@pytest.mark.parametrize("text", ["1" + 400 * "0", "1e400", "-1e400", '{"a": [1e999]}', 100_000 * "[", "{", "\x80"])
 def test_json_that_no_float_holds_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(f'{{"a": {text}}}')
     with pytest.raises(InputError, match=r"a\.json is not readable JSON .*; mend it"):
@@ -86,6 +84,10 @@ def test_json_that_is_no_object_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[1]")
     with pytest.raises(InputError, match="does not hold a JSON object; mend it"):
         read_json(tmp_path / "a.json", 100, "mend it")
+
+
+def test_json_of_others_may_have_nan() -> None:
+    assert parse_json('{"a": NaN, "b": [-Infinity, 1]}') == {"a": None, "b": [None, 1]}
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(), st.lists, max_leaves=5))

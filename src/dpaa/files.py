@@ -113,8 +113,8 @@ def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON as we write it: no NaN, no number beyond what a float holds; `ValueError` or `RecursionError` otherwise."""
-    return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=_no_number)
+    """JSON with no number beyond what a float holds (`ValueError`); NaN, which others write, is null as in ours."""
+    return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=lambda _name: None)
 
 
 def _whole(text: str) -> int:
@@ -125,11 +125,9 @@ def _whole(text: str) -> int:
 
 def _decimal(text: str) -> float:
     number = float(text)
-    return number if math.isfinite(number) else _no_number(text[:20])
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is not a number that can be stored")
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is larger than any number that can be stored")
+    return number
 
 
 def finite(content: Any) -> Any:

@@ -77,7 +77,8 @@ def test_what_the_history_does_not_tell_is_not_drawn(small_world: Dataset, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("x.gif", "tells no format"), ("x", "tells no format"), ("in/x.png", "cannot write .*in/x.png")]
+    ("name", "says"),
+    [("x.gif", "a figure is written to"), ("x", "a figure is written to"), ("in/x.png", "cannot write .*in/x.png")],
 )
 def test_places_that_cannot_be_written(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "in").write_text("a file")
