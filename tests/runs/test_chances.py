@@ -102,7 +102,9 @@ def test_a_best_epoch_that_was_the_last_one_allowed() -> None:
     assert "the best epoch of 1 of 2 runs was the last one allowed" in several
     auto = {"method": "dpaa-auto", "epochs": 1000, "budget": 3.0, "learning_rate": 1e-3, "patience": 50}
     manifest = {"training": {"epochs": 160, "best_valid_recall@20": 0.1}, "auto": {"limited_by": "budget"}}
-    assert "--set budget=6" in str(unfinished("auto", [Chances.of(auto, manifest)]))
+    found = str(unfinished("auto", [Chances.of(auto, manifest)]))
+    assert found.startswith("auto: the best part was the last one allowed;")
+    assert found.endswith("--set budget=6")
     manifest["auto"] = {"limited_by": None}
     assert unfinished("auto", [Chances.of(auto, manifest)]) is None
 

@@ -174,11 +174,14 @@ class DpaaAuto(LightGCN):
             left -= sum(part.epochs for part in race)
             stretches = self._train_on(workshop, entry, plain, race[winner], left)
             on = max(stretches, key=lambda part: part.valid)
-            because(
-                f"{entry.what}: trained on for {sum(part.epochs for part in stretches[1:])} epochs, kept after "
-                f"{sum(part.epochs for part in stretches[1 : stretches.index(on) + 1])} of them, where the mean of the "
-                f"epochs' {objective}@20 on validation was highest"
-            )
+            if len(stretches) == 1:
+                because("no epochs are left to train it on")
+            else:
+                because(
+                    f"{entry.what}: trained on for {sum(part.epochs for part in stretches[1:])} epochs, kept after "
+                    f"{sum(part.epochs for part in stretches[1 : stretches.index(on) + 1])} of them, where the mean of "
+                    f"the epochs' {objective}@20 on validation was highest"
+                )
             parts += [_told(part, plain, self._rate) for part in race]
             parts += [_told(part, start, self._rate) for start, part in itertools.pairwise(stretches)]
             before, after = workshop.judge(plain.method, objective), workshop.judge(on.method, objective)

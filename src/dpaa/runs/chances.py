@@ -114,8 +114,9 @@ def unfinished(name: str, runs: Sequence[Chances]) -> str | None:
         return None
     number = sum(run.allows_more is not None for run in runs)
     whose = f" of {number} of {len(runs)} runs" if len(runs) > 1 else ""
+    what = "part" if runs[0].best_epoch is None else "epoch"  # a method made of several trainings keeps one of them
     return (
-        f"{name}: the best epoch{whose} was the last one allowed; it may not have finished learning; allow more with "
+        f"{name}: the best {what}{whose} was the last one allowed; it may not have finished learning; allow more with "
         f"--set {more}"
     )
 
