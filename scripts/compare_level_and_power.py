@@ -237,11 +237,11 @@ def main() -> None:
         with asked.out.open("a", encoding="utf-8", newline="") as file:
             csv.DictWriter(file, names, lineterminator="\n").writerow(_line(point, done[point]))
     found = {point: done[point] for point in grid if point in done}
-    asked.out.with_suffix(".md").write_text(page(found, asked.simulations), encoding="utf-8")
+    asked.out.with_suffix(".md").write_text(page(found, asked.simulations, len(grid)), encoding="utf-8")
     print(asked.out.with_suffix(".md"))
 
 
-def page(found: dict[Point, Found], simulations: int) -> str:
+def page(found: dict[Point, Found], simulations: int, points: int) -> str:
     """All tables and what they say, in Markdown."""
     parts = [
         "# Level and power of `dpaa compare`",
@@ -250,6 +250,7 @@ def page(found: dict[Point, Found], simulations: int) -> str:
         "chance of a user is drawn anew for every run (noise: run) or is the same for all runs of a side (noise: "
         "side).  Test at .05, intervals of 95 %.  With one seed a side, level and power are those of the two runs that "
         "were trained: their luck cannot be known, so no spread of seeds is simulated.",
+        *([f"Only {len(found)} of {points} points are done."] if len(found) < points else []),
         summary(found),
         "## Level: share of p < .05 where nothing differs",
         "Users' spread 1.  Spreads of .01, .1, 10 and 100 are the same draws in other units, and have the same p (held "
@@ -273,24 +274,28 @@ def page(found: dict[Point, Found], simulations: int) -> str:
         "Spread of seeds as a multiple of the users'.",
         *(power_table(found, seeds, noise) for seeds in (1, *SEEDS) for noise in NOISES if seeds > 1 or noise == "run"),
         "### Spread of seeds fixed",
-        "Here the spread of seeds stays while that of users falls.",
+        "Here the spread of seeds stays while that of users falls.  Neighbours share their draws; falls below .01 are within "
+        "what these can tell.",
         *(fixed_table(found, seeds, noise) for seeds in SEEDS for noise in NOISES),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def summary(found: dict[Point, Found]) -> str:
-    """The four statements."""
+    """What is to be remembered."""
     level = {point: each for point, each in found.items() if point.question == "level" and point.noise != "recall"}
     lowest, highest = (pick(level, key=lambda point: level[point].below_05) for pick in (min, max))
     power, fixed = falls(found, "power"), falls(found, "fixed")
-    of_seeds = [max(fall for (seeds, *_), fall in fixed.items() if seeds == (one, one)) for one in SEEDS]
+    of_seeds = [max((fall for (seeds, *_), fall in fixed.items() if seeds == (one, one)), default=0.0) for one in SEEDS]
     return "\n".join(
         [
             f"- Level: {_range(level)} over {len(level)} points; lowest at {_where(lowest)}, highest at "
             f"{_where(highest)}.  By chance alone a share of .05 varies by ± .002 (two standard errors).",
+            f"- Level outside of that grid: recall-like values {_range(of(found, 'recall'))}, unequal numbers of runs "
+            f"{_range(of(found, 'beside'))}, runs of one side that differ twice or ten times as much as those of the "
+            f"other {_range(of(found, 'unequal'))}.",
             f"- Power, spread of seeds as a multiple of the users': the largest fall as users' spread falls is "
-            f"{max(power.values()):.4f} over {len(power)} series.",
+            f"{max(power.values(), default=0.0):.4f} over {len(power)} series.",
             "- Power, spread of seeds fixed: the largest falls as users' spread falls are "
             + ", ".join(f"{fall:.3f} with {one} + {one} seeds" for one, fall in zip(SEEDS, of_seeds, strict=True))
             + ".",
@@ -299,6 +304,11 @@ def summary(found: dict[Point, Found]) -> str:
             f"{sum(each.checked for each in found.values()):,} of them were held against `compare_means` one by one.",
         ]
     )
+
+
+def of(found: dict[Point, Found], kind: str) -> dict[Point, Found]:
+    """Those of a question, or of a noise."""
+    return {point: each for point, each in found.items() if kind in (point.question, point.noise)}
 
 
 def falls(found: dict[Point, Found], question: str) -> dict[tuple[tuple[int, int], str, float], float]:
@@ -423,7 +433,7 @@ def grid_of(
 
 
 def _range(found: dict[Point, Found]) -> str:
-    shares = [each.below_05 for each in found.values()]
+    shares = [each.below_05 for each in found.values()] or [float("nan")]
     return f"{min(shares):.4f} to {max(shares):.4f}"
 
 

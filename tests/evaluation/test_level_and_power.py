@@ -1,0 +1,52 @@
+"""A slice of the grid of scripts/compare_level_and_power.py: level, power, and interval against p."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+grid = pytest.importorskip("scripts.compare_level_and_power", reason="scripts are not part of this copy")
+
+
+def point(question: str, seeds: int, noise: str, users_spread: float, seeds_spread: float) -> object:
+    effect = 0.0 if question == "level" else 1.0
+    return grid.Point(question, 100, (seeds, seeds), noise, users_spread, (seeds_spread, seeds_spread), effect)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "noise"), [(1, "run"), *((seeds, noise) for seeds in (2, 3, 5) for noise in ("run", "side"))]
+)
+def test_the_level_is_kept(seeds: int, noise: str) -> None:
+    """Of 2,000 draws a share of .05 varies by ± .015 (three standard errors)."""
+    for ratio in (0.0,) if seeds == 1 else (0.03, 0.1, 1.0):
+        found = grid.measure(point("level", seeds, noise, 1.0, ratio), 2000)
+        assert 0.031 <= found.below_05 <= 0.071, ratio
+        assert found.below_01 <= 0.025
+        assert found.disagreements == 0
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 5])
+def test_power_never_falls_as_users_spread_falls(seeds: int) -> None:
+    for ratio in (0.0,) if seeds == 1 else (0.0, 0.1, 1.0):
+        found = [grid.measure(point("power", seeds, "run", spread, ratio * spread), 500) for spread in grid.SPREADS]
+        powers = [one.below_05 for one in found]
+        assert all(more >= less - 0.01 for less, more in pairwise(powers)), ratio
+        assert powers[-1] == 1.0
+        assert not any(one.disagreements for one in found)
+
+
+def test_a_call_takes_up_where_the_last_one_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [point("level", 1, "run", 1.0, 0.0), point("power", 2, "run", 1.0, 0.1), point("power", 2, "run", 0.1, 0.01)]
+    monkeypatch.setattr(grid, "points", lambda: iter(few))
+    words = ["it", "--simulations", "80", "--out"]
+    whole, halves = tmp_path / "whole.csv", tmp_path / "halves.csv"
+    monkeypatch.setattr("sys.argv", [*words, str(whole)])
+    grid.main()
+    halves.write_text("".join(whole.read_text().splitlines(keepends=True)[:2]))
+    monkeypatch.setattr("sys.argv", [*words, str(halves)])
+    grid.main()
+    assert halves.read_text() == whole.read_text()
+    assert halves.with_suffix(".md").read_text() == whole.with_suffix(".md").read_text()
+    assert list(grid.measured(whole)) == few
