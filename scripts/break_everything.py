@@ -17,18 +17,23 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from breaking import files
+from breaking import files, full_disk, kills
 from breaking.arena import Arena
+from breaking.cases import Cases
+from breaking.disk import Disk, compiled
 from breaking.ledger import Attack, Ledger
 from breaking.server import Server
 from breaking.world import World
+from breaking.writers import Writer, writers
 
-CAMPAIGNS = ("files",)
-SLICE = {"files": 40}
+CAMPAIGNS = (files.CAMPAIGN, kills.CAMPAIGN, full_disk.CAMPAIGN)
+SLICE = {files.CAMPAIGN: 40, kills.CAMPAIGN: 12, full_disk.CAMPAIGN: 12}
 """Attacks of the small slice that runs with the tests."""
+SLICE_WRITERS = ("data log --overwrite", "train lightgcn --overwrite", "evaluate", "recommend csv --overwrite")
 
 
 def main() -> None:
@@ -44,39 +49,60 @@ def main() -> None:
     asked = parser.parse_args()
     if not sys.platform.startswith("linux"):
         sys.exit("this script watches processes through /proc, so it runs on Linux only")
-    asked.out.mkdir(parents=True, exist_ok=True)
-    check_same(asked.out / "about.json", {"seed": asked.seed})
-    ledger = Ledger(asked.out / "attacks.jsonl")
-    server = Server(asked.tool)
-    world = World(asked.out / "world", Arena((asked.out / "arena").resolve(), server))
+    out: Path = asked.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    check_same(out / "about.json", {"seed": asked.seed})
+    ledger, library = Ledger(out / "attacks.jsonl"), compiled(out)
+    server = Server(asked.tool, library)
+    world = World(out / "world", Arena(out / "arena", server))
+    cases = Cases(world, Disk(world.arena.folder, out / "control") if library else None)
     try:
         for campaign in asked.only or CAMPAIGNS:
             number = SLICE[campaign] if asked.slice else asked.number
-            run(campaign, world, ledger, asked.seed, number, asked.again)
+            chosen = [one for one in writers() if not asked.slice or one.name in SLICE_WRITERS]
+            run(ledger, attacks(campaign, cases, chosen, asked.seed, number), campaign, asked.again)
     finally:
         server.close()
     print(ledger.summary())
     sys.exit(1 if ledger.findings else 0)
 
 
-def run(campaign: str, world: World, ledger: Ledger, seed: int, number: int | None, again: str | None) -> None:
-    """The attacks of one campaign that are not in the ledger."""
+def attacks(
+    campaign: str, cases: Cases, chosen: list[Writer], seed: int, number: int | None
+) -> Iterator[tuple[str, Callable[[], Attack]]]:
+    """Every attack of a campaign: its id, and how to make it."""
+    if campaign == files.CAMPAIGN:
+        for one, mutation, turn in files.attacks(seed, number):
+            key = f"{one.name} / {mutation} / {turn}"
+            yield key, partial(files.attack, cases.world, one, mutation, turn, seed)
+    elif campaign == kills.CAMPAIGN:
+        for writer, turn in kills.attacks(chosen, seed, number):
+            yield f"{writer.name} / {turn}", partial(kills.attack, cases, writer, turn, seed)
+    elif cases.disk is None:
+        yield "none", lambda: Attack(campaign, "none", "", None, "", 0, 0.0, skipped="there is no C compiler")
+    else:
+        for writer, point in full_disk.attacks(cases, chosen, seed, number):
+            yield f"{writer.name} / {point[0]} {point[1]}", partial(full_disk.attack, cases, writer, point)
+
+
+def run(ledger: Ledger, found: Iterator[tuple[str, Callable[[], Attack]]], campaign: str, again: str | None) -> None:
+    """The attacks that are not in the ledger; or a single one, once more."""
     began, done = time.monotonic(), 0
-    for key, attack in ATTACKS[campaign](world, seed, number):
-        if again is not None and key != again:
+    for key, attack in found:
+        if again is not None:
+            if key == again:
+                print(attack())
+                return
             continue
-        if again is None and (campaign, key) in ledger:
+        if (campaign, key) in ledger:
             continue
-        found = attack()
-        ledger.add(found)
+        told = attack()
+        ledger.add(told)
         done += 1
-        if found.findings:
-            print(f"{campaign}: {key}: {'; '.join(found.findings)}".encode("ascii", "backslashreplace").decode())
+        if told.findings:
+            print(_ascii(f"{campaign}: {key}: {'; '.join(told.findings)}"), flush=True)
         if done % 100 == 0:
             print(f"{campaign}: {done} attacks in {time.monotonic() - began:.0f} s", flush=True)
-        if again is not None:
-            print(found)
-            return
 
 
 def check_same(file: Path, about: dict[str, object]) -> None:
@@ -87,14 +113,8 @@ def check_same(file: Path, about: dict[str, object]) -> None:
         sys.exit(f"{file.parent} was begun with {file.read_text()}; choose another folder with --out")
 
 
-def file_attacks(world: World, seed: int, number: int | None) -> object:
-    """Keys and attacks."""
-    for one, mutation, turn in files.attacks(seed, number):
-        key = f"{one.name} / {mutation} / {turn}"
-        yield key, lambda one=one, mutation=mutation, turn=turn: files.attack(world, one, mutation, turn, seed)
-
-
-ATTACKS: dict[str, Callable[[World, int, int | None], object]] = {"files": file_attacks}
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ DIGESTS: tuple[Callable[[bytes], str], ...] = (
     lambda content: hashlib.blake2b(content, digest_size=16).hexdigest(),
     lambda content: hashlib.md5(content, usedforsecurity=False).hexdigest(),
 )
-ODD_NAMES = ("a[1]", "[bold]r[", "~", "[/]", "é ü", "\udcff\udcfe", "x\x1b[31mred", "x\x9b31m", "a\nb", "*", "?", "a'b\"c",
-             "{x}", "%s", "$HOME", "./-x", "#", "x" * 120, "a,b", "a:b", "\u202egnp")  # fmt: skip
+ODD_NAMES = ("a[1]", "[bold]r[", "~", "[/]", "é ü", "\udcff\udcfe", "x\x1b[31mred", "x\x9b31m", "a\nb", "*", "?",
+             "a'b\"c", "{x}", "%s", "$HOME", "./-x", "#", "x" * 120, "a,b", "a:b", "\u202egnp")  # fmt: skip
 
 
 def attacks(seed: int, number: int | None = None) -> Iterator[tuple[Reader | Plant, str, int]]:

@@ -9,7 +9,7 @@ import stat
 import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase as fnmatch
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from .server import Outcome
 
@@ -57,7 +57,7 @@ def changes(before: Tree, after: Tree, allowed: Iterable[str] = ()) -> list[str]
         if before.get(path) == after.get(path) or _within(path, places):
             continue
         word = "left behind" if path not in before else "lost" if path not in after else "altered"
-        if found.get(os.path.dirname(path)) != word or word == "altered":  # noqa: PTH120  # keys, not paths
+        if word == "altered" or not any(found.get(str(parent)) == word for parent in PurePath(path).parents):
             found[path] = word
     return [f"{word}: {path}" for path, word in found.items()]
 
@@ -82,7 +82,7 @@ def misbehaviour(said: Outcome, may_say_no: bool = False, interrupted: bool = Fa
         found.append("orphans: processes lived on")
     text = said.out + said.err
     if "Traceback (most recent call last)" in text:
-        found.append(f"traceback: {_last_line(said.err)[:160]}")
+        found.append(f"traceback: {_exception(text)[:160]}")
     if "panicked at" in said.err:
         found.append("panic: a library's panic is printed")
     elif RAW_WARNING.search(said.err):
@@ -105,6 +105,16 @@ def _sentence(err: str) -> list[str]:
     if len(errors[0]) > LONGEST_LINE:
         return [f"sentence: {len(errors[0]):,} characters"]
     return []
+
+
+def _exception(text: str) -> str:
+    """What was raised, and the last place of the stack."""
+    _, _, rest = text.partition("Traceback (most recent call last)")
+    lines = rest.splitlines()[1:]
+    raised = next((line for line in lines if line and not line.startswith((" ", "\t"))), "")
+    places = [line.strip() for line in lines[: lines.index(raised) if raised else None] if line.startswith("  File ")]
+    where = re.sub(r'File "[^"]*?([^"/]+)", line (\d+).*', r"\1:\2", places[-1]) if places else "?"
+    return f"{raised} ({where})"
 
 
 def _last_line(err: str) -> str:

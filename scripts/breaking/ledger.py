@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -85,9 +86,14 @@ class Ledger:
     def _by_fault(self) -> dict[str, list[Attack]]:
         found = defaultdict(list)
         for attack in self.findings:
-            for fault in attack.findings:
+            for fault in dict.fromkeys(map(_general, attack.findings)):
                 found[fault].append(attack)
         return found
+
+
+def _general(fault: str) -> str:
+    """Without what differs from time to time: random names, numbers."""
+    return re.sub(r"\d[\d.,]*", "N", re.sub(r"-(?=\w*[\d_])[a-z0-9_]{8,12}\b|-[a-z0-9_]{8}(?=$|/)", "-X", fault))
 
 
 def _line(attack: Attack) -> str:

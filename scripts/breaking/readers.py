@@ -58,8 +58,7 @@ def _logs() -> list[Reader]:
     found.append(Reader("data severity log.csv", ("log.csv",), "log.csv", "csv", severity, ("out/",)))
     parts = ("train.csv", "valid.csv", "test.csv")
     splits = ("data", "splits", "--train", "train.csv", "--valid", "valid.csv", "--test", "test.csv", "--out", "out")
-    for file in parts:
-        found.append(Reader(f"data splits {file}", parts, file, "csv", splits, ("out/",), share=0.5))
+    found += [Reader(f"data splits {file}", parts, file, "csv", splits, ("out/",), share=0.5) for file in parts]
     for file, kind in (("candidates.csv", "csv"), ("candidates.txt", "list"), ("candidates.parquet", "parquet")):
         words = (*splits, "--candidates", file)
         found.append(Reader(f"data splits {file}", (*parts, file), file, kind, words, ("out/",)))
