@@ -28,12 +28,19 @@ from breaking.disk import Disk, compiled
 from breaking.ledger import Attack, Ledger
 from breaking.server import Server
 from breaking.world import World
-from breaking.writers import Writer, writers
+from breaking.writers import writers
 
 CAMPAIGNS = (files.CAMPAIGN, kills.CAMPAIGN, full_disk.CAMPAIGN)
 SLICE = {files.CAMPAIGN: 40, kills.CAMPAIGN: 12, full_disk.CAMPAIGN: 12}
 """Attacks of the small slice that runs with the tests."""
 SLICE_WRITERS = ("data log --overwrite", "train lightgcn --overwrite", "evaluate", "recommend csv --overwrite")
+SLICE_TARGETS = (
+    *("data log log.csv", "data log log.parquet", "data log log.txt.gz", "audit --recs recs.csv"),
+    *("data describe data/dataset.json", "train data/train.parquet", "recommend run/manifest.json"),
+    *("recommend run/model.safetensors", "recommend run/edges.parquet", "evaluate run/config.json"),
+    *("train --config", "recommend --users @some-users.txt", "planted: evaluate", "planted: train --overwrite"),
+)
+"""What is quick to make and to attack."""
 
 
 def main() -> None:
@@ -59,8 +66,7 @@ def main() -> None:
     try:
         for campaign in asked.only or CAMPAIGNS:
             number = SLICE[campaign] if asked.slice else asked.number
-            chosen = [one for one in writers() if not asked.slice or one.name in SLICE_WRITERS]
-            run(ledger, attacks(campaign, cases, chosen, asked.seed, number), campaign, asked.again)
+            run(ledger, attacks(campaign, cases, asked.slice is not None, asked.seed, number), campaign, asked.again)
     finally:
         server.close()
     print(ledger.summary())
@@ -68,11 +74,13 @@ def main() -> None:
 
 
 def attacks(
-    campaign: str, cases: Cases, chosen: list[Writer], seed: int, number: int | None
+    campaign: str, cases: Cases, small: bool, seed: int, number: int | None
 ) -> Iterator[tuple[str, Callable[[], Attack]]]:
     """Every attack of a campaign: its id, and how to make it."""
+    chosen = [one for one in writers() if not small or one.name in SLICE_WRITERS]
     if campaign == files.CAMPAIGN:
-        for one, mutation, turn in files.attacks(seed, number):
+        targets = [one for one in files.targets() if not small or one.name in SLICE_TARGETS]
+        for one, mutation, turn in files.attacks(targets, seed, number):
             key = f"{one.name} / {mutation} / {turn}"
             yield key, partial(files.attack, cases.world, one, mutation, turn, seed)
     elif campaign == kills.CAMPAIGN:

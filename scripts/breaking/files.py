@@ -36,14 +36,19 @@ ODD_NAMES = ("a[1]", "[bold]r[", "~", "[/]", "é ü", "\udcff\udcfe", "x\x1b[31m
              "a'b\"c", "{x}", "%s", "$HOME", "./-x", "#", "x" * 120, "a,b", "a:b", "\u202egnp")  # fmt: skip
 
 
-def attacks(seed: int, number: int | None = None) -> Iterator[tuple[Reader | Plant, str, int]]:
+def targets() -> list[Reader | Plant]:
+    """Everything that reads or writes where strangers may have been."""
+    return [*readers(), *plants()]
+
+
+def attacks(
+    chosen: list[Reader | Plant], seed: int, number: int | None = None
+) -> Iterator[tuple[Reader | Plant, str, int]]:
     """What to try, every reader in turn: first each mutation once, then those that are random again and again.
 
     Without a number: all mutations once, or 3,000.
     """
-    rng = random.Random(f"{seed} order")
-    everything: list[Reader | Plant] = [*readers(), *plants()]
-    rng.shuffle(everything)
+    everything = random.Random(f"{seed} order").sample(chosen, len(chosen))
     queues = {one.name: _queue(one, seed) for one in everything}
     least = sum(len(_mutations(one)) for one in everything)
     left = max(3000, least) if number is None else number

@@ -38,8 +38,6 @@ STREAM_BYTES = 2_000_000
 """What is kept of each stream."""
 TICK = 0.03
 """Seconds between two looks at memory and processor time."""
-ORPHAN_SECONDS = 20.0
-"""What the processes of a command may live longer than it does."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,8 @@ class Limits:
     """Seconds without using the processor: it waits for something that does not come."""
     cpu: float = 60.0
     wall: float = 240.0
+    orphans: float = 20.0
+    """Seconds that the processes it started may live longer than it does."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,7 @@ class Server:
         """End the server."""
         self._write.close()
         self._process.wait()
+        self._read.close()
 
 
 # ---------------------------------------------------------------------- in the server
@@ -160,11 +161,11 @@ def _load(tool: str) -> Any:
         if not one.name.endswith("__main__"):
             with suppress(ImportError):  # an extra that is not installed
                 importlib.import_module(one.name)
-    for extra in ("torch", "optuna", "altair", "vl_convert", "sqlalchemy.dialects.sqlite", "scipy.stats"):
-        with suppress(ImportError):
-            importlib.import_module(extra)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+        for extra in ("optuna", "altair", "vl_convert", "sqlalchemy.dialects.sqlite", "scipy.stats"):
+            with suppress(ImportError):
+                importlib.import_module(extra)
     return getattr(found, function)
 
 
@@ -196,7 +197,7 @@ def _run(main: Any, call: Call, ours: list[int]) -> dict[str, Any]:
             watch.look()
         _, status, usage = os.wait4(child, 0)
         seconds = time.monotonic() - began
-        orphans = _wait_for_orphans(streams)
+        orphans = _wait_for_orphans(streams, call.limits.orphans)
     finally:
         os.close(ended)
     kept = [base64.b64encode(bytes(content)).decode() for content in streams.values()]
@@ -314,9 +315,9 @@ def _drain(stream: int, streams: dict[int, bytearray]) -> None:
         time.sleep(0.001)
 
 
-def _wait_for_orphans(streams: dict[int, bytearray]) -> int:
+def _wait_for_orphans(streams: dict[int, bytearray], seconds: float) -> int:
     """Reap what the command left running; what does not end by itself is killed and counted."""
-    deadline, patient = time.monotonic() + ORPHAN_SECONDS, True
+    deadline, patient = time.monotonic() + seconds, True
     killed = 0
     while True:
         _drain_all(streams)
