@@ -14,8 +14,11 @@ CONTENT = "line\n" * 20
 
 
 def main() -> None:
-    word, *rest = sys.argv[1:]
-    ACTIONS[word](*rest)
+    try:
+        word, *rest = sys.argv[1:]
+        ACTIONS[word](*rest)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def refuse() -> None:
@@ -87,7 +90,7 @@ def write_well(name: str) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         beside.unlink(missing_ok=True)
-        sys.exit(130)
+        raise
 
 
 ACTIONS = {

@@ -34,6 +34,8 @@ from typing import Any
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
 SUBREAPER = 36
 """`prctl`: orphans of a killed command become ours, so that we see whether they end."""
+AROUND = 3
+"""Frames of a stack that ends before the body of the tool's entry point."""
 STREAM_BYTES = 2_000_000
 """What is kept of each stream."""
 TICK = 0.03
@@ -243,8 +245,11 @@ def _become(main: Any, call: Call, out: int, err: int, start: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # too late for it
         atexit._run_exitfuncs()
         sys.stdout.flush()
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and len(traceback.extract_tb(error.__traceback__)) <= AROUND:
+            code = 130  # it came before the tool's first line or after its last
+        else:
+            traceback.print_exc()
     finally:
         with suppress(BaseException):
             sys.stderr.flush()
