@@ -242,7 +242,7 @@ def severity(
     Example:
       dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
     """
-    from dpaa.data.dataset import check_target
+    from dpaa.data.dataset import check_target, holds
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.severity import read_pairs_and_notes, with_severity
 
@@ -251,8 +251,8 @@ def severity(
 
         check_figure(figure)
     folders = _severity_folders(out_folder, severities)
-    for folder in folders.values():
-        check_target(folder, overwrite)
+    if len(folders) == 1:
+        check_target(out_folder, overwrite)
     pairs, notes = read_pairs_and_notes(
         sources,
         None if splits is None else [part.strip() for part in splits.split(",")],
@@ -266,9 +266,16 @@ def severity(
         value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)
         for value in severities
     }
+    finished = {} if overwrite else folders  # of a call that was cut short
+    there = {value: folder for value, folder in finished.items() if holds(folder, made[value])}
+    missing = {value: folder for value, folder in folders.items() if value not in there}
+    for folder in missing.values():
+        check_target(folder, overwrite)
     if figure is not None:
         _draw_popularity(made, figure)
-    for value, folder in folders.items():
+    if there:
+        print_notes([f"already there: {', '.join(map(str, there.values()))}"])
+    for value, folder in missing.items():
         _write(made[value], folder, overwrite)
 
 

@@ -250,6 +250,14 @@ def check_target(folder: Path, overwrite: bool) -> None:
         raise InputError(f"{folder} is not a dataset and will not be overwritten; choose another folder with --out")
 
 
+def holds(folder: Path, dataset: Dataset) -> bool:
+    """Whether a folder holds just this dataset, whole."""
+    try:
+        return folder.is_dir() and read_dataset(folder).fingerprint == dataset.fingerprint
+    except InputError:
+        return False
+
+
 def read_dataset(folder: str | Path) -> Dataset:
     """The dataset in a folder written by `dpaa data` or `Dataset.write`."""
     path = Path(folder)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -248,3 +249,19 @@ def test_splits_are_taken_in_any_order(
 def test_an_empty_choice_of_splits() -> None:
     with pytest.raises(InputError, match="--from takes some of"):
         read_pairs(["anywhere"], [])
+
+
+def test_several_severities_that_were_cut_short_are_finished_by_the_same_call(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(
+        "".join(f"u{user} " + " ".join(f"i{item}" for item in range(9)) + "\n" for user in range(9))
+    )
+    words = ("data", "severity", tmp_path / "list.txt", "--severity", 0, "--severity", 2, "--out", tmp_path / "out")
+    dpaa_ok(*words)
+    before = (tmp_path / "out" / "s2" / "train.parquet").read_bytes()
+    shutil.rmtree(tmp_path / "out" / "s2")
+    said = dpaa_ok(*words)
+    assert "already there" in said.err
+    assert (tmp_path / "out" / "s2" / "train.parquet").read_bytes() == before
+    other = run_dpaa(*words, "--seed", 5)
+    assert other.code == 2
+    assert "already exists" in other.err
