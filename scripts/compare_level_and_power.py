@@ -274,8 +274,8 @@ def page(found: dict[Point, Found], simulations: int, points: int) -> str:
         "Spread of seeds as a multiple of the users'.",
         *(power_table(found, seeds, noise) for seeds in (1, *SEEDS) for noise in NOISES if seeds > 1 or noise == "run"),
         "### Spread of seeds fixed",
-        "Here the spread of seeds stays while that of users falls.  Neighbours share their draws; falls below .01 are within "
-        "what these can tell.",
+        "Here the spread of seeds stays while that of users falls.  Neighbours share their draws; falls below .01 are "
+        "within what these can tell.",
         *(fixed_table(found, seeds, noise) for seeds in SEEDS for noise in NOISES),
     ]
     return "\n\n".join(parts) + "\n"

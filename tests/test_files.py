@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,8 +10,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa import files
 from dpaa.errors import InputError
@@ -24,7 +21,6 @@ from dpaa.files import (
     locked,
     open_regular,
     own_folder,
-    parse_json,
     put_in_place,
     read_bytes,
     read_json,
@@ -84,15 +80,6 @@ def test_json_that_is_no_object_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[1]")
     with pytest.raises(InputError, match="does not hold a JSON object; mend it"):
         read_json(tmp_path / "a.json", 100, "mend it")
-
-
-def test_json_of_others_may_have_nan() -> None:
-    assert parse_json('{"a": NaN, "b": [-Infinity, 1]}') == {"a": None, "b": [None, 1]}
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(), st.lists, max_leaves=5))
-def test_other_json_is_read_as_ever(content: object) -> None:
-    assert parse_json(json.dumps(content)) == content
 
 
 def test_text_of_another_encoding_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 
 class InputError(ValueError):
     """The input or the call is wrong.
@@ -9,6 +12,36 @@ class InputError(ValueError):
     The message is one sentence for the person who typed the command: it names the file, row, column or setting, the
     value that was found and the remedy.
     """
+
+
+def need_type(value: object, kind: type, name: str, remedy: str) -> None:
+    """Refuse an argument of another type, which would fail in the depth and with words of Python's own."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be a {kind.__name__}, got {_shown(value)}; {remedy}")
+
+
+def need_whole(value: Any, name: str, least: int = 1) -> int:
+    """A whole number from `least`; numpy's are as good as Python's."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number from {least}, got {_shown(value)}") from None
+    if isinstance(value, bool):
+        raise InputError(f"{name} must be a whole number from {least}, got {value!r}")
+    if number < least:
+        raise InputError(f"{name} must be at least {least}, got {value!r}")
+    return number
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__name__}"
+
+
+def reason(error: BaseException) -> str:
+    """Why something failed, in a few words: what the system says, else the first line of the message."""
+    said = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
+    return str(said or type(error).__name__).removeprefix("parquet: File out of specification: underlying IO error: ")
 
 
 class DivergedError(InputError):

@@ -15,8 +15,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import hashlib
-import json
-import math
 import os
 import secrets
 import shutil
@@ -27,7 +25,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaa.errors import InputError
+from dpaa.errors import InputError, reason
+from dpaa.text import json_text, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -103,7 +102,7 @@ def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
     """The JSON object in a file; anything else ends in a sentence with the remedy."""
     try:
         content = parse_json(read_bytes(path, most))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is not readable JSON ({reason(error)}); {remedy}") from None
@@ -112,36 +111,9 @@ def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
     return content
 
 
-def parse_json(text: str | bytes) -> Any:
-    """JSON with no number beyond what a float holds (`ValueError`); NaN, which others write, is null as in ours."""
-    return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=lambda _name: None)
-
-
-def _whole(text: str) -> int:
-    if len(text) > 300:
-        raise ValueError(f"the number {text[:12]}… has {len(text)} digits")
-    return int(text)
-
-
-def _decimal(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is larger than any number that can be stored")
-    return number
-
-
-def finite(content: Any) -> Any:
-    """The same with null for every number that is none: JSON knows no NaN."""
-    if isinstance(content, dict):
-        return {key: finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
 def as_json(content: Any, indent: int = 2) -> str:
     """Text of a JSON file."""
-    return json.dumps(finite(content), indent=indent, ensure_ascii=False) + "\n"
+    return json_text(content, indent) + "\n"
 
 
 def digest(path: str | Path) -> str:
@@ -375,12 +347,6 @@ def _failures() -> tuple[type[BaseException], ...]:
 
         found.append(SafetensorError)
     return tuple(found)
-
-
-def reason(error: BaseException) -> str:
-    """The first line of what an error says."""
-    said = getattr(error, "strerror", None) or str(error)
-    return said.splitlines()[0] if said else type(error).__name__
 
 
 def _shown(path: Path) -> Path:

@@ -10,7 +10,7 @@ import typer
 import dpaa
 from dpaa.cli.audit import audit
 from dpaa.cli.compare import compare
-from dpaa.cli.console import err
+from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print
 from dpaa.cli.data import app as data_app
 from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
@@ -22,7 +22,8 @@ from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
 from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence
-from dpaa.errors import InputError
+from dpaa.errors import InputError, reason
+from dpaa.text import shortened
 
 app = typer.Typer(
     name="dpaa",
@@ -67,8 +68,9 @@ def root(
 
 def main() -> None:
     """Run, and turn what is wrong with the input or the call into one sentence and exit code 2."""
+    never_fail_to_print()
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False, prog_name="dpaa"))
     except InputError as error:
         _refuse(str(error))
     except UsageError as error:
@@ -79,12 +81,11 @@ def main() -> None:
         err.print("interrupted")
         sys.exit(130)
     except OSError as error:  # a full disk, a device that is gone
-        _refuse(
-            f"cannot go on with {error.filename or 'the output'} ({error.strerror}); check the place and call again"
-        )
+        leave_output()
+        place = error.filename or "the output"
+        _refuse(f"cannot go on with {place} ({reason(error)}); check the place and call again")
 
 
 def _refuse(sentence: str) -> None:
-    err.print("[bold red]error:[/] ", end="")
-    err.print(" ".join(sentence.splitlines()), markup=False)
+    err.print(Styled("error:", "bold red"), " ", shortened(" ".join(sentence.splitlines())))
     sys.exit(2)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaa.cli.console import err, out, print_json, print_notes, print_table
+from dpaa.cli.console import Styled, err, out, print_json, print_notes, print_table
 from dpaa.cli.data import (
     FormatOption,
     ItemColumn,
@@ -101,8 +101,7 @@ def audit(
     print_notes(found.notes)
     _write(found, per_user, figure, html)
     for check in found.failed:
-        err.print("[bold red]check failed:[/] ", end="")
-        err.print(check.sentence, markup=False)
+        err.print(Styled("check failed:", "bold red"), " ", check.sentence)
     if found.failed:
         raise typer.Exit(1)
 
@@ -139,24 +138,24 @@ def _write(found: Audit, per_user: Path | None, figure: Path | None, html: Path 
 
         table = found.recommendations.per_user
         rows = write_stream(iter([table]), table.schema, per_user)
-        err.print(f"{rows:,} users written to {per_user}", markup=False)
+        err.print(f"{rows:,} users written to {per_user}")
     if figure is not None:
         from dpaa.report.audit_figures import lorenz_curve
         from dpaa.report.figures import save
 
-        err.print(f"figure written to {save(lorenz_curve(found), figure)}", markup=False)
+        err.print(f"figure written to {save(lorenz_curve(found), figure)}")
     if html is not None:
         from dpaa.report.page import audit_page
 
         audit_page(found, html)
-        err.print(f"page written to {html}", markup=False)
+        err.print(f"page written to {html}")
 
 
 def print_audit(found: Audit) -> None:
     """Sentences, then tables."""
-    out.print(f"Audit of {found.source}", markup=False, style="bold")
+    out.print(Styled(f"Audit of {found.source}", "bold"))
     for sentence in found.in_words():
-        out.print(f"- {sentence}", markup=False)
+        out.print(f"- {sentence}")
     _print_deciles(found.log, found.recommendations)
     _print_tastes(found)
     _print_periods(found.log)

@@ -95,7 +95,7 @@ def compare(
     print_comparison(found)
     print_notes(found.notes)
     if out_file is not None:
-        out.print(f"written to {out_file}; next: dpaa report {out_file} --out page.html", markup=False)
+        out.print(f"written to {out_file}; next: dpaa report {out_file} --out page.html")
 
 
 def print_comparison(found: Comparison) -> None:
@@ -103,13 +103,11 @@ def print_comparison(found: Comparison) -> None:
     _print_metrics(found)
     for overlap in found.overlap:
         if overlap.entry == found.baseline:
-            out.print(overlap_in_words(overlap, found.k), markup=False)
+            out.print(overlap_in_words(overlap, found.k))
     for entry in found.entries[1:]:
         _print_entry(found, entry.name)
-    out.print(
-        f"{found.confidence:.0%} intervals and p-values {found.design}; p corrected: {found.family}", markup=False
-    )
-    out.print(found.protocol_in_words, markup=False)
+    out.print(f"{found.confidence:.0%} intervals and p-values {found.design}; p corrected: {found.family}")
+    out.print(found.protocol_in_words)
 
 
 def _print_entry(found: Comparison, name: str) -> None:
@@ -120,7 +118,7 @@ def _print_entry(found: Comparison, name: str) -> None:
     lines += [_harm_in_words(found, harm) for harm in found.no_harm if harm.entry == name]
     lines += [overlap_in_words(overlap, found.k) for overlap in found.overlap if overlap.entry == name]
     for line in lines:
-        out.print(line, markup=False)
+        out.print(line)
     for exposure in (one for one in found.exposure if one.entry == name):
         _print_exposure(found, exposure)
     for example in (one for one in found.examples if one.entry == name):
@@ -228,8 +226,7 @@ def _print_example(found: Comparison, example: Example) -> None:
     out.print(
         f"{example.metric} {example.baseline:.3g} → {example.value:.3g}: {example.history:,} training items, "
         f"{len(example.relevant):,} to find (✓), {example.shared} of {found.k} items in both lists; "
-        f"shown are the first {SHOWN_PLACES} places and every hit",
-        markup=False,
+        f"shown are the first {SHOWN_PLACES} places and every hit"
     )
 
 

@@ -1,9 +1,18 @@
-"""Where commands print: results on stdout, everything about the way there on stderr."""
+"""Where commands print: results on stdout, everything about the way there on stderr.
+
+Both take text and nothing else.  No markup is read in it, and what would act on a terminal instead of being seen is
+escaped (`dpaa.text.printable`), so that no id, name or path can do more than be shown; a look is given apart from the
+text, as `Styled`.
+"""
 
 from __future__ import annotations
 
-import json
+import io
+import os
 import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -11,11 +20,34 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dpaa.text import json_text, on_one_line, printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
+
+
+@dataclass(frozen=True)
+class Styled:
+    """A piece of a line with a look of its own, such as `bold red`."""
+
+    text: str
+    style: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column of a table is set."""
+
+    name: str
+    left: bool = False
+    """Words go left, numbers right."""
+    wraps: bool = False
+    lines: bool = False
+    """Whether a line end in a cell begins a line; else it is escaped like all that acts."""
+    widest: int | None = None
 
 
 class PipedConsole(Console):
@@ -29,30 +61,117 @@ class PipedConsole(Console):
             raise SystemExit(128 + signal.SIGPIPE) from None
 
 
-out = PipedConsole(highlight=False, soft_wrap=True, emoji=False)
-err = PipedConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+class Screen:
+    """One of the two streams."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        self._console = PipedConsole(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody may be watching."""
+        return self._console.is_terminal
+
+    def print(self, *pieces: str | Styled) -> None:
+        """A line, or several where the text has line ends."""
+        line = Text()
+        for piece in pieces:
+            if isinstance(piece, Styled):
+                line.append(printable(piece.text), piece.style)
+            else:
+                line.append(printable(piece))
+        self._console.print(line)
+
+    def json(self, content: Any) -> None:
+        """One JSON document, in letters that the stream's encoding has."""
+        self._console.print(Text(json_text(content, ascii_only=not self._console.encoding.startswith("utf"))))
+
+    def table(
+        self, title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Iterable[Sequence[str]] = ()
+    ) -> None:
+        """A table with a rule above its footer; nothing of it is cut where there is no terminal."""
+        table = Table(title=Text(on_one_line(title), "bold"), title_justify="left", box=box.SIMPLE_HEAD)
+        for column in columns:
+            table.add_column(
+                Text(on_one_line(column.name), "bold"),
+                justify="left" if column.left else "right",
+                no_wrap=not column.wraps,
+                overflow="fold" if column.lines else "ellipsis",
+                max_width=column.widest,
+            )
+        for part in (rows, footer):
+            table.add_section()
+            for row in part:
+                table.add_row(*(_cell(text, column) for text, column in zip(row, columns, strict=True)))
+        wide = PipedConsole(width=WIDE, markup=False, emoji=False, highlight=False)
+        (self._console if self.is_terminal else wide).print(table)
+
+    def bar(self) -> Bar:
+        """A bar below what is printed meanwhile."""
+        return Bar(self._console)
+
+
+class Bar:
+    """How far a task is, with a line of text behind it; gone when it stops."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # only training needs them
+
+        columns = (
+            TextColumn("{task.description}", style="bold"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[line]}"),
+            TimeElapsedColumn(),
+        )
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._task = self._progress.add_task("", visible=False, line="")
+        self.start, self.stop = self._progress.start, self._progress.stop
+
+    def begin(self, name: str, total: int) -> None:
+        """A task of so many steps."""
+        self._progress.reset(self._task, total=total, visible=True, description=on_one_line(name), line="")
+
+    def update(self, completed: int, line: str) -> None:
+        """So many steps are done."""
+        self._progress.update(self._task, completed=completed, line=on_one_line(line))
+
+
+def _cell(text: str, column: Column) -> Text:
+    return Text(printable(text) if column.lines else on_one_line(text))
+
+
+out = Screen()
+err = Screen(stderr=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
     """For machines: one JSON object; what has no value is null."""
-    from dpaa.files import finite
-
-    out.print(json.dumps(finite(content), indent=2, ensure_ascii=False), markup=False)
+    out.json(content)
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """What was dropped, and what to know before believing the numbers."""
     for note in notes:
-        err.print("[yellow]note:[/] ", end="")
-        err.print(note, markup=False)
+        err.print(Styled("note:", "yellow"), " ", note)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], text: bool = False) -> None:
     """A table, first column left, the others right (left too where they hold text)."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=box.SIMPLE_HEAD)
-    for place, name in enumerate(header):
-        table.add_column(name, justify="left" if text or place == 0 else "right", no_wrap=place == 0 or not text)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # an id may look like markup
-    wide_enough = out if out.is_terminal else Console(highlight=False, width=WIDE)
-    wide_enough.print(table)
+    columns = [Column(name, left=text or place == 0, wraps=text and place > 0) for place, name in enumerate(header)]
+    out.table(title, columns, rows)
+
+
+def never_fail_to_print() -> None:
+    """Escape what the streams' encoding lacks, such as a κ in ASCII, or bytes of an argument that are no text."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def leave_output() -> None:
+    """Let go of a stdout that takes no more, a full disk's: Python would try once more at the end, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, io.UnsupportedOperation):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -300,7 +300,7 @@ def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
 
     curves = {f"{value:g}": np.bincount(data.train.item, minlength=data.n_items) for value, data in made.items()}
     title = "Training popularity" if len(curves) > 1 else f"Training popularity, severity {next(iter(curves))}"
-    out.print(f"figure written to {save(popularity_curves(curves, title, by='severity'), figure)}", markup=False)
+    out.print(f"figure written to {save(popularity_curves(curves, title, by='severity'), figure)}")
 
 
 @app.command()
@@ -324,17 +324,15 @@ def describe(
     _show_counts(data)
     popular: Any = found["popular"]
     overlap: Any = found["overlap"]
-    out.print(f"density: {found['density']:.4%} of users × items", markup=False)
-    out.print(f"candidates: {found['candidates']:,} items may be recommended", markup=False)
+    out.print(f"density: {found['density']:.4%} of users × items")
+    out.print(f"candidates: {found['candidates']:,} items may be recommended")
     shares = ", ".join(f"{name} {share:.1%}" for name, share in popular["share_of_pairs"].items() if share is not None)
-    out.print(
-        f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}", markup=False
-    )
-    out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()), markup=False)
+    out.print(f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}")
+    out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()))
     for key in ("source", "severity", "positive", "split", "seed"):
         if key in found:
-            out.print(f"{key}: {found[key]}", markup=False)
-    out.print(f"fingerprint: {found['fingerprint']}", markup=False)
+            out.print(f"{key}: {found[key]}")
+    out.print(f"fingerprint: {found['fingerprint']}")
     print_notes(data.notes)
 
 
@@ -342,11 +340,11 @@ def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
     dataset.write(folder, overwrite)
     _show_counts(dataset)
     print_notes(dataset.notes)
-    out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN", markup=False)
+    out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
 
 
 def _show_counts(dataset: Dataset) -> None:
-    out.print(str(dataset), markup=False)
+    out.print(str(dataset))
     parts: Any = dataset.counts["splits"]
     rows = [[name, *(f"{part[what]:,}" for what in ("pairs", "users", "items"))] for name, part in parts.items()]
     print_table("", ["split", "pairs", "users", "items"], rows)

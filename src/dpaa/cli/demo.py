@@ -59,24 +59,22 @@ def demo(
 
     if out_folder.exists() and not overwrite:
         raise InputError(f"{out_folder} already exists; pass --overwrite or choose another folder with --out")
-    err.print(
-        "simulating a world: people with tastes, items with appeal, a log that shows popular items more", markup=False
-    )
+    err.print("simulating a world: people with tastes, items with appeal, a log that shows popular items more")
     dataset_folder = out_folder / "data"
     world = simulate(severity=severity, seed=seed)
     world.write(dataset_folder, overwrite=overwrite)
     data = read_dataset(dataset_folder)
-    out.print(f"{data}: train {len(data.train):,}, valid {len(data.valid):,}, test {len(data.test):,}", markup=False)
+    out.print(f"{data}: train {len(data.train):,}, valid {len(data.valid):,}, test {len(data.test):,}")
     print_notes(data.notes)
     for sentence in audit(data).in_words()[1:4]:  # the first counts what was printed above
-        out.print(f"- {sentence}", markup=False)
+        out.print(f"- {sentence}")
     rows = []
     methods = METHODS | MORE if full else METHODS
     for name, settings in methods.items():
         method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
         folder = out_folder / "runs" / name
-        watch = Watch(display.start, display.preview, display.epoch, say=lambda line: err.print(line, markup=False))
+        watch = Watch(display.start, display.preview, display.epoch, say=err.print)
         pretrained = out_folder / "runs" / "lightgcn" if name == "dpaa" else None
         with display:
             model = fit_into(folder, data, method, overwrite=overwrite, watch=watch, pretrained=pretrained)
@@ -87,16 +85,15 @@ def demo(
     print_table("Lists of 20, tested on random exposure", ["method", *SHOWN, "arp"], rows)
     out.print(
         "popular, niche: recall of popular items (80 % of the log) and of the rest; "
-        "arp: mean training count of recommended items",
-        markup=False,
+        "arp: mean training count of recommended items"
     )
-    out.print(found.protocol.in_words(), markup=False)
+    out.print(found.protocol.in_words())
     curve = model.dial_curve
     if full and curve is not None:
         print_dial(curve)
     user = data.user_ids[0]
     best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
-    out.print(f"\n{name} recommends to {user}: {best}", markup=False)
+    out.print(f"\n{name} recommends to {user}: {best}")
     _compare(out_folder / "runs" / "lightgcn", folder, out_folder / COMPARISON)
     out.print(
         f"\nWritten to {out_folder}.  Look further:\n"
@@ -104,8 +101,7 @@ def demo(
         f"  dpaa evaluate {folder} --k 5 --k 20\n"
         f"  dpaa compare {out_folder / 'runs' / 'lightgcn'} {folder}\n"
         f"  dpaa trace {folder}\n"
-        f"  dpaa recommend {folder} --k 10 --out recs.parquet",
-        markup=False,
+        f"  dpaa recommend {folder} --k 10 --out recs.parquet"
     )
     _write_page(
         [dataset_folder, *(out_folder / "runs" / name for name in methods), out_folder / COMPARISON], out_folder / PAGE
@@ -124,7 +120,7 @@ def _compare(baseline: Path, run: Path, file: Path) -> None:
         for delta in found.deltas
         if delta.p is not None
     ]
-    out.print(f"\n{run.name} against {baseline.name}: {', '.join(shown)}", markup=False)
+    out.print(f"\n{run.name} against {baseline.name}: {', '.join(shown)}")
 
 
 def _write_page(paths: list[Path], page: Path) -> None:
@@ -136,4 +132,4 @@ def _write_page(paths: list[Path], page: Path) -> None:
     except MissingExtraError as error:
         print_notes([f"there is no page: {error}"])
     else:
-        out.print(f"\nEverything on one page, to open in a browser: {page.resolve()}", markup=False)
+        out.print(f"\nEverything on one page, to open in a browser: {page.resolve()}")

@@ -48,9 +48,9 @@ class DialOptions:
 
     def curve(self, model: Model, data: Dataset) -> DialCurve | None:
         """The curve the run has, or with an objective is to have from now on; wrong options are refused before."""
-        from dpaa.files import finite
         from dpaa.report.figures import check_figure
         from dpaa.runs.dial import choose_dial
+        from dpaa.text import finite
 
         if self.figure is not None:
             check_figure(self.figure)
@@ -104,9 +104,9 @@ def print_dial(curve: DialCurve, measured: float | None = None) -> None:
     ]
     header = ["κ", "ndcg", "recall", "niche recall", "arp", "coverage"]
     print_table(f"Popularity dial on validation, lists of {curve.k}", header, rows)
-    out.print(curve.in_words(), markup=False)
+    out.print(curve.in_words())
     if measured is not None and measured != curve.kappa:
-        out.print(f"this call measured κ = {measured:g}; the run keeps κ = {curve.kappa:g}", markup=False)
+        out.print(f"this call measured κ = {measured:g}; the run keeps κ = {curve.kappa:g}")
 
 
 def _number(value: float) -> str:

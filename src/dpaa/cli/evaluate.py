@@ -126,7 +126,7 @@ def evaluate(
     if curve is not None:
         print_dial(curve, found.protocol.popularity_dial)
     if run is not None:
-        out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet", markup=False)
+        out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet")
 
 
 def _of_run(
@@ -180,7 +180,7 @@ def print_evaluation(name: str, found: Evaluation) -> None:
         print_table("Popularity bias", [f"@{k}", "", "what it says"], bias, text=True)
         _print_exposure(found, k)
         _print_tastes(found, k)
-    out.print(protocol.in_words(), markup=False)
+    out.print(protocol.in_words())
 
 
 def _print_exposure(found: Evaluation, k: int) -> None:
@@ -219,8 +219,7 @@ def print_estimates(estimates: OffPolicy, found: Evaluation) -> None:
     out.print(
         f"each relevant pair weighs 1/max({estimates.floor:g}, (count/largest count)^{estimates.power:g}); effective "
         f"sample size {estimates.effective_sample_size:,.0f} of {estimates.pairs:,} pairs, "
-        f"{estimates.clipped_share:.1%} at the floor",
-        markup=False,
+        f"{estimates.clipped_share:.1%} at the floor"
     )
     print_notes(f"do not trust the estimates: {warning}" for warning in estimates.warnings)
 

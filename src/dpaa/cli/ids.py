@@ -26,7 +26,11 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
             words += _read_words(Path(word[1:]), what)
         else:
             words.append(word.removeprefix("@"))  # @@at is the id @at
-    ids = pl.Series(f"{what}_id", words, dtype=pl.String)
+    try:
+        ids = pl.Series(f"{what}_id", words, dtype=pl.String)
+    except UnicodeEncodeError:
+        wrong = next(word for word in words if any("\ud800" <= character <= "\udfff" for character in word))
+        raise InputError(f"the {what} id {wrong!r} is not UTF-8 text; no log can have it: leave it out") from None
     if known.dtype == pl.String:
         return ids
     numbers = ids.cast(known.dtype, strict=False)

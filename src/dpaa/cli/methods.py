@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpaa.cli.console import out, print_json, print_table
+from dpaa.cli.console import Styled, out, print_json, print_table
 
 
 def methods(
@@ -32,12 +32,12 @@ def methods(
         print_json({method.name: described(method) for method in chosen})
     elif name:
         method = chosen[0]
-        out.print(f"[bold]{method.name}[/]: {method.title}\n{method.paper}\n")
+        out.print(Styled(method.name, "bold"), f": {method.title}\n{method.paper}\n")
         for key, field in method.settings_type.model_fields.items():
-            out.print(f"  [bold]{key}[/] = {field.default!r}")
-            out.print(f"      {' '.join((field.description or '').split())}", markup=False)
-        out.print(f"\nSet them with: dpaa train DATASET --method {method.name} --set NAME=VALUE", markup=False)
+            out.print("  ", Styled(key, "bold"), f" = {field.default!r}")
+            out.print(f"      {' '.join((field.description or '').split())}")
+        out.print(f"\nSet them with: dpaa train DATASET --method {method.name} --set NAME=VALUE")
     else:
         rows = [[method.name, method.title, method.paper] for method in chosen]
         print_table("Methods", ["name", "what it does", "paper"], rows, text=True)
-        out.print("Settings and defaults of one: dpaa methods NAME", markup=False)
+        out.print("Settings and defaults of one: dpaa methods NAME")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from dpaa.cli.console import err, print_notes
 from dpaa.training.trainer import MONITOR
 
@@ -27,13 +25,7 @@ class EpochDisplay:
         self._patience = int(settings.get("patience", 0))
         self._began = self._printed = time.monotonic()
         self._done = 0
-        columns = (
-            TextColumn("[bold]{task.description}[/]"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[line]}"),
-            TimeElapsedColumn(),
-        )
-        self._bar = Progress(*columns, console=err, transient=True) if err.is_terminal and self._epochs else None
+        self._bar = err.bar() if err.is_terminal and self._epochs else None
 
     def __enter__(self) -> None:
         if self._bar:
@@ -47,18 +39,17 @@ class EpochDisplay:
         """Say what is about to happen."""
         print_notes(notes)
         if self._epochs:
-            err.print(f"training {method.name} on {method.graph}", markup=False)
+            err.print(f"training {method.name} on {method.graph}")
         self._began = self._printed = time.monotonic()
         if self._bar:
-            self._task = self._bar.add_task(method.name, total=self._epochs, line="")
+            self._bar.begin(method.name, self._epochs)
 
     def preview(self, preview: Preview) -> None:
         """What it will cost, before it costs it."""
         worst = preview.seconds_per_epoch * preview.epochs
         err.print(
             f"about {preview.memory_bytes / 1e6:,.0f} MB and {preview.seconds_per_epoch:.2f} s an epoch; "
-            f"at most {duration(worst)} for {preview.epochs:,} epochs, less with early stopping",
-            markup=False,
+            f"at most {duration(worst)} for {preview.epochs:,} epochs, less with early stopping"
         )
 
     def epoch(self, report: EpochReport) -> None:
@@ -72,10 +63,10 @@ class EpochDisplay:
         line = f"epoch {report.epoch}  loss {report.loss:.4f}{valid}  {per_second:.1f} epochs/s"
         at_most = f"  at most {duration((self._epochs - report.epoch) / per_second)} left"
         if self._bar:
-            self._bar.update(self._task, completed=report.epoch, line=line + at_most)
+            self._bar.update(report.epoch, line + at_most)
         elif self._done in (1, 2, 5) or time.monotonic() - self._printed >= PLAIN_SECONDS or report.epoch == left:
             self._printed = time.monotonic()
-            err.print(line + at_most, markup=False)
+            err.print(line + at_most)
 
 
 def duration(seconds: float) -> str:

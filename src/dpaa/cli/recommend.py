@@ -109,13 +109,13 @@ def recommend(
             popularity_dial=popularity_dial,  # type: ignore[arg-type]
         )
         if a_look:
-            err.print("a look at the first users; write all lists with --out FILE", markup=False)
+            err.print("a look at the first users; write all lists with --out FILE")
     if out_file is None:
         for block in blocks:
             show(block)
         return
     rows = write_stream(blocks, schema, out_file)
-    out.print(f"{rows:,} recommendations written to {out_file}{_turned(model, popularity_dial)}", markup=False)
+    out.print(f"{rows:,} recommendations written to {out_file}{_turned(model, popularity_dial)}")
 
 
 def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) -> None:
@@ -130,8 +130,7 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) ->
     n_users, n_items = write_vectors(model, folder, chosen, overwrite)
     out.print(
         f"vectors of {n_users:,} users and {n_items:,} items written to {folder}; the score at κ is the inner product "
-        "of v0, v1, … plus κ · deviation · popularity",
-        markup=False,
+        "of v0, v1, … plus κ · deviation · popularity"
     )
 
 

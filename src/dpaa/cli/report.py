@@ -36,6 +36,6 @@ def report(
 
     made = write_page(paths, out_file, k=k, title=title, figures=figures, figure_format=figure_format)
     print_notes(made.notes)
-    out.print(f"page written to {out_file} ({out_file.stat().st_size / 1e6:.1f} MB)", markup=False)
+    out.print(f"page written to {out_file} ({out_file.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:
-        err.print(f"figures written to {figures}", markup=False)
+        err.print(f"figures written to {figures}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaa.cli.console import WIDE, err, out, print_json, print_notes
+from dpaa.cli.console import Column, Styled, err, out, print_json, print_notes
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def reproduce(
 
     chosen = find_budget(budget)
     settings = read_settings(None, assignments or [], None)
-    runner = Runner(results, work, jobs, with_dial, lambda line: err.print(line, markup=False))
+    runner = Runner(results, work, jobs, with_dial, err.print)
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(chosen, Sources(coat, yahoo_r3, kuairec), runner, rows, seeds, levels, settings)
     check_target(out_folder, figures)
@@ -105,7 +105,7 @@ def reproduce(
             if not as_json:
                 _show(chapter)
     except KeyboardInterrupt as stop:
-        err.print(f"stopped; the same call goes on where it was (what is done is in {results})", markup=False)
+        err.print(f"stopped; the same call goes on where it was (what is done is in {results})")
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -113,8 +113,8 @@ def reproduce(
     files.append(write_page(made, out_folder, stem, command, figures))
     if as_json:
         print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})
-    err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}", markup=False)
-    err.print(runner.summary(), markup=False)
+    err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
+    err.print(runner.summary())
 
 
 def _terminate(number: int, _frame: object) -> None:
@@ -149,40 +149,33 @@ def _command(name: str, plan: object, label: str | None) -> str:
 
 def _show(chapter: Chapter) -> None:
     """The tables that belong on a screen; the others are in the files."""
-    out.print(f"\n[bold]{chapter.title}[/]")
+    out.print("\n", Styled(chapter.title, "bold"))
     for line in chapter.about:
-        out.print(line, markup=False)
+        out.print(line)
     for table in chapter.tables:
         if table.on_screen:
             _print(table)
     others = [table.name for table in chapter.tables if not table.on_screen]
     if others:
-        out.print(f"In the files besides: {', '.join(others)}.", markup=False)
+        out.print(f"In the files besides: {', '.join(others)}.")
     print_notes(chapter.missing)
 
 
 def _print(table: PaperTable) -> None:
     """Cells may have two lines and are wrapped, never cut."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from dpaa.experiments.tables import BEST, SECOND
 
     def shown(cell: Cell) -> str:
         mark = {1: f"{BEST} ", 2: f"{SECOND} "}.get(cell.place, "")
         return f"{mark}{cell.ours()}" + (f"\n({cell.beside()})" if cell.beside() else "")
 
-    rows = [[label, *(shown(cell) for cell in cells)] for label, cells in table.lines()]
-    grid = Table(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="bold")
-    for place, column in enumerate([table.corner, *table.columns]):
+    columns = []
+    for place, name in enumerate([table.corner, *table.columns]):
         worded = place == 0 or any(cells[place - 1].text for _, cells in table.rows)
-        grid.add_column(
-            column, justify="left" if worded else "right", overflow="fold", max_width=44 if worded else None
-        )
-    for place, row in enumerate(rows):
-        grid.add_row(*(Text(cell) for cell in row), end_section=place + 1 == len(table.rows) and bool(table.footer))
-    (out if out.is_terminal else Console(highlight=False, width=WIDE)).print(grid)
+        columns.append(Column(name, left=worded, wraps=True, lines=True, widest=44 if worded else None))
+    rows, footer = (
+        [[label, *(shown(cell) for cell in cells)] for label, cells in part] for part in (table.rows, table.footer)
+    )
+    out.table(table.title, columns, rows, footer)
     for note in table.notes:
-        out.print(note, markup=False)
+        out.print(note)

@@ -53,17 +53,17 @@ def trace(
         from dpaa.report.figures import save, trace_figures
 
         for name, chart in trace_figures(found).items():
-            err.print(f"figure written to {save(chart, figures / f'{name}.{figure_format}')}", markup=False)
+            err.print(f"figure written to {save(chart, figures / f'{name}.{figure_format}')}")
 
 
 def print_trace(found: Trace) -> None:
     """Verdicts, then tables."""
     from dpaa.evaluation.trace import RULE
 
-    out.print(found.headline, markup=False)
+    out.print(found.headline)
     for premise in found.premises:
-        out.print(f"  {premise.sentence}", markup=False)
-    out.print(RULE, markup=False)
+        out.print(f"  {premise.sentence}")
+    out.print(RULE)
     _weights(found)
     _strengths(found)
     _lemma_1(found)

@@ -70,7 +70,7 @@ def train(
     if calibrate:
         from dpaa.runs.calibrate import calibrated
 
-        fitted = calibrated(fitted, say=lambda line: err.print(line, markup=False))
+        fitted = calibrated(fitted, say=err.print)
     signals = StopSignals()
     display: EpochDisplay = EpochDisplay(fitted)
     watch = Watch(
@@ -78,7 +78,7 @@ def train(
         on_preview=display.preview,
         on_epoch=display.epoch,
         stop_requested=lambda: signals.received is not None,
-        say=lambda line: err.print(line, markup=False),
+        say=err.print,
         checkpoint_seconds=checkpoint_seconds,
     )
     try:
@@ -94,19 +94,19 @@ def train(
                 trials=0 if config is None else trials_behind(config),
             )
     except Interrupted:
-        err.print(f"stopped; go on with the same call and --resume (what is done is in {out_folder})", markup=False)
+        err.print(f"stopped; go on with the same call and --resume (what is done is in {out_folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))
     training = model.manifest.get("training")
     if training and training["best_valid_recall@20"] is not None:
         best = f"best epoch {training['best_epoch']} of {training['epochs']}"
         recall = training["best_valid_recall@20"]
-        out.print(f"{model.method.name}: {best}, validation recall@20 {recall:.4f}", markup=False)
+        out.print(f"{model.method.name}: {best}, validation recall@20 {recall:.4f}")
     elif training:
-        out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept", markup=False)
+        out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
     print_notes([unfinished] if unfinished else [])
     following = "evaluate" if len(data.test) else "recommend"
-    out.print(f"run written to {out_folder}; next: dpaa {following} {out_folder}", markup=False)
+    out.print(f"run written to {out_folder}; next: dpaa {following} {out_folder}")
 
 
 def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import typer
 
 from dpaa.cli.console import err, out, print_json, print_table
 from dpaa.errors import InputError
+from dpaa.text import file_name
 
 if TYPE_CHECKING:
     from dpaa.experiments.tune import TuneResult
@@ -76,7 +77,7 @@ def tune(
     settings.pop("method", None)
     values = dict(read_values(one) for one in tried or [])
     data = read_dataset(dataset)
-    folder = out_folder or Path("studies") / f"{data.name}-{find_method(method).name}"
+    folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
     try:
         found = search(
             folder,
@@ -91,10 +92,10 @@ def tune(
             values=values,
             prune_after=prune_after,
             seed=seed,
-            say=lambda line: err.print(line, markup=False),
+            say=err.print,
         )
     except KeyboardInterrupt:
-        err.print(f"stopped; go on with the same call (what is done is in {folder})", markup=False)
+        err.print(f"stopped; go on with the same call (what is done is in {folder})")
         sys.exit(128 + signal.SIGINT)
     if as_json:
         print_json(found.as_json())
@@ -133,18 +134,17 @@ def print_study(found: TuneResult) -> None:
     states = Counter(trial.state for trial in found.trials)
     out.print(
         f"{len(found.trials)} trials ({', '.join(f'{number} {state}' for state, number in states.items())}), "
-        f"{found.seconds:,.0f} s of training; all in {found.folder / 'trials.jsonl'}",
-        markup=False,
+        f"{found.seconds:,.0f} s of training; all in {found.folder / 'trials.jsonl'}"
     )
     if found.importance:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in found.importance.items())
-        out.print(f"what sets good trials apart: {shares}", markup=False)
+        out.print(f"what sets good trials apart: {shares}")
     best = " ".join(f"{name}={value}" for name, value in found.settings.items())
-    out.print(f"best: trial {found.best.number}, {best}; kept in {found.folder / 'best.toml'}", markup=False)
+    out.print(f"best: trial {found.best.number}, {best}; kept in {found.folder / 'best.toml'}")
     if found.runs:
         recalls = [run.valid_recall for run in found.runs]
         mean = sum(recalls) / len(recalls)
         spread = f" ± {stdev(recalls):.4f}" if recalls[1:] else ""
         many = f"{len(recalls)} seeds" if recalls[1:] else f"seed {found.runs[0].seed}"
-        out.print(f"trained with {many}: validation recall@20 {mean:.4f}{spread}", markup=False)
-        out.print(f"next: dpaa evaluate {found.runs[0].folder}", markup=False)
+        out.print(f"trained with {many}: validation recall@20 {mean:.4f}{spread}")
+        out.print(f"next: dpaa evaluate {found.runs[0].folder}")

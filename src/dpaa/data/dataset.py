@@ -20,7 +20,7 @@ from dpaa.data.pairs import Indices, Pairs
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.data.tables import as_table
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_type
 from dpaa.files import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
 
 if TYPE_CHECKING:
@@ -105,9 +105,12 @@ class Dataset:
         from dpaa.data.sources import log, splits
         from dpaa.data.splits import SplitRule
 
+        need_type(name, str, "name", "give the dataset's name as text")
         names = ColumnNames(user, item, rating, timestamp)
         given = {"train": train, "valid": valid, "test": test}
         tables = {part: as_table(given[part], f"the {part} frame") for part in SPLITS if given[part] is not None}
+        if "train" not in tables:
+            raise InputError("there is no training frame; give a dataframe of users and items")
         if split is None:
             allowed = None if candidates is None else _candidates_table(candidates, item)
             return splits.from_tables(
@@ -142,6 +145,8 @@ class Dataset:
 
     def split(self, name: SplitName) -> Pairs:
         """The pairs of one split."""
+        if name not in SPLITS:
+            raise InputError(f"there is no split {name!r}; use one of {', '.join(SPLITS)}")
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]
 
     def frame(self, name: SplitName) -> pl.DataFrame:
@@ -315,16 +320,18 @@ def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
         if frame[column].has_nulls():
             raise InputError(f"column {column!r} of {file} has empty values; {_REMEDY}")
     if Column.COUNT in frame.columns:
-        check_counts(frame[Column.COUNT], file, _REMEDY)
+        frame = frame.with_columns(checked_counts(frame[Column.COUNT], file, _REMEDY))
     return frame.with_columns(
         checked_type(frame[column], f"the ids in column {column!r} of {file}") for column in id_columns
     )
 
 
-def check_counts(counts: pl.Series, file: Path, remedy: str) -> None:
-    """Refuse counts of pairs that are not whole numbers from 1 (to what 32 bits hold)."""
-    if not counts.dtype.is_integer() or not counts.is_between(1, 2**31 - 1).fill_null(value=False).all():
+def checked_counts(counts: pl.Series, file: Path, remedy: str) -> pl.Series:
+    """Counts of pairs in 32 bits; others than whole numbers from 1 are refused."""
+    found = counts.cast(pl.Int32, strict=False) if counts.dtype.is_integer() else None
+    if found is None or not (found >= 1).fill_null(value=False).all():
         raise InputError(f"column {counts.name!r} of {file} must hold whole numbers from 1; {remedy}")
+    return found
 
 
 def _assembled(

@@ -115,7 +115,7 @@ def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> n
         if values.has_nulls():
             raise InputError(f"one of the {what} ids given is empty; leave it out")
         values = checked_type(values, f"the {what} ids")
-    except (TypeError, pl.exceptions.PolarsError) as error:
+    except (TypeError, OverflowError, UnicodeEncodeError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"the {what} ids given are neither all integers nor all text; this dataset's {what} ids are {kind(ids)}"
         ) from error

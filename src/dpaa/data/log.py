@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.tables import ListTable
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,11 @@ class ColumnNames:
     rating: str | None = None
     timestamp: str | None = None
 
+    def __post_init__(self) -> None:
+        for role in fields(self):
+            if not isinstance(name := getattr(self, role.name), str | None):
+                raise InputError(f"the {role.name} column must be given by its name, got {name!r}; write text")
+
 
 @dataclass(frozen=True, eq=False)
 class Log:
@@ -67,7 +72,9 @@ class Log:
 
 def read_log(table: Table, names: ColumnNames | None = None, positive: PositiveRule | None = None) -> Log:
     """The positive interactions of a table."""
-    roles = _find_columns(table, names or ColumnNames())
+    names = ColumnNames() if names is None else names
+    need_type(names, ColumnNames, "names", "give ColumnNames(user=…, item=…)")
+    roles = _find_columns(table, names)
     rule_column = None if positive is None else _rule_column(table, roles, positive)
     frame = table.read(list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])])))
     if not frame.height:
@@ -225,7 +232,7 @@ def id_column(ids: pl.Series, table: Table) -> pl.Series:
 def number_column(values: pl.Series, table: Table) -> pl.Series:
     """A column of numbers; text of a text file becomes Float64; empty values stay empty."""
     if values.dtype.is_numeric():
-        numbers = values
+        numbers = plain_numbers(values)
     elif values.dtype in (pl.String, pl.Null):
         numbers = values.str.strip_chars().cast(pl.Float64, strict=False) if values.dtype == pl.String else values
     else:
@@ -240,6 +247,20 @@ def number_column(values: pl.Series, table: Table) -> pl.Series:
             "correct the row or name another column"
         )
     return numbers
+
+
+def plain_numbers(values: pl.Series) -> pl.Series:
+    """Numbers in a type that numpy has too: decimals and short floats as Float64, integers of 128 bits if need be."""
+    if values.dtype in (pl.Float32, pl.Float64) or values.dtype in _INTEGERS:
+        return values
+    if values.dtype.is_integer():
+        whole = values.cast(pl.Int64, strict=False)
+        if whole.null_count() == values.null_count():
+            return whole
+    return values.cast(pl.Float64)
+
+
+_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
 def complete_column(values: pl.Series, table: Table) -> pl.Series:

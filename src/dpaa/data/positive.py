@@ -36,7 +36,7 @@ class PositiveRule:
     @classmethod
     def parse(cls, text: str) -> PositiveRule:
         """The rule in `COLUMN OP NUMBER`."""
-        match = _RULE.fullmatch(text)
+        match = _RULE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise InputError(
                 f"the rule for positives {text!r} is not COLUMN OP NUMBER with OP one of {' '.join(_COMPARISONS)}; "

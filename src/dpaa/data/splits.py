@@ -11,7 +11,7 @@ import polars as pl
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_whole
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import SplitName
@@ -35,7 +35,7 @@ class SplitRule:
     """Pairs of each user for validation, and as many for the test (`leave-last`)."""
 
     def __post_init__(self) -> None:
-        if self.kind not in SPLIT_KINDS:
+        if not isinstance(self.kind, str) or self.kind not in SPLIT_KINDS:
             raise InputError(f"there is no split {self.kind!r}; choose one of {', '.join(SPLIT_KINDS)}")
         if not (0 <= self.valid < 1 and 0 <= self.test < 1 and self.valid + self.test < 1):
             raise InputError(
@@ -55,7 +55,7 @@ def split_frame(
     frame: pl.DataFrame, rule: SplitRule, seed: int, source: str
 ) -> tuple[dict[SplitName, pl.DataFrame], list[str]]:
     """The frames of the three splits, and what is to be said about them."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(need_whole(seed, "seed", least=0))
     users = frame[Column.USER]
     notes: list[str] = []
     if rule.kind == "random":

@@ -16,8 +16,8 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.data.parquet import absolute, parquet_schema, read_parquet
 from dpaa.data.text_lines import check_rows, check_unpacked, rows, text_lines
-from dpaa.errors import InputError
-from dpaa.files import read_bytes, reason
+from dpaa.errors import InputError, reason
+from dpaa.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ def as_table(frame: Any, name: str) -> Table:
     if not isinstance(frame, pl.DataFrame):
         try:
             frame = _from_pandas(frame) if type(frame).__module__.startswith("pandas") else pl.DataFrame(frame)
-        except (TypeError, ValueError, ImportError, pl.exceptions.PolarsError) as error:
+        except (TypeError, ValueError, OverflowError, ImportError, pl.exceptions.PolarsError) as error:
             raise InputError(f"{name} is not a dataframe that polars can read ({reason(error)})") from error
     return FrameTable(name, frame)
 

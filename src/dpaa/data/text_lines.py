@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpaa.errors import InputError
-from dpaa.files import check_regular, open_regular, reason
+from dpaa.errors import InputError, reason
+from dpaa.files import check_regular, open_regular
 from dpaa.kernels.memory import memory_at_hand
 
 if TYPE_CHECKING:

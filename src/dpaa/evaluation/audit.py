@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpaa
 from dpaa.data.tables import open_table
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.amplification import Amplification, amplification
 from dpaa.evaluation.audit_names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
 from dpaa.evaluation.audit_words import lists_in_words, log_in_words
@@ -18,8 +19,6 @@ from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.evaluation.skew import PERIODS, Skew, skew
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dpaa.data.log import ColumnNames
 
 
@@ -109,11 +108,12 @@ def audit(
     `positive` and `keep_duplicates` say how a log is read, as `dpaa data log` does; `periods` into how many parts times
     are cut.
     """
+    if isinstance(fail_if, str) or not isinstance(fail_if, Sequence):
+        raise InputError(f'fail_if must be a list of checks, got {fail_if!r}; write for example ["log_gini>0.9"]')
     checks = [Check.parse(text) for text in fail_if]
     for check in checks:
         check_name(check.name, recs is not None, k)
-    if periods < 1:
-        raise InputError(f"periods must be at least 1, got {periods!r}")
+    periods = need_whole(periods, "periods")
     if k is not None and recs is None:
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
     if isinstance(recs, str | Path):

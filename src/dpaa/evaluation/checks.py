@@ -39,7 +39,7 @@ class Check:
     @classmethod
     def parse(cls, text: str) -> Check:
         """The check in `NAME OP NUMBER` (`80%` is .8)."""
-        match = _CHECK.fullmatch(text)
+        match = _CHECK.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise InputError(
                 f"--fail-if {text!r} is not NAME OP NUMBER with OP one of {' '.join(_SIGNS)}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,7 @@ import torch
 from dpaa.data.columns import Column
 from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popularity_deciles
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.ranking import Ranker, ranked_blocks
@@ -123,12 +124,13 @@ class Evaluator:
         overlap: Overlap = "drop",
         mask_valid: bool = False,
     ) -> None:
-        cuts = tuple(sorted({k} if isinstance(k, int) else set(k)))
-        if not cuts or cuts[0] < 1:
+        several = isinstance(k, Iterable) and not isinstance(k, str | bytes)
+        cuts = tuple(sorted({need_whole(one, "k") for one in (k if several else [k])}))  # type: ignore[union-attr]
+        if not cuts:
             raise InputError(f"k must be at least 1, got {k!r}")
         if cuts[-1] > max(dataset.n_items, LONGEST_LIST):
             raise InputError(f"lists of {cuts[-1]:,} items: the dataset has {dataset.n_items:,}; choose a smaller k")
-        if overlap not in OVERLAPS:
+        if not isinstance(overlap, str) or overlap not in OVERLAPS:
             raise InputError(f"overlap must be one of {', '.join(OVERLAPS)}, got {overlap!r}")
         self.dataset = dataset
         n_items = dataset.n_items

@@ -13,7 +13,7 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.data.log import ColumnNames, once_each, read_log
+from dpaa.data.log import ColumnNames, once_each, plain_numbers, read_log
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
@@ -192,6 +192,8 @@ def _times_of(dataset: Dataset) -> Times | None:
     if not (time.dtype.is_numeric() or isinstance(time.dtype, pl.Datetime)) or not known.fill_null(value=False).all():
         raise InputError(f"column 'timestamp' of {file} must hold numbers or datetimes; make it again with `dpaa data`")
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in wanted else None
+    if time.dtype.is_numeric():
+        time = plain_numbers(time)
     return Times(encode(frame[Column.ITEM], dataset.item_ids), time, count, _repeated(dataset))
 
 

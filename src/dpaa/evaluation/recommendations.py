@@ -20,7 +20,7 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import encode, is_text, kind
 from dpaa.data.log import KNOWN_NAMES, complete_column, id_column, number_column
 from dpaa.data.tables import as_table, open_table
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_whole
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.words import counted
 
@@ -71,8 +71,8 @@ def read_recommendations(
     `user_ids` and `item_ids` are those of the dataset, ascending; a list longer than k is cut after k places, a
     shorter one is filled with −1.  Where there is a rank, scores are not looked at.
     """
-    if k is not None and k < 1:
-        raise InputError(f"k must be at least 1, got {k!r}")
+    if k is not None:
+        k = need_whole(k, "k")
     if isinstance(path, str | Path):
         table, name = open_table(path), Path(path).name
     else:

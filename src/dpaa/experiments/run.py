@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from dpaa.data.dataset import ABOUT_FILE, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial import dial_curve
@@ -15,7 +17,7 @@ from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.experiments.workers import in_processes, stop_requested
 from dpaa.files import LARGE_JSON, as_json, locked, read_json, remove_folder, settled, write_file
 from dpaa.methods import DPAA, LightGCN, find_method
-from dpaa.methods.settings import TrainedSettings, make_settings
+from dpaa.methods.settings import TrainedSettings, first_error, make_settings
 from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.pretrained import train_or_reuse
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 NOT_PART_OF_THE_RESULT = ("threads", "device")
 """Settings that change no bit of the result."""
+Metrics = dict[str, float | None]
+"""Metric → value; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,8 @@ class RunResult:
     method: str
     seed: int
     settings: dict[str, Any]
-    metrics: dict[str, dict[str, float]]
-    """Convention → metric → value; empty where the training failed, and then `details["failed"]` says why."""
+    metrics: dict[str, Metrics]
+    """By convention; empty where the training failed, and then `details["failed"]` says why."""
     details: dict[str, Any]
     """Fingerprint, best epoch, validation recall, seconds, versions."""
     dial: dict[str, Any] | None = None
@@ -71,6 +75,9 @@ class RunResult:
     def failed(self) -> str | None:
         """Why there are no metrics."""
         return self.details.get("failed")
+
+
+_RESULT, _METRICS = TypeAdapter(RunResult), TypeAdapter(Metrics)
 
 
 @dataclass
@@ -248,7 +255,7 @@ def _measured(spec: RunSpec, data: Dataset, model: Model) -> RunResult:
     told = {name: model.manifest.get(name) for name in ("training", "tuned", "auto", "seconds")}
     users = {overlap: one.protocol.users for overlap, one in found.items()}
     settings = model.method.settings.model_dump(mode="json")
-    metrics = {str(overlap): one.metrics for overlap, one in found.items()}
+    metrics: dict[str, Metrics] = {str(overlap): dict(one.metrics) for overlap, one in found.items()}
     return replace(_result(spec, data, settings, {"users": users} | told), metrics=metrics, dial=dial)
 
 
@@ -282,7 +289,15 @@ def _read(file: Path) -> RunResult:
 
 
 def _content(file: Path) -> dict[str, Any]:
-    return read_json(file, LARGE_JSON, "remove it to run it again")
+    found = read_json(file, LARGE_JSON, "remove it to run it again")
+    try:
+        _RESULT.validate_python(found, strict=True)
+        if found.get("dial") is not None:
+            _METRICS.validate_python(found["dial"].get("metrics"), strict=True)
+    except ValidationError as error:
+        said = first_error(error)
+        raise InputError(f"{file} is not a readable result ({said}); remove it to run it again") from None
+    return found
 
 
 def failures(results: Iterable[RunResult]) -> list[str]:

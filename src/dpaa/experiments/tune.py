@@ -23,10 +23,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaa.errors import InputError
+from dpaa.errors import InputError, reason
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.experiments.tuning.processes import in_processes
 from dpaa.experiments.tuning.space import SMALL, defaults, in_words, search_space, size
+from dpaa.experiments.tuning.storage import check_storage, import_optuna, without_secrets
 from dpaa.experiments.tuning.study import (
     LOCK,
     STORAGE,
@@ -34,10 +35,7 @@ from dpaa.experiments.tuning.study import (
     TRIAL_LINES,
     Ledger,
     Study,
-    check_storage,
-    import_optuna,
     storage_in_words,
-    without_password,
 )
 from dpaa.experiments.tuning.work import Order, Worker
 from dpaa.files import (
@@ -48,7 +46,6 @@ from dpaa.files import (
     missing_folders,
     read_bytes,
     read_json,
-    reason,
     remove_empty,
     remove_folder,
     write_file,
@@ -264,7 +261,7 @@ def _about(
         },
         "prune_after": prune_after,
         "seed": seed,
-        "storage": STORAGE if storage is None else without_password(storage),
+        "storage": STORAGE if storage is None else without_secrets(storage),
     }
 
 

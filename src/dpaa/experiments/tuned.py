@@ -8,11 +8,14 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.experiments.tuning.study import TRAINED
 from dpaa.files import LARGE_JSON, as_json, read_json, settled, write_file
 from dpaa.methods import find_method
+from dpaa.methods.settings import first_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,8 +106,9 @@ def _study(folder: Path, data: Dataset, method: str, tuning: Tuning, fixed: dict
 
 
 def _read(file: Path) -> Chosen:
+    content = read_json(file, LARGE_JSON, "remove it to tune again")
     try:
-        content = read_json(file, LARGE_JSON, "remove it to tune again")
-        return Chosen(**{name: content[name] for name in Chosen.__dataclass_fields__})
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{file} is not a readable choice of settings ({error}); remove it to tune again") from None
+        return TypeAdapter(Chosen).validate_python(content, strict=True)
+    except ValidationError as error:
+        said = first_error(error)
+        raise InputError(f"{file} is not a readable choice of settings ({said}); remove it to tune again") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from inspect import isabstract
 
 from dpaa.errors import InputError
 from dpaa.methods.als import ALS
@@ -41,8 +42,12 @@ _REFERENCES: tuple[type[Method], ...] = (MostPopular, ItemKNN, EASE, ALS)
 METHODS: dict[str, type[Method]] = {method.name: method for method in (*_BACKBONE, *_REFERENCES)}
 
 
-def find_method(name: str) -> type[Method]:
-    """The method of this name; underscores are as good as hyphens."""
+def find_method(name: str | type[Method]) -> type[Method]:
+    """The method of this name, where underscores are as good as hyphens; a class of one is the method itself."""
+    if isinstance(name, type) and issubclass(name, Method) and not isabstract(name) and hasattr(name, "name"):
+        return name
+    if not isinstance(name, str):
+        raise InputError(f"{name!r} is neither the name nor the class of a method; known methods: {', '.join(METHODS)}")
     wanted = name.strip().lower().replace("_", "-")
     if wanted not in METHODS:
         close = difflib.get_close_matches(wanted, METHODS, n=1)

@@ -67,3 +67,11 @@ def make_settings(kind: type[S], values: Mapping[str, object], method: str) -> S
         messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == setting)]
         wanted = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in messages))
         raise InputError(f"setting {setting}: {wanted}, got {first['input']!r}") from None
+
+
+def first_error(error: ValidationError) -> str:
+    """What is wrong with a file that pydantic has checked, and where."""
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    message = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    return f"{place}: {message}" if place else message

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpaa.text import printable
+
+
+def readable(content: Any) -> Any:
+    """The same with every text, the names of its parts too, in letters that a chart and a page can show."""
+    if isinstance(content, dict):
+        return {printable(key): readable(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [readable(value) for value in content]
+    return printable(content) if isinstance(content, str) else content
+
 
 def object_at(content: dict[str, Any], name: str) -> dict[str, Any]:
     """The object under this name."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 
+from dpaa.text import printable
+
 VOID = frozenset({"br", "col", "hr", "input", "meta", "link", "wbr"})
-_NOT_IN_HTML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 class Markup(str):
@@ -16,10 +16,10 @@ class Markup(str):
 
 
 def text(content: object) -> Markup:
-    """Any value as harmless text; control characters, which no page may hold, become `�`."""
+    """Any value as harmless text: nothing in it is markup, and nothing acts unseen (`dpaa.text.printable`)."""
     if isinstance(content, Markup):
         return content
-    return Markup(escape(_NOT_IN_HTML.sub("�", str(content)), quote=True))
+    return Markup(escape(printable(str(content)), quote=True))
 
 
 def join(*content: object) -> Markup:

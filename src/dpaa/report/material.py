@@ -15,9 +15,10 @@ from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.files import LARGE_JSON, read_json
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.report.foreign import number_at, object_at
+from dpaa.report.foreign import number_at, object_at, readable
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.trace import Trace, trace_run
+from dpaa.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -191,7 +192,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Material:
             raise InputError(
                 f"there is no {path}; name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
             )
-    found.families = [Family(data.name, data.fingerprint, data, k) for data in datasets]
+    found.families = [Family(printable(data.name), data.fingerprint, data, k) for data in datasets]
     for path, name in zip(runs, _names(runs), strict=True):
         _add_run(found, path, name, k)
     return found
@@ -205,7 +206,7 @@ def _add_run(found: Material, path: Path, name: str, k: int) -> None:
     family = next((family for family in found.families if family.fingerprint == fingerprint), None)
     if family is None:
         dataset = _dataset_of(path, about, fingerprint, found.notes)
-        family = Family(str(about.get("name") or path.name), fingerprint, dataset, k)
+        family = Family(printable(str(about.get("name") or path.name)), fingerprint, dataset, k)
         found.families.append(family)
     _check_ids(family, model, path)
     evaluation = folder.read_evaluation()
@@ -240,13 +241,15 @@ def _dataset_of(path: Path, about: dict[str, Any], fingerprint: str, notes: list
 
 
 def _add_json(found: Material, path: Path) -> None:
-    content = read_json(path, LARGE_JSON, "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`")
+    content = readable(
+        read_json(path, LARGE_JSON, "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`")
+    )
     kind = content.get("kind")
     if kind == "comparison":
-        found.comparisons.append((path.stem, content))
+        found.comparisons.append((printable(path.stem), content))
     elif kind == "audit":
         _check_names(content, path)
-        found.audits.append((path.stem, content))
+        found.audits.append((printable(path.stem), content))
     else:
         raise InputError(
             f"{path} is neither a comparison nor an audit; make one with `dpaa compare … --out FILE.json` "
@@ -268,7 +271,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     """Short names of folders: the last part, with as many of the parts before it as tell them apart."""
     parts = [path.resolve().parts for path in paths]
     for length in range(1, max((len(part) for part in parts), default=1) + 1):
-        names = ["/".join(part[-length:]) for part in parts]
+        names = [printable("/".join(part[-length:])) for part in parts]
         if len(set(names)) == len(names):
             return names
-    return [str(path) for path in paths]
+    return [printable(str(path)) for path in paths]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import dpaa
 from dpaa.errors import InputError
-from dpaa.files import check_file_target, finite, settled, write_file
+from dpaa.files import check_file_target, settled, write_file
 from dpaa.report.figures import altair, check_figure, save
 from dpaa.report.look import PAPER
 from dpaa.report.markup import Markup, join, tag
@@ -18,6 +18,7 @@ from dpaa.report.parts import Figure, Section
 from dpaa.report.sections import audit as audit_section
 from dpaa.report.sections import comparison, data, dial, exposure, glance, items, made, metrics, trace, training, users
 from dpaa.runs.folder import now
+from dpaa.text import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

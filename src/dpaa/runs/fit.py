@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from dpaa.errors import InputError
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.files import finite
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.kernels.memory import memory_at_hand
@@ -25,13 +25,13 @@ from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.workshop import RunWorkshop
+from dpaa.text import finite
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Interrupted, Trainer
 from dpaa.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dpaa.data.dataset import Dataset
     from dpaa.evaluation.evaluator import Evaluation, Overlap
     from dpaa.methods.base import Method
 
@@ -60,16 +60,25 @@ class Watch:
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
-def fit(data: Dataset, method: str = "lightgcn", *, pretrained: str | Path | None = None, **settings: Any) -> Model:
-    """Train a method on a dataset; settings by name, as `dpaa methods` lists them.
+def fit(
+    data: Dataset,
+    method: str | type[Method] = "lightgcn",
+    *,
+    pretrained: str | Path | None = None,
+    **settings: Any,
+) -> Model:
+    """Train a method, given by its name or its class, on a dataset; settings by name, as `dpaa methods` lists them.
 
     Early stopping looks at recall@20 of the validation split; the test split is not opened.  `pretrained` is for
     methods that use a model trained before: a run folder or embeddings; without it LightGCN is trained first.
     """
+    _need_dataset(data)
+    if not isinstance(pretrained, str | Path | None):
+        raise InputError(f"pretrained must be a path, got {pretrained!r}; give a run folder or files of embeddings")
     return fit_method(make_method(data, method, settings), data, pretrained=pretrained)
 
 
-def make_method(data: Dataset, name: str, settings: Mapping[str, object]) -> Method:
+def make_method(data: Dataset, name: str | type[Method], settings: Mapping[str, object]) -> Method:
     """The method on the training graph, its settings checked."""
     method_type = find_method(name)
     checked = make_settings(method_type.settings_type, settings, method_type.name)
@@ -165,6 +174,8 @@ def evaluate(
 
     `popularity_dial` as in `Model.recommend`.
     """
+    need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
+    _need_dataset(data)
     trained_on = model.manifest.get("dataset", {}).get("fingerprint")
     if trained_on != data.fingerprint:
         raise InputError(
@@ -172,6 +183,10 @@ def evaluate(
             "evaluate it on the dataset it was trained on"
         )
     return Evaluator(data, k, "test", overlap, mask_valid).evaluate(model.method, model.kappa(popularity_dial))
+
+
+def _need_dataset(data: object) -> None:
+    need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
 
 
 def _assemble(

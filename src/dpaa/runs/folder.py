@@ -17,12 +17,12 @@ from safetensors.torch import save_file
 
 import dpaa
 from dpaa.data.columns import Column
-from dpaa.data.dataset import check_counts
+from dpaa.data.dataset import checked_counts
 from dpaa.data.ids import checked_type, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
-from dpaa.errors import DivergedError, InputError
+from dpaa.errors import DivergedError, InputError, reason
 from dpaa.files import (
     LARGE_JSON,
     SMALL_JSON,
@@ -32,16 +32,13 @@ from dpaa.files import (
     check_folder_name,
     check_regular,
     digest,
-    finite,
     lock_of,
     locked,
     missing_folders,
     own_folder,
-    parse_json,
     put_in_place,
     read_json,
     read_text,
-    reason,
     remove_empty,
     remove_folder,
     settled,
@@ -53,6 +50,7 @@ from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.model import Model
+from dpaa.text import finite, parse_json
 from dpaa.training.checkpoint import CheckpointFolder
 
 if TYPE_CHECKING:
@@ -335,7 +333,8 @@ class RunFolder:
             raise InputError(f"{file} has a pair twice; restore it or train again")
         columns: dict[str, torch.Tensor] = {}
         for name in (*names, *back):
-            if not edges[name].dtype.is_float() or not edges[name].is_finite().fill_null(value=False).all():
+            floats = edges[name].dtype in (pl.Float32, pl.Float64)
+            if not floats or not edges[name].is_finite().fill_null(value=False).all():
                 raise InputError(f"column {name!r} of {file} must hold decimal numbers; train again")
             columns[name] = torch.from_numpy(edges[name].to_numpy()[order])
         return [EdgeWeights(columns[name], columns.get(name.replace("_", "_back_"))) for name in names]
@@ -374,7 +373,7 @@ class RunFolder:
         edges = self._read_table(EDGES, [Column.USER, Column.ITEM])
         count = edges[Column.COUNT] if Column.COUNT in edges.columns else None
         if count is not None:
-            check_counts(count, self.path / EDGES, "train again")
+            count = checked_counts(count, self.path / EDGES, "train again")
         try:
             users, items = look_up(edges[Column.USER], user_ids, "user"), look_up(edges[Column.ITEM], item_ids, "item")
         except InputError as error:

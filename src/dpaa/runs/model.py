@@ -13,7 +13,7 @@ import torch
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, look_up
 from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
@@ -135,6 +135,9 @@ class Model:
 
         Items the model does not know are left out, and so is who has no other; the second value says so in words.
         """
+        need_type(histories, pl.DataFrame, "histories", "give a polars frame of user_id and item_id")
+        if missing_columns := {Column.USER, Column.ITEM} - set(histories.columns):
+            raise InputError(f"histories have no column {min(missing_columns)!r}; give a frame of user_id and item_id")
         index = encode(histories[Column.ITEM], self.item_ids)
         known = histories.filter(pl.Series(index >= 0))
         people = known[Column.USER].unique().sort()
@@ -186,7 +189,7 @@ class Model:
             )
         try:
             kappa = float(dial)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             kappa = float("nan")
         if not abs(kappa) <= LARGEST_DIAL:
             raise InputError(
@@ -312,6 +315,4 @@ def _blocks(index: Ints) -> Iterator[Ints]:
 
 
 def _positive(k: int) -> int:
-    if k < 1:
-        raise InputError(f"k must be at least 1, got {k}")
-    return k
+    return need_whole(k, "k")

@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from dpaa.data.ids import encode, is_text
 from dpaa.data.parquet import absolute, parquet_schema, read_parquet
 from dpaa.data.text_lines import check_unpacked
-from dpaa.errors import InputError
-from dpaa.files import check_regular, check_within, locked, reason
+from dpaa.errors import InputError, reason
+from dpaa.files import check_regular, check_within, locked
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from dpaa.errors import InputError
-from dpaa.files import check_regular, own_folder, reason, remove_folder, write_file
+from dpaa.errors import InputError, reason
+from dpaa.files import check_regular, own_folder, remove_folder, write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import threading
 import time
@@ -26,12 +25,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaa.errors import InputError, MissingExtraError
+from dpaa.errors import InputError
 from dpaa.experiments.tuning.space import SMALL, Range, points, size
-from dpaa.files import check_regular, held, locked, own_folder, reason, write_file
+from dpaa.experiments.tuning.storage import import_optuna, in_words, open_storage, unusable, url_of
+from dpaa.files import check_regular, held, locked, own_folder, write_file
+from dpaa.text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     import optuna
     from optuna.trial import FrozenTrial
@@ -91,8 +93,8 @@ class Study:
     seed: int
     prune_after: int
     """Epochs before a trial may be pruned; 0 prunes none."""
-    storage: str | None = None
-    """An URL; None keeps the trials in the folder."""
+    storage: str | None = field(default=None, repr=False)
+    """An URL, which may hold a password; None keeps the trials in the folder."""
     call: str = ""
     """Who works at it now: the same for the workers of one call, another for every call."""
 
@@ -108,7 +110,10 @@ class Ledger:
         self._beacon = study.folder / LOCKS / f"worker-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._points = points(study.space, study.seed, study.first) if (size(study.space) or SMALL + 1) <= SMALL else []
         self._distributions = {name: self._distribution(tried) for name, tried in study.space.items()}
-        with locked(self._lock, wait=True), _opening(study):  # two at once would both make the tables' first rows
+        with (
+            locked(self._lock, wait=True),
+            storage_in_words(study, opening=True),
+        ):  # two at once would both make the tables' first rows
             self._trials = self._optuna.create_study(
                 storage=self._rdb,
                 study_name=study.name,
@@ -261,7 +266,7 @@ class Ledger:
         """All trials into `trials.jsonl`, for whoever has no Optuna at hand."""
         with locked(self._lock, wait=True):
             trials = self.trials()
-            lines = "".join(json.dumps(asdict(trial)) + "\n" for trial in trials)
+            lines = "".join(json_text(asdict(trial), indent=None) + "\n" for trial in trials)
             write_file(self.study.folder / TRIAL_LINES, lines, "make room and call again")
         return trials
 
@@ -284,7 +289,7 @@ class Ledger:
         try:
             found: Sequence[FrozenTrial] = self._trials.get_trials(deepcopy=False, states=states)
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:  # rows that Optuna cannot read
-            raise _unusable(self.study, error) from None
+            raise unusable(error, self.study.storage, self.study.folder / STORAGE) from None
         for trial in found:
             _check_attributes(self.study, trial)
         return found
@@ -354,79 +359,19 @@ def key_of(settings: dict[str, Any]) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-def import_optuna() -> Any:
-    """Optuna, quiet; or what to install."""
-    try:
-        import optuna
-    except ImportError:
-        raise MissingExtraError("tuning", "tune") from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
-
-
-def without_password(url: str) -> str:
-    """An URL that may be shown and kept."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
-
-
-def check_storage(url: str) -> None:
-    """Refuse a storage that cannot be opened."""
-    optuna = import_optuna()
-    shown = without_password(url)
-    try:
-        storage = _rdb(optuna, url)
-        storage.remove_session()
-        storage.engine.dispose()
-    except Exception as error:  # a driver may raise anything
-        reason = without_password(str(error).splitlines()[0] if str(error) else type(error).__name__)
-        raise InputError(
-            f"cannot open the storage {shown} ({reason}); give an Optuna storage URL such as sqlite:///study.db"
-        ) from None
-
-
-def _rdb(optuna: Any, url: str) -> Any:
-    patient = {"connect_args": {"timeout": 100}} if url.startswith("sqlite") else None  # seconds for the others
-    return optuna.storages.RDBStorage(url, engine_kwargs=patient)
-
-
 def _open(study: Study) -> Any:
-    optuna = import_optuna()
     file = study.folder / STORAGE
     if study.storage is None and file.is_symlink():
         raise InputError(f"{file} is a link to somewhere else; remove it and call again")
     if study.storage is None and file.exists():
         check_regular(file)
-    with locked(study.folder / LOCK, wait=True), _opening(study):
-        return _rdb(optuna, study.storage or f"sqlite:///{(study.folder / STORAGE).resolve()}")
+    with locked(study.folder / LOCK, wait=True), storage_in_words(study, opening=True):
+        return open_storage(study.storage or url_of(file))
 
 
-@contextmanager
-def storage_in_words(study: Study) -> Iterator[None]:
-    """What is wrong with the storage (damaged, no room, gone), in one sentence."""
-    import sqlalchemy.exc
-
-    try:
-        yield
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        raise _unusable(study, error) from None
-
-
-@contextmanager
-def _opening(study: Study) -> Iterator[None]:
-    """The same while it is opened, when Optuna says by a `RuntimeError` that it is none of its own."""
-    try:
-        with storage_in_words(study):
-            yield
-    except RuntimeError as error:
-        raise _unusable(study, error) from None
-
-
-def _unusable(study: Study, error: Exception) -> InputError:
-    place = without_password(study.storage) if study.storage else str(study.folder / STORAGE)
-    said = without_password(reason(error))
-    return InputError(
-        f"{place} is not a usable Optuna storage ({said}); make room, restore it or choose another folder"
-    )
+def storage_in_words(study: Study, opening: bool = False) -> AbstractContextManager[None]:
+    """What is wrong with a study's storage, in one sentence."""
+    return in_words(study.storage, study.folder / STORAGE, opening)
 
 
 def _check_attributes(study: Study, trial: FrozenTrial) -> None:
@@ -443,7 +388,7 @@ def _check_attributes(study: Study, trial: FrozenTrial) -> None:
         numbers += curve if isinstance(curve, list) else ["none"]
         sound = all(number is None or isinstance(number, int | float) for number in numbers)
     if not sound:
-        raise _unusable(study, ValueError(f"trial {trial.number} is damaged"))
+        raise unusable(ValueError(f"trial {trial.number} is damaged"), study.storage, study.folder / STORAGE)
 
 
 def _record(trial: FrozenTrial) -> Trial:

@@ -1,0 +1,137 @@
+"""Text that came from a file or an argument, on its way to a terminal, a page, a JSON file or a file's name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from typing import Any
+
+_ACTS = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters: ESC begins a command to the terminal, and so does 0x9b
+    "\ud800-\udfff"  # half of a pair: no encoding has it
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # turn the direction of what follows, or begin a line
+    "\u00ad\u180e\u200b\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"  # take no room
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+    "\ufffe\uffff"  # no characters
+)
+"""What does something instead of being seen; the joiners of Persian and of emoji (U+200C, U+200D) are not among it."""
+_ACTING = re.compile(f"[{_ACTS}]")
+_ACTING_OR_BREAKING = re.compile(f"[{_ACTS}\t\n]")
+
+LARGEST_INTEGER = 2**64
+"""No id, count or time of ours is larger."""
+DEEPEST = 64
+"""Levels of nested JSON; files of ours have a handful."""
+LONGEST_SENTENCE = 1_500
+"""Characters of a sentence on the screen; an id or a value in it may have millions."""
+LONGEST_NAME = 100
+"""Bytes of a file's name that is made of a text, so that endings and locks find room beside it."""
+
+
+def printable(text: str) -> str:
+    r"""The text with an escape, such as `\x1b`, `\u202e` or `\udc80`, for every character that acts unseen.
+
+    Newlines and tabs stay, as does everything that can be read, whatever its script.
+    """
+    return _ACTING.sub(_escape, text)
+
+
+def on_one_line(text: str) -> str:
+    r"""The same for a cell or a line: newlines and tabs are escaped too, as `\n` and `\t`."""
+    return _ACTING_OR_BREAKING.sub(_escape, text)
+
+
+def shortened(sentence: str, most: int = LONGEST_SENTENCE) -> str:
+    """A sentence that quotes too much, without its middle: what is wrong stands at the beginning, the remedy last."""
+    if len(sentence) <= most:
+        return sentence
+    return f"{sentence[: most * 2 // 3]} … {sentence[-most // 3 :]}"
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+# ---------------------------------------------------------------------- JSON
+
+
+def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) -> str:
+    r"""JSON that can be read by people and written in any encoding of Unicode; numbers that are none are null.
+
+    Text stays as it is but for characters that act unseen, which become `\uXXXX`: `parse_json` gives them back.
+    """
+    text = json.dumps(finite(content), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    return _ACTING.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
+
+
+def finite(content: Any) -> Any:
+    """The same with null for every number that is none: JSON knows no NaN."""
+    if isinstance(content, dict):
+        return {key: finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON file holds; anything that no file of ours can hold is a ValueError that says why.
+
+    That is: a key twice in one object, numbers beyond 64 bits or beyond a float, and nesting that would break whoever
+    walks through it.  NaN, which others write, is null as in ours.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8-sig")
+    try:
+        content = json.loads(text, object_pairs_hook=_object, parse_constant=lambda _name: None)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    _check(content, DEEPEST)
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} occurs twice")
+        found[key] = value
+    return found
+
+
+def _check(content: Any, levels: int) -> None:
+    if isinstance(content, dict | list):
+        if not levels:
+            raise ValueError("it is nested too deep")
+        for value in content.values() if isinstance(content, dict) else content:
+            _check(value, levels - 1)
+    elif isinstance(content, float) and not math.isfinite(content):
+        raise ValueError("it has a number that is none, or too large to compute with")
+    elif isinstance(content, int) and abs(content) > LARGEST_INTEGER:
+        raise ValueError("it has a whole number of more than 64 bits")
+
+
+# ---------------------------------------------------------------------- files
+
+
+def file_name(text: str) -> str:
+    """One part of a path made of any text: never a separator, hidden, `..` or too long; harmless text stays itself.
+
+    Where something had to be replaced, a digest of the text follows, so that two texts never share a name.
+    """
+    kept = "".join(character if _is_harmless(character) else "_" for character in text)
+    if kept == text == text.strip(" .-") and 0 < len(kept.encode()) <= LONGEST_NAME:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    cut = kept.encode()[: LONGEST_NAME - len(f"-{digest}")].decode(errors="ignore")
+    return "-".join(part for part in (cut.strip(" .-_"), digest) if part)
+
+
+def _is_harmless(character: str) -> bool:
+    return character in " -._" or unicodedata.category(character)[0] in "LMN"
