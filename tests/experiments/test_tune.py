@@ -431,11 +431,6 @@ def test_what_is_found_wrong_in_the_first_trial_leaves_nothing(
     assert not (tmp_path / "a").exists()
 
 
-def test_a_password_is_neither_shown_nor_kept() -> None:
-    assert study_module.without_password("mysql://me:secret@host/db") == "mysql://me:***@host/db"
-    assert study_module.without_password("sqlite:///a.db") == "sqlite:///a.db"
-
-
 def test_a_spoiled_storage_is_named(world: Dataset, tmp_path: Path) -> None:
     tune(tmp_path, world, "lightgcn", settings=TINY, trials=1, seeds=0)
     with sqlite3.connect(tmp_path / "study.sqlite") as database:

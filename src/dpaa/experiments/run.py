@@ -291,7 +291,7 @@ def _read(file: Path) -> RunResult:
 def _content(file: Path) -> dict[str, Any]:
     found = read_json(file, LARGE_JSON, "remove it to run it again")
     try:
-        _RESULT.validate_python(found, strict=True)
+        _RESULT.validate_json(json.dumps(found), strict=True)
         if found.get("dial") is not None:
             _METRICS.validate_python(found["dial"].get("metrics"), strict=True)
     except ValidationError as error:

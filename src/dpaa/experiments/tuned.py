@@ -108,7 +108,7 @@ def _study(folder: Path, data: Dataset, method: str, tuning: Tuning, fixed: dict
 def _read(file: Path) -> Chosen:
     content = read_json(file, LARGE_JSON, "remove it to tune again")
     try:
-        return TypeAdapter(Chosen).validate_python(content, strict=True)
+        return TypeAdapter(Chosen).validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         said = first_error(error)
         raise InputError(f"{file} is not a readable choice of settings ({said}); remove it to tune again") from None
