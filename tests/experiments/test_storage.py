@@ -56,7 +56,7 @@ def test_a_study_keeps_no_secret_of_its_storage(tmp_path: Path) -> None:
         *("tune", tmp_path / "data", "--method", "item-knn", "--trials", 2, "--seeds", 0),
         *("--storage", url, "--out", tmp_path / "study"),
     )
-    written = "".join(file.read_text(errors="replace") for file in (tmp_path / "study").glob("*.*"))
+    written = "".join(file.read_text(errors="replace") for file in (tmp_path / "study").glob("*.*") if file.is_file())
     assert "timeout=77" not in said.out + said.err + written
     assert "timeout=***" in written
 
