@@ -63,12 +63,16 @@ def _begin(stop: Event) -> None:
     _stop = stop
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
 
 
-def _end_with_parent() -> None:
-    """A worker waits for tasks for ever: nobody would tell it that its parent was killed."""
+def end_with_parent() -> None:
+    """End this worker when its parent is killed, whatever it is at: nobody else would tell it."""
     parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from contextlib import closing
 from multiprocessing import get_context
@@ -13,6 +12,7 @@ from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.experiments.tuning.study import Ledger, storage_in_words
 from dpaa.experiments.tuning.work import Worker
+from dpaa.experiments.workers import end_with_parent
 from dpaa.training.trainer import Interrupted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def in_processes(stage: Stage, order: Order, dataset: Path, jobs: int, say: Call
     try:
         for _ in range(jobs):
             reader, writer = context.Pipe(duplex=False)
-            worker = context.Process(target=_run, args=(stage, order, dataset, os.getpid(), writer), daemon=True)
+            worker = context.Process(target=_run, args=(stage, order, dataset, writer), daemon=True)
             worker.start()
             writer.close()  # the worker's end alone is left, so that its end, however it comes, is seen here
             workers.append(worker)
@@ -60,14 +60,10 @@ def in_processes(stage: Stage, order: Order, dataset: Path, jobs: int, say: Call
     return sum(worker.exitcode != 0 for worker in workers)
 
 
-def _run(stage: Stage, order: Order, dataset: Path, parent: int, writer: Connection) -> None:
+def _run(stage: Stage, order: Order, dataset: Path, writer: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # control-C reaches the whole group; the parent decides
-    worker = Worker(
-        order,
-        read_dataset(dataset),
-        say=lambda line: writer.send(("say", line)),
-        stop_requested=lambda: os.getppid() != parent,
-    )
+    end_with_parent()
+    worker = Worker(order, read_dataset(dataset), say=lambda line: writer.send(("say", line)))
     try:
         if stage == "search":
             with storage_in_words(order.study), closing(Ledger(order.study)) as ledger:
