@@ -275,6 +275,11 @@ def _times(values: pl.Series, table: Table) -> pl.Series:
     """Times as they are if they are numbers, else as Datetime in UTC; times without a zone are taken as UTC."""
     if values.dtype.is_temporal() and values.dtype not in (pl.Date, pl.Datetime):
         raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give dates, datetimes or numbers")
+    if values.dtype in (pl.Date, pl.Datetime) and (outside := outside_calendar(values)).any():
+        row = int(outside.arg_max() or 0)
+        raise InputError(
+            f"column {values.name!r} has a time outside of the years 1 to 9999 in {table.place(row)}; correct the row"
+        )
     if values.dtype == pl.Date:
         values = values.cast(pl.Datetime("us"))
     if isinstance(values.dtype, pl.Datetime):
@@ -291,6 +296,13 @@ def _times(values: pl.Series, table: Table) -> pl.Series:
             return number_column(values, table)
         return _iso_times(values, table)
     return complete_column(number_column(values, table), table)
+
+
+def outside_calendar(times: pl.Series) -> pl.Series:
+    """Which dates or datetimes are not in the years 1 to 9999, beyond which neither Python nor polars can tell them."""
+    unit = times.dtype.time_unit if isinstance(times.dtype, pl.Datetime) else None
+    days = times.to_physical().cast(pl.Float64) / {None: 1, "ms": 864e5, "us": 864e8, "ns": 864e11}[unit]
+    return ~days.is_between(-719_162, 2_932_897, closed="left").fill_null(value=True)
 
 
 def _iso_times(values: pl.Series, table: Table) -> pl.Series:

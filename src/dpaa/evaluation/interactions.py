@@ -13,7 +13,7 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.data.log import ColumnNames, once_each, plain_numbers, read_log
+from dpaa.data.log import ColumnNames, once_each, outside_calendar, plain_numbers, read_log
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
@@ -189,7 +189,8 @@ def _times_of(dataset: Dataset) -> Times | None:
         raise InputError(f"{file} is not a readable Parquet file; make it again with `dpaa data`") from error
     time = frame[Column.TIMESTAMP]
     known = time.is_not_nan() if time.dtype.is_float() else time.is_not_null()
-    if not (time.dtype.is_numeric() or isinstance(time.dtype, pl.Datetime)) or not known.fill_null(value=False).all():
+    told = time.dtype.is_numeric() or (isinstance(time.dtype, pl.Datetime) and not outside_calendar(time).any())
+    if not told or not known.fill_null(value=False).all():
         raise InputError(f"column 'timestamp' of {file} must hold numbers or datetimes; make it again with `dpaa data`")
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in wanted else None
     if time.dtype.is_numeric():

@@ -281,7 +281,8 @@ def share_and_shift(trace: Trace) -> Chart:
     alt = altair()
     lines = [line for line in trace.epochs if line.get("embedding_shift") is not None]
     table = pl.DataFrame(
-        {name: [line[name] for line in lines] for name in ("epoch", "embedding_shift", "pretrained_share")}
+        {name: [line.get(name) for line in lines] for name in ("epoch", "embedding_shift", "pretrained_share")},
+        schema={"epoch": pl.Int64, "embedding_shift": pl.Float64, "pretrained_share": pl.Float64},
     )
 
     def panel(column: str, title: str, colour: str, **scale: Any) -> Any:

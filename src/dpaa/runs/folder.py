@@ -49,8 +49,9 @@ from dpaa.files import (
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
+from dpaa.runs.history import history_line
 from dpaa.runs.model import Model
-from dpaa.text import finite, parse_json
+from dpaa.text import finite
 from dpaa.training.checkpoint import CheckpointFolder
 
 if TYPE_CHECKING:
@@ -204,12 +205,11 @@ class RunFolder:
         if not file.exists():
             return []
         try:
-            lines = [parse_json(line) for line in read_text(file, LARGE_JSON).splitlines()]
-        except (ValueError, RecursionError) as error:
+            return [history_line(line) for line in read_text(file, LARGE_JSON).splitlines()]
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"{file} is not readable ({reason(error)}); restore it or train again") from None
-        if not all(isinstance(line, dict) for line in lines):
-            raise InputError(f"{file} has a line that is no JSON object; restore it or train again")
-        return lines
 
     def cut_history(self, epochs: int) -> None:
         """Keep the first `epochs` lines: those a checkpoint has seen (the last line may be torn by a crash)."""

@@ -81,6 +81,15 @@ class Progress:
     lowest_loss: float = math.inf
     """The lowest mean loss of an epoch after the first."""
 
+    def check(self) -> None:
+        """Refuse what no training has written, with a TypeError."""
+        whole = (self.epoch, self.batch, self.triples, self.best_epoch, self.epochs_above)
+        numbers = [self.loss_sum, self.epoch_seconds, self.best_value, self.lowest_loss]
+        numbers += [] if self.start_loss is None else [self.start_loss]
+        fine = all(type(number) is int and number >= 0 for number in whole)
+        if not (fine and all(type(number) in (int, float) for number in numbers) and isinstance(self.extras, dict)):
+            raise TypeError("its progress is damaged")
+
     @property
     def start_level(self) -> float:
         """The start's loss; of a coin's throw at least, which trained tables that are trained on begin below."""
@@ -254,10 +263,14 @@ class Trainer:
     def _resume(self, checkpoint: Checkpoint) -> Progress:
         self.check(checkpoint)
         try:
+            at = Progress(**checkpoint.progress["at"])
+            at.check()
+            self._best = checkpoint.part("best")
+            if self._best or at.best_epoch or at.epoch > self.method.settings.epochs:
+                self.method.load_state(self._best)  # as it will be at the end: better refused now than then
             self.method.load_state(checkpoint.part("method"))
             self._adam.load_state(checkpoint.part("adam"))
-            self._best = checkpoint.part("best")
-            return Progress(**checkpoint.progress["at"])
+            return at
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise InputError(

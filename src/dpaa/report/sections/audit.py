@@ -232,5 +232,7 @@ def _share(value: object) -> Cell:
 
 
 def _pairs(content: object) -> list[tuple[float, float]]:
+    """Points of a curve of shares; what is no share would stretch the figure beyond all bounds."""
     points = content if isinstance(content, list) else []
-    return [(float(p[0]), float(p[1])) for p in points if isinstance(p, list | tuple) and len(p) == 2]
+    pairs = [point for point in points if isinstance(point, list) and len(point) == 2 and all(map(is_number, point))]
+    return [(float(x), float(y)) for x, y in pairs if 0 <= x <= 1 and 0 <= y <= 1]

@@ -1,0 +1,37 @@
+"""Lines of `history.jsonl`, which may be anybody's: of the types that training writes, or refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dpaa.methods.settings import first_error
+from dpaa.text import parse_json
+
+
+class _Line(BaseModel):
+    """Numbers within their bounds: one far outside would make a figure of any size.  Other keys may hold anything."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    epoch: int = Field(ge=0, lt=2**31)
+    loss: float | None
+    valid: dict[str, float | None]
+    part: str = ""
+    embedding_shift: float | None = Field(default=None, ge=0)
+    pretrained_share: float | None = Field(default=None, ge=0, le=1)
+    iiw_by_decile: list[Annotated[float, Field(ge=-0.01, le=2.01)] | None] | None = Field(
+        default=None, min_length=10, max_length=10
+    )
+    """Means of 1 − cosine, rounded."""
+
+
+def history_line(text: str) -> dict[str, Any]:
+    """One line; a ValueError says what is wrong with it."""
+    content = parse_json(text)
+    try:
+        _Line.model_validate(content)
+    except ValidationError as error:
+        raise ValueError(first_error(error)) from None
+    return dict(content)
