@@ -301,7 +301,7 @@ _swept: set[Path] = set()
 def staging(parent: Path) -> Iterator[Path]:
     """A private folder in `parent`, removed at the end; those of processes that were killed are removed first."""
     if parent not in _swept:
-        _sweep(parent)
+        sweep(parent)
         _swept.add(parent)
     with ExitStack() as hold:
         while True:
@@ -318,7 +318,7 @@ def staging(parent: Path) -> Iterator[Path]:
         yield folder
 
 
-def _sweep(parent: Path) -> None:
+def sweep(parent: Path) -> None:
     """Remove staging folders whose process is gone; one that is swept before it is locked is made again."""
     for left in parent.glob(f"{STAGING}*"):
         if left.is_dir() and not left.is_symlink() and not held(left / HOLD):

@@ -266,3 +266,18 @@ def test_pipes_in_a_run_do_not_hang(place: Path) -> None:
         said = run_dpaa("recommend", run)
         assert said.code == 2
         assert "is a pipe or device" in said.err
+
+
+def test_resuming_a_run_that_was_killed_in_its_last_moment_gives_that_run(place: Path) -> None:
+    data, before = read_dataset(place / "data"), content(place / "seed-1")
+    (place / "seed-1" / "checkpoint").mkdir()
+    said: list[str] = []
+    method = make_method(data, "lightgcn", SETTINGS | {"seed": 1, "layers": 1})
+    model = fit_into(place / "seed-1", data, method, resume=True, watch=Watch(say=said.append))
+    assert "is finished already" in said[0]
+    assert model.manifest["seed"] == 1
+    assert content(place / "seed-1") == before
+    assert not (place / "seed-1" / "checkpoint").exists()
+    other = make_method(data, "lightgcn", SETTINGS | {"seed": 3})
+    with pytest.raises(InputError, match="holds a finished run"):
+        fit_into(place / "seed-1", data, other, resume=True)

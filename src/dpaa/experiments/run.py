@@ -15,7 +15,7 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.experiments.workers import in_processes, stop_requested
-from dpaa.files import LARGE_JSON, as_json, locked, read_json, remove_folder, settled, write_file
+from dpaa.files import LARGE_JSON, as_json, held, locked, read_json, remove_folder, settled, sweep, write_file
 from dpaa.methods import DPAA, LightGCN, find_method
 from dpaa.methods.settings import TrainedSettings, first_error, make_settings
 from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
@@ -112,6 +112,7 @@ class Runner:
         place = self.results / kind
         files = {spec_key(spec): spec for spec in specs}
         missing = [(key, spec) for key, spec in files.items() if not _kept(place / f"{key}.json", self.with_dial)]
+        self._tidy(place, {key: spec for key, spec in files.items() if (key, spec) not in missing})
         self.reused += len(files) - len(missing)
         self.say(f"{counted(len(files), 'training', 'trainings')}, {len(files) - len(missing):,} already in {place}")
         if missing:
@@ -127,6 +128,15 @@ class Runner:
             self.seconds += time.monotonic() - began
         found = ((spec, _read(place / f"{spec_key(spec)}.json")) for spec in specs)
         return [replace(result, data=spec.data, label=spec.label) for spec, result in found]
+
+    def _tidy(self, place: Path, kept: dict[str, RunSpec]) -> None:
+        """Remove what a process left that was killed just after it had written a result."""
+        sweep(place)
+        for key, spec in kept.items():
+            home = self.work / _fingerprint(spec.folder)[:12]
+            if not held(_turn(home, key)):
+                remove_folder(home / key)
+                _turn(home, key).unlink(missing_ok=True)
 
     def summary(self) -> str:
         """What it took."""
@@ -198,13 +208,17 @@ def run_one(key: str, spec: RunSpec, results: Path, work: Path, with_dial: bool 
     data = read_dataset(spec.folder)
     home, target = work / data.fingerprint[:12], results / f"{key}.json"
     home.mkdir(parents=True, exist_ok=True)
-    hold = home / f".{key}.turn"
-    with locked(hold, wait=True):  # another command may be at the same training: then its result is ours
+    with locked(_turn(home, key), wait=True):  # another command may be at the same training: then its result is ours
         if not _kept(target, with_dial):
             result = _train(spec, data, home / key)
             write_file(settled(target), as_json(result.__dict__, indent=1), "make room and call again")
         remove_folder(home / key)
     return _read(target)
+
+
+def _turn(home: Path, key: str) -> Path:
+    """Who is at a training holds this."""
+    return home / f".{key}.turn"
 
 
 def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:

@@ -103,10 +103,16 @@ def fit_into(
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
     `trials`: how many settings were tried before these were taken, for the manifest.
     """
+    watch = watch or Watch()
+    if resume and not overwrite:
+        done = RunFolder(folder).finished_before(method, data.fingerprint)
+        if done is not None:
+            watch.say(f"{folder} is finished already, with these settings on this dataset")
+            return done
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
         if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
             run.write_config(method)
-        model = fit_method(method, data, watch or Watch(), run, resume, pretrained, dial, trials)
+        model = fit_method(method, data, watch, run, resume, pretrained, dial, trials)
         run.write_config(method)
         run.write_model(model)
     return replace(model, path=Path(folder))

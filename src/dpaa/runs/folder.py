@@ -139,6 +139,22 @@ class RunFolder:
             )
         raise InputError(f"{shown} holds an unfinished run; go on with --resume or pass --overwrite{waits}")
 
+    def finished_before(self, method: Method, fingerprint: str) -> Model | None:
+        """The model of a whole run with this method and settings on this dataset; None where there is no such run.
+
+        So a training that was killed in its last moment, when all was written, can be resumed like any other.
+        """
+        target = settled(self.path)
+        if not RunFolder(target).finished:
+            return None
+        with _held(target, self.path):
+            self.remove_scaffold()
+            made_with, dataset = self.read_json(CONFIG), self.read_json(MANIFEST).get("dataset")
+            same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
+            if not same or not isinstance(dataset, dict) or dataset.get("fingerprint") != fingerprint:
+                return None
+            return self.read_model()
+
     @classmethod
     def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
         """The unfinished run that `begin` with `resume` would go on with; None where there is none."""
@@ -193,7 +209,7 @@ class RunFolder:
 
     def write_config(self, method: Method) -> None:
         """Every setting, resolved, with the method's name."""
-        self._write(CONFIG, as_json({"method": method.name} | method.settings.model_dump(mode="json")))
+        self._write(CONFIG, as_json(_config(method)))
 
     def append_history(self, report: EpochReport) -> None:
         """A line per epoch."""
@@ -436,6 +452,11 @@ class RunFolder:
             if not tensor.isfinite().all():
                 raise InputError(f"{file}: tensor {name!r} has values that are not numbers; train again")
         return tensors
+
+
+def _config(method: Method) -> dict[str, Any]:
+    """Every setting, resolved, with the method's name."""
+    return {"method": method.name} | method.settings.model_dump(mode="json")
 
 
 @contextmanager

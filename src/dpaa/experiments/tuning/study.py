@@ -108,6 +108,7 @@ class Ledger:
         self._rdb = _open(study)
         self._lock = study.folder / LOCK
         self._beacon = study.folder / LOCKS / f"worker-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._sweep()
         self._points = points(study.space, study.seed, study.first) if (size(study.space) or SMALL + 1) <= SMALL else []
         self._distributions = {name: self._distribution(tried) for name, tried in study.space.items()}
         with (
@@ -122,15 +123,19 @@ class Ledger:
                 pruner=self._optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
             )
 
+    def _sweep(self) -> None:
+        """Remove the beacons of workers that were killed."""
+        with locked(self._lock, wait=True):
+            for left in self._beacon.parent.glob("*"):
+                if not left.is_symlink() and not held(left):
+                    left.unlink(missing_ok=True)
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """While it lasts, this process counts as alive; however it ends, others will know."""
         with ExitStack() as beacon:
             with locked(self._lock, wait=True):
                 own_folder(self._beacon.parent, "make room and call again")
-                for left in self._beacon.parent.glob("worker-*"):
-                    if not held(left):  # of a process that was killed
-                        left.unlink()
                 beacon.enter_context(locked(self._beacon, wait=True))
             beacon.callback(self._beacon.unlink, missing_ok=True)
             yield
