@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from breaking import files, full_disk, kills
@@ -51,7 +53,8 @@ def main() -> None:
     parser.add_argument("--number", type=int, help="attacks of each campaign; else all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slice", choices=("small",), help="a few of each, for tests")
-    parser.add_argument("--again", metavar="ID", help="repeat this attack")
+    parser.add_argument("--matching", metavar="REGEX", help="only attacks whose id has this in it")
+    parser.add_argument("--again", metavar="ID", help="repeat this attack and change no results")
     parser.add_argument("--tool", default="dpaa.cli:main", help="the entry point, MODULE:FUNCTION")
     asked = parser.parse_args()
     if not sys.platform.startswith("linux"):
@@ -66,10 +69,14 @@ def main() -> None:
     try:
         for campaign in asked.only or CAMPAIGNS:
             number = SLICE[campaign] if asked.slice else asked.number
-            run(ledger, attacks(campaign, cases, asked.slice is not None, asked.seed, number), campaign, asked.again)
+            found = attacks(campaign, cases, asked.slice is not None, asked.seed, None if asked.matching else number)
+            if asked.matching:
+                found = islice((one for one in found if re.search(asked.matching, one[0])), number)
+            run(ledger, found, campaign, asked.again)
     finally:
         server.close()
     print(ledger.summary())
+    print(f"signals: {kills.signals(ledger.attacks)}")
     sys.exit(1 if ledger.findings else 0)
 
 

@@ -5,11 +5,13 @@ An attack is found again by its id, `reader / mutation / round`, and the seed.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import random
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from .arena import remove
@@ -32,7 +34,7 @@ DIGESTS: tuple[Callable[[bytes], str], ...] = (
     lambda content: hashlib.blake2b(content, digest_size=16).hexdigest(),
     lambda content: hashlib.md5(content, usedforsecurity=False).hexdigest(),
 )
-ODD_NAMES = ("a[1]", "[bold]r[", "~", "[/]", "é ü", "\udcff\udcfe", "x\x1b[31mred", "x\x9b31m", "a\nb", "*", "?",
+ODD_NAMES = ("a[1]", "[bold]r[", "~", "[red]x[i]", "é ü", "\udcff\udcfe", "x\x1b[31mred", "x\x9b31m", "a\nb", "*", "?",
              "a'b\"c", "{x}", "%s", "$HOME", "./-x", "#", "x" * 120, "a,b", "a:b", "\u202egnp")  # fmt: skip
 
 
@@ -94,14 +96,14 @@ def attack(world: World, one: Reader | Plant, mutation: str, turn: int, seed: in
     if mutation.startswith(SWAP) and isinstance(one, Reader):
         world.make(other.partition("/")[0] for other in one.others)
     world.place(one.needs)
-    words = list(one.words)
-    must_refuse = None
-    touched: tuple[str, ...] = ()
+    must_refuse, touched = None, ()
     if isinstance(one, Plant):
         did, touched = one.plant(arena.work, arena.outside, mutation, rng)
+    elif mutation == NAME:
+        did, one = _rename(arena.work, one, rng)
     else:
-        did, words, must_refuse = _spoil(world, one, mutation, rng)
-    before = arena.tree()
+        did, must_refuse = _spoil(world, one, mutation, rng)
+    before, words = arena.tree(), one.words
     said = arena.call(words)
     findings = misbehaviour(said)
     after = arena.tree()
@@ -122,36 +124,34 @@ def record(campaign: str, key: str, did: str, said: Outcome, findings: list[str]
 # ---------------------------------------------------------------------- what is done to a reader's file
 
 
-def _spoil(world: World, one: Reader, mutation: str, rng: random.Random) -> tuple[str, list[str], str | None]:
-    """Spoil the file.  Returns what was done, the words of the call, and why it must be refused if it must."""
-    work, words = world.arena.work, list(one.words)
+def _spoil(world: World, one: Reader, mutation: str, rng: random.Random) -> tuple[str, str | None]:
+    """Spoil the file.  Returns what was done, and why it must be refused if it must."""
+    work = world.arena.work
     file = _first(work, one.file)
     shown = file.relative_to(work)
     if mutation in THINGS:
         remove(file)
         THINGS[mutation](file, world.arena.outside)
-        return f"{shown}: {mutation}", words, None
-    if mutation == NAME:
-        return _rename(work, one, rng, words)
+        return f"{shown}: {mutation}", None
     if mutation.startswith(SWAP):
         other = one.others[int(mutation.split()[1])]
         content = _first(world.folder, other).read_bytes()
         same = content == file.read_bytes()
         file.write_bytes(content)
         why = None if same else f"{one.file.rpartition('/')[2]} of another run or dataset"
-        return f"{shown}: that of {other}", words, why
+        return f"{shown}: that of {other}", why
     content = file.read_bytes()
     spoilt = spoilers(one.kind, one.gz)[mutation.removeprefix(REBOUND)](content, rng)
     file.write_bytes(spoilt)
     if mutation.startswith(REBOUND):
         _rebind(file, content, spoilt)
-        return f"{shown}: {mutation}", words, None
+        return f"{shown}: {mutation}", None
     why = None
     if one.bound and spoilt != content:
         why = f"{file.name} was changed"
     elif mutation in MUST_REFUSE and one.kind in ("csv", "tsv", "inter"):
         why = "a row has more fields than the header"
-    return f"{shown}: {mutation}", words, why
+    return f"{shown}: {mutation}", why
 
 
 def _first(folder: Path, pattern: str) -> Path:
@@ -176,14 +176,17 @@ def _named(one: Reader) -> str | None:
     return next((word for word in one.words if word in (top, f"@{top}")), None)
 
 
-def _rename(work: Path, one: Reader, rng: random.Random, words: list[str]) -> tuple[str, list[str], None]:
+def _rename(work: Path, one: Reader, rng: random.Random) -> tuple[str, Reader]:
     """The same under a name that nobody would give."""
     word = _named(one)
     assert word is not None
     top = word.removeprefix("@")
-    endings = "".join(Path(top).suffixes)
-    name = rng.choice(ODD_NAMES) + endings
+    name = rng.choice(ODD_NAMES) + "".join(Path(top).suffixes)
     os.rename(work / top, work / name)  # noqa: PTH104  # some names are no paths that pathlib would leave as they are
-    place = words.index(word)
-    words[place] = word.replace(top, name)
-    return f"{top}: named {name!r}", words, None
+    words = tuple(one_word.replace(top, name) if one_word == word else one_word for one_word in one.words)
+    kept = os.path.relpath(work / name, work)
+    writes, keeps = (
+        tuple(f"{glob.escape(kept)}{place[len(top) :]}" if place.startswith(top) else place for place in places)
+        for places in (one.writes, one.keeps)
+    )
+    return f"{top}: named {name!r}", replace(one, words=words, writes=writes, keeps=keeps)

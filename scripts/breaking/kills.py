@@ -54,7 +54,7 @@ def attack(cases: Cases, writer: Writer, turn: int, seed: int) -> Attack:
     for place in range(rng.choice((1, 1, 1, 2, 3))):
         words = writer.words if place == 0 else writer.again
         said, how, number = _interrupt(cases, case, words, rng, fresh=place == 0)
-        did.append(how)
+        did.append(how if said.killed else f"{how} (it had ended)")
         worst = said if worst is None or said.peak > worst.peak else worst
         now = cases.now()
         findings += misbehaviour(said, interrupted=True) + broken(case, now)
@@ -92,6 +92,15 @@ def _interrupt(
         if said.killed or not fresh:
             break
     return said, f"{named} after {after:.3f} s of {case.seconds:.3f} s", number
+
+
+def signals(attacks: list[Attack]) -> str:
+    """How many of which were sent in time."""
+    said = [part for attack in attacks if attack.campaign == CAMPAIGN for part in attack.did.split(", ")]
+    counts = {
+        name: sum(part.startswith(name) and "it had ended" not in part for part in said) for name in NAMES.values()
+    }
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
 def _as_killed(said: Outcome, reached: bool) -> Outcome:

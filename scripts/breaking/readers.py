@@ -161,7 +161,7 @@ def _trainings() -> list[Reader]:
     found = [
         Reader(f"train --resume {file}", ("data", "unfinished"), f"unfinished/{file}", kind, words, ("unfinished/",),
                others=(f"unfinished-twin/{file}",) if file.startswith("checkpoint") else ())
-        for file, kind in (("checkpoint/state.safetensors", "safetensors"), ("config.json", "json"),
+        for file, kind in (("checkpoint/*.safetensors", "safetensors"), ("config.json", "json"),
                            ("history.jsonl", "jsonl"))
     ]  # fmt: skip
     words = ("train", "data", "--config", "settings.toml", "--out", "out")

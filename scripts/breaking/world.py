@@ -276,7 +276,7 @@ def _unfinished(arena: Arena, name: str) -> None:
     words = interrupted(name, seed=1 if name.endswith("twin") else 0)
     for after in (0.3, 0.2, 0.15, 0.1, 0.4, 0.6, 0.9):
         arena.call(words, kill=Kill(after, signal.SIGTERM))
-        if (arena.work / name / "checkpoint" / "state.safetensors").exists():
+        if any((arena.work / name).glob("checkpoint/*.safetensors")):
             return
         if (arena.work / name).exists():
             remove(arena.work / name)
