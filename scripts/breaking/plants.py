@@ -80,7 +80,7 @@ def plants() -> list[Plant]:
         Plant("planted: recommend --vectors", run, ("recommend", "run-lightgcn", "--vectors", "out", "--overwrite"),
               "out", ("users.parquet", "items.parquet"), wholly),
         Plant("planted: compare", (*run, "run-dpaa"),
-              ("compare", "run-lightgcn", "run-dpaa", "--resamples", "50", "--out", "out.json", "--overwrite"), ".",
+              ("compare", "run-lightgcn", "run-dpaa", "--resamples", "100", "--out", "out.json", "--overwrite"), ".",
               ("out.json",), ("out.json",)),
         Plant("planted: report", ("comparison.json",), ("report", "comparison.json", "--out", "out.html"), ".",
               ("out.html",), ("out.html",), share=0.3),

@@ -80,7 +80,7 @@ def _lists() -> list[Reader]:
         found.append(Reader(f"audit --recs {file}", ("data", file), file, ending, audit, ("out.csv",)))
         words = ("evaluate", "--recs", file, "--dataset", "data", "--json")
         found.append(Reader(f"evaluate --recs {file}", ("data", file), file, ending, words))
-        words = ("compare", "more-recs.csv", file, "--dataset", "data", "--resamples", "50", "--out", "out.json")
+        words = ("compare", "more-recs.csv", file, "--dataset", "data", "--resamples", "100", "--out", "out.json")
         needs = ("data", "more-recs.csv", file)
         found.append(Reader(f"compare {file}", needs, file, ending, words, ("out.json",)))
     return found
@@ -122,7 +122,7 @@ def _runs() -> list[Reader]:
         "recommend": (("recommend", "run-dpaa", "--k", "3", "--out", "out.csv"), ("out.csv",)),
         "evaluate": (("evaluate", "run-dpaa"), measured),
         "trace": (("trace", "run-dpaa", "--json"), ()),
-        "compare": (("compare", "run-lightgcn", "run-dpaa", "--resamples", "50"), ()),
+        "compare": (("compare", "run-lightgcn", "run-dpaa", "--resamples", "100"), ()),
         "report": (("report", "run-dpaa", "--out", "out.html"), ("out.html",)),
     }
     read = {

@@ -127,20 +127,29 @@ def digest(path: str | Path) -> str:
 
 def settled(path: str | Path) -> Path:
     """The path without links, `.` and `..`; a folder whose replacement was cut off half-way is put back."""
-    try:
-        target = Path(path).absolute() if str(path) else None
-        if target is None:
-            raise InputError("an empty path names nothing; name a file or folder")
-        target = target.resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a circle of links, a name with a null byte
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is no usable path ({reason(error)}); name another") from None
+    target = _resolved(path)
     waiting = _waiting(target)
     if target.name and not target.exists() and waiting.is_dir() and not waiting.is_symlink():
         with suppress(OSError):
             waiting.rename(target)
     return target
+
+
+def _resolved(path: str | Path) -> Path:
+    if not str(path):
+        raise InputError("an empty path names nothing; name a file or folder")
+    try:
+        return Path(path).absolute().resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a circle of links, a name with a null byte
+        raise InputError(f"{path} is no usable path ({reason(error)}); name another") from None
+
+
+def same_place(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to one file or folder; a path that is none (a stranger's) leads nowhere."""
+    try:
+        return _resolved(one) == _resolved(other)
+    except InputError:
+        return False
 
 
 def check_within(path: Path, home: Path) -> Path:
@@ -153,10 +162,17 @@ def check_within(path: Path, home: Path) -> Path:
 def check_folder_name(path: str | Path) -> Path:
     """`settled`, and refused if a folder could not be replaced there: the root, or where we stand."""
     target = settled(path)
+    _check_link(path)
     here = Path.cwd() if str(path) else None
     if not target.name or here == target or (here is not None and target in here.parents):
         raise InputError(f"{str(path)!r} is the current folder, one above it or the root; name a folder of its own")
     return target
+
+
+def _check_link(path: str | Path) -> None:
+    """A link to nowhere would let us make something where nobody expects it."""
+    if Path(path).is_symlink() and not Path(path).exists():
+        raise InputError(f"{path} is a link to {Path(path).readlink()}, which is not there; remove the link first")
 
 
 def check_file_target(
@@ -168,6 +184,7 @@ def check_file_target(
         ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
         raise InputError(f"{file} has {ending}; {what} is written to {' or '.join(endings)}")
     target = settled(file)
+    _check_link(file)
     if target.is_dir():
         raise InputError(f"{file} is a folder; name a file")
     if target.exists() and not overwrite:
@@ -264,10 +281,10 @@ def put_in_place(fresh: Path, target: Path) -> None:
         fresh.rename(target)
     elif not _exchange(fresh, target):
         waiting = _waiting(target)
-        shutil.rmtree(waiting, ignore_errors=True)
+        remove_folder(waiting)
         target.rename(waiting)
         fresh.rename(target)
-        shutil.rmtree(waiting, ignore_errors=True)
+        remove_folder(waiting)
     _flush(target.parent)
 
 
@@ -288,10 +305,16 @@ def own_folder(folder: Path, remedy: str) -> Path:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder of ours and what is in it; of a link, the link alone."""
+    """Remove a folder of ours and what is in it; of a link, the link alone.
+
+    It leaves its name in one step: a kill on the way never leaves a part of it that looks like something else.
+    """
     if folder.is_symlink():
         folder.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    elif folder.is_dir():
+        with suppress(OSError), staging(folder.parent) as beside:
+            folder.rename(beside / "old")
+        shutil.rmtree(folder, ignore_errors=True)  # where it could not be moved
 
 
 _swept: set[Path] = set()

@@ -281,3 +281,54 @@ def test_resuming_a_run_that_was_killed_in_its_last_moment_gives_that_run(place:
     other = make_method(data, "lightgcn", SETTINGS | {"seed": 3})
     with pytest.raises(InputError, match="holds a finished run"):
         fit_into(place / "seed-1", data, other, resume=True)
+
+
+def test_a_kill_while_the_old_run_is_removed_leaves_nothing_that_looks_like_an_unfinished_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpaa import files
+
+    remove = shutil.rmtree
+
+    def killed(folder: Path, **how: Any) -> None:
+        if (Path(folder) / "old").exists():
+            raise SystemExit
+        remove(folder, **how)
+
+    data = read_dataset(place / "data")
+    method = make_method(data, "ease", {})
+    with monkeypatch.context() as kill:
+        kill.setattr(files.shutil, "rmtree", killed)
+        with pytest.raises(SystemExit):
+            fit_into(place / "seed-1", data, method, overwrite=True)
+    assert load(place / "seed-1").method.name == "ease"
+    assert RunFolder.to_resume(place / "seed-1", overwrite=True) is None
+    files._swept.clear()
+    fit_into(place / "seed-1", data, method, overwrite=True, resume=True)
+    assert names(place) == ["data", "seed-1", "seed-2"]
+    assert "metrics.json" not in names(place / "seed-1")
+
+
+def test_an_unfinished_run_is_not_removed_because_resuming_it_is_refused(place: Path) -> None:
+    data = read_dataset(place / "data")
+    run = place / "run"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    (run / "parts").symlink_to(place / "data")
+    with pytest.raises(InputError, match="leads out of"):
+        fit_into(run, data, make_method(data, "dpaa-auto", SETTINGS), resume=True)
+    assert (run / "config.json").read_text() == "{}"
+
+
+def test_a_link_to_nowhere_is_not_written_through(place: Path) -> None:
+    (place / "link").symlink_to(place / "nowhere")
+    (place / "link.csv").symlink_to(place / "nowhere.csv")
+    for words in (
+        ("data", "demo", "--users", 60, "--items", 40, "--out", place / "link"),
+        ("train", place / "data", *TINY, "--out", place / "link"),
+        ("recommend", place / "seed-1", "--out", place / "link.csv"),
+    ):
+        said = run_dpaa(*words)
+        assert said.code == 2
+        assert "which is not there; remove the link first" in said.err
+    assert not (place / "nowhere").exists()

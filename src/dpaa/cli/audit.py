@@ -18,6 +18,7 @@ from dpaa.cli.data import (
     UserColumn,
 )
 from dpaa.errors import InputError
+from dpaa.files import same_place
 
 if TYPE_CHECKING:
     from dpaa.evaluation.amplification import Amplification, ItemShift
@@ -116,7 +117,7 @@ def _check_targets(
         if recs is None:
             raise InputError("--per-user compares lists with histories; name the lists with --recs")
         check_target(per_user, overwrite)
-        if per_user.resolve() in (recs.resolve(), data.resolve()):
+        if same_place(per_user, recs) or same_place(per_user, data):
             raise InputError(f"{per_user} is what is audited; name another file for --per-user")
     if figure is not None:
         from dpaa.report.figures import check_figure

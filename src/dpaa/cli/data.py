@@ -9,6 +9,7 @@ import typer
 
 from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
+from dpaa.files import settled
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
@@ -126,7 +127,7 @@ def splits(
         valid,
         test,
         candidates,
-        name=name or out_folder.resolve().name,
+        name=name or settled(out_folder).name,
         fmt=file_format,
         names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
         positive=positive,
@@ -260,7 +261,7 @@ def severity(
         positive=positive,
         file_format=file_format,
     )
-    stem = out_folder.resolve().name
+    stem = settled(out_folder).name
     # All are made before any is written: a wrong severity leaves nothing behind.
     made = {
         value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)

@@ -51,6 +51,7 @@ def train(
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.experiments.tune import trials_behind
+    from dpaa.methods import find_method
     from dpaa.runs import chances
     from dpaa.runs.chances import Chances
     from dpaa.runs.fit import Watch, fit_into, make_method
@@ -62,8 +63,9 @@ def train(
     begun = RunFolder.to_resume(out_folder, overwrite) if resume else None
     if begun is not None:  # the kernel that was chosen stays
         calibrate = False
-        kernel = begun.read_json(CONFIG).get("kernel")
-        if kernel is not None:
+        made_with = begun.read_json(CONFIG)
+        kernel = made_with.get("kernel")
+        if kernel is not None and made_with.get("method") == find_method(chosen).name:
             settings.setdefault("kernel", kernel)
     data = read_dataset(dataset)
     fitted = make_method(data, chosen, settings)

@@ -13,7 +13,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
-from dpaa.files import LARGE_JSON, read_json
+from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.report.foreign import number_at, object_at, readable
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
@@ -149,7 +149,7 @@ class Family:
         origin = run.model.manifest.get("pretrained")
         place = origin.get("run") if isinstance(origin, dict) else None
         for other in others:
-            if isinstance(place, str) and Path(place).resolve() == other.folder.path.resolve():
+            if isinstance(place, str) and same_place(place, other.folder.path):
                 return other
         plain = [other for other in others if other.method == "lightgcn"]
         if plain:
@@ -269,7 +269,7 @@ def _check_names(audit: dict[str, Any], path: Path) -> None:
 
 def _names(paths: Sequence[Path]) -> list[str]:
     """Short names of folders: the last part, with as many of the parts before it as tell them apart."""
-    parts = [path.resolve().parts for path in paths]
+    parts = [settled(path).parts for path in paths]
     for length in range(1, max((len(part) for part in parts), default=1) + 1):
         names = [printable("/".join(part[-length:])) for part in parts]
         if len(set(names)) == len(names):

@@ -110,9 +110,9 @@ class _Given:
 def _check_distinct(paths: Sequence[Path]) -> None:
     if len(paths) < 2:
         raise InputError(f"there is nothing to compare {paths[0]} with; name at least two runs or files")
-    twice = [path for path, number in Counter(path.resolve() for path in paths).items() if number > 1]
+    twice = [path for path, number in Counter(settled(path) for path in paths).items() if number > 1]
     if twice:
-        named = next(path for path in paths if path.resolve() == twice[0])
+        named = next(path for path in paths if settled(path) == twice[0])
         raise InputError(f"{named} is named twice; name each run or file once")
 
 
@@ -166,7 +166,7 @@ def _names(groups: Sequence[Sequence[_Given]]) -> list[str]:
 
 
 def _last_name(path: Path) -> str:
-    return path.name or path.resolve().name
+    return path.name or settled(path).name
 
 
 def _entry(name: str, group: Sequence[_Given], evaluator: Evaluator) -> Entry:

@@ -42,6 +42,7 @@ from dpaa.files import (
     remove_empty,
     remove_folder,
     settled,
+    sweep,
     whole_folder,
     write_file,
     write_files,
@@ -99,11 +100,12 @@ class RunFolder:
         try:
             with _held(target, path):
                 run = cls._claimed(Path(path), target, overwrite, resume)
+                begun = run.filled
                 try:
                     yield run
                     run._commit(target)
                 except InputError as error:
-                    if isinstance(error, DivergedError) or not run._can_go_on:
+                    if isinstance(error, DivergedError) or not (begun or run._can_go_on):
                         remove_folder(run.path)
                     raise
         except InputError:
@@ -180,9 +182,15 @@ class RunFolder:
             remove_folder(self.path)
 
     def remove_scaffold(self) -> None:
-        """The checkpoint, and the trainings an assembled run was made of."""
+        """The checkpoint, the trainings an assembled run was made of, and what a killed process left half written."""
         self.checkpoints.remove()
         remove_folder(self.path / PARTS)
+        sweep(self.path)
+
+    def tidy(self) -> None:
+        """Finish what a process did not that was killed in its last moment, when the run was whole."""
+        with _held(settled(self.path), self.path):
+            self.remove_scaffold()
 
     @property
     def _can_go_on(self) -> bool:

@@ -13,7 +13,8 @@ from safetensors import SafetensorError, safe_open
 
 from dpaa.data.ids import encode, is_text
 from dpaa.data.parquet import absolute, parquet_schema, read_parquet
-from dpaa.data.text_lines import check_unpacked
+from dpaa.data.tables import TextTable
+from dpaa.data.text_lines import check_rows, check_unpacked
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, check_within, locked
 from dpaa.methods.lightgcn import LightGCN
@@ -75,7 +76,9 @@ def train_or_reuse(
     folder = check_within(beside / f"pretrained-lightgcn-{key}", beside)
     hold = beside / f".{folder.name}.turn"
     with locked(hold, wait=True):  # another process may be at the same work: then its result is ours
-        if not (folder / MANIFEST).exists():
+        if (folder / MANIFEST).exists():
+            RunFolder(folder).tidy()
+        else:
             train(folder, _lightgcn(make_method(data, "lightgcn", shared)))
     return _from_run(RunFolder(folder), data, n_layers)
 
@@ -108,6 +111,7 @@ def _vectors(file: Path, wanted: pl.Series, what: str) -> Tensor:
             table = read_parquet(file, list(parquet_schema(file)))
         else:
             check_unpacked(file)
+            check_rows(file, ",", len(TextTable.open(file, "csv").header))
             table = pl.read_csv(absolute(file), schema_overrides={ID: pl.String}, infer_schema_length=None, glob=False)
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; {REMEDY}") from None

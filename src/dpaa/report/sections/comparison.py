@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpaa.evaluation.comparison import harm_in_words, relative_change
+from dpaa.files import same_place
 from dpaa.report.charts import intervals
 from dpaa.report.foreign import list_at, number_at, object_at, objects_at, pair_at, text_at
 from dpaa.report.markup import tag
@@ -67,9 +67,10 @@ def section(name: str, comparison: dict[str, Any], suffix: str = "", runs: Seque
 
 
 def _all_among(comparison: dict[str, Any], runs: Sequence[Run]) -> bool:
-    known = {run.folder.path.resolve() for run in runs}
     sources = [source for entry in objects_at(comparison, "entries") for source in list_at(entry, "sources")]
-    return bool(sources) and all(isinstance(source, str) and Path(source).resolve() in known for source in sources)
+    return bool(sources) and all(
+        isinstance(source, str) and any(same_place(source, run.folder.path) for run in runs) for source in sources
+    )
 
 
 def _what(comparison: dict[str, Any], baseline: str) -> Markup:
