@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any
 
 
@@ -40,8 +41,8 @@ def _shown(value: object) -> str:
 
 def reason(error: BaseException) -> str:
     """Why something failed, in a few words: what the system says, else the first line of the message."""
-    said = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0]
-    return str(said or type(error).__name__).removeprefix("parquet: File out of specification: underlying IO error: ")
+    said = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0] or type(error).__name__
+    return re.sub(r"^parquet: File out of specification: underlying IO error: | \(os error \d+\)$", "", str(said))
 
 
 class DivergedError(InputError):

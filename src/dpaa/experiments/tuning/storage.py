@@ -76,8 +76,12 @@ def in_words(url: str | None, file: Path, opening: bool = False) -> Iterator[Non
     """
     import sqlalchemy.exc
 
+    internal: type[Exception] = import_optuna().exceptions.StorageInternalError
     try:
         yield
+    except internal as error:
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        raise unusable(cause, url, file) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
         raise unusable(error, url, file) from None
     except RuntimeError as error:
