@@ -138,10 +138,19 @@ def settled(path: str | Path) -> Path:
 def _resolved(path: str | Path) -> Path:
     if not str(path):
         raise InputError("an empty path names nothing; name a file or folder")
+    check_text(path)
     try:
         return Path(path).absolute().resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a circle of links, a name with a null byte
         raise InputError(f"{path} is no usable path ({reason(error)}); name another") from None
+
+
+def check_text(path: str | Path) -> None:
+    """Refuse a path of bytes that are no text, which polars and JSON have no name for."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"the path {str(path)!r} is not UTF-8 text; rename the file or folder") from None
 
 
 def same_place(one: str | Path, other: str | Path) -> bool:

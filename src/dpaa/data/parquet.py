@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import polars as pl
 
 from dpaa.errors import InputError
-from dpaa.files import open_regular
+from dpaa.files import check_text, open_regular
 from dpaa.kernels.memory import memory_at_hand
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def parquet_schema(file: Path) -> dict[str, pl.DataType]:
     """Names and types of the columns, from the footer of the file."""
     with _as_polars_error(file):
         _footer(file)
-        return dict(pl.read_parquet_schema(absolute(file)))
+        return dict(pl.scan_parquet(absolute(file), glob=False).collect_schema())
 
 
 def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
@@ -74,14 +74,11 @@ def check_size(file: Path, columns: Sequence[str] | None = None) -> None:
         raise InputError(f"{file} claims {footer.rows:,} rows, more than the memory at hand; use a smaller file")
 
 
-def absolute(file: Path) -> str:
-    """As polars takes it: a leading `~` or a `*` would mean something else to it."""
-    name = str(file.absolute())
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"the name of {file} is not UTF-8 text; rename the file") from None
-    return name
+def absolute(file: Path) -> Path:
+    """As polars takes it: a leading `~` or, in text, a `*` or `[` would mean something else to it."""
+    place = file.absolute()
+    check_text(place)
+    return place
 
 
 @contextmanager

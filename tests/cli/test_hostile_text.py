@@ -1,0 +1,235 @@
+"""Paths, names, ids and numbers that ended in tracebacks or acted on a terminal: each is text, or one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.methods import METHODS
+from tests.cli.conftest import TINY
+from tests.command import Said, dpaa_ok, run_dpaa
+
+ACTING = ("\x1b", "\x9b", "\x07", "\u202e")
+HOSTILE = ["[/bold][/]", "[bold]x", "\x1b[31mred", "\x9b31m", "a\u202eb", "[link=file:///]x", "=1+1", "é", "用户"]
+
+
+def refused(said: Said) -> str:
+    """One sentence and nothing else."""
+    assert said.code == 2, said
+    assert sum(line.startswith("error: ") for line in said.err.splitlines()) == 1
+    assert "Traceback" not in said.err
+    return said.err
+
+
+@pytest.fixture
+def place(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the walk, the current directory."""
+    monkeypatch.chdir(shutil.copytree(walk, tmp_path / "place"))
+    manifest = json.loads(Path("run/manifest.json").read_text())
+    manifest["dataset"]["path"] = str(Path("data").resolve())
+    Path("run/manifest.json").write_text(json.dumps(manifest))
+    return Path.cwd()
+
+
+# ---------------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize("command", ["recommend", "evaluate", "trace"])
+def test_a_run_is_the_current_folder(place: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(place / "run")
+    dpaa_ok(command, ".")
+
+
+def test_a_page_of_the_current_folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("altair")
+    monkeypatch.chdir(place / "run")
+    dpaa_ok("report", ".", "--out", "../page.html")
+
+
+@pytest.mark.parametrize("out", [".", "", "/", ".."])
+@pytest.mark.parametrize(
+    "words",
+    [("train", "../data", *TINY), ("data", "demo", "--users", "60", "--items", "40")],
+    ids=lambda words: words[0],
+)
+def test_folders_that_cannot_be_replaced_are_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], out: str
+) -> None:
+    (place / "here").mkdir()
+    monkeypatch.chdir(place / "here")
+    refused(run_dpaa(*words, "--out", out))
+    assert not list(Path.cwd().iterdir())
+
+
+@pytest.mark.parametrize("given", [".", "", "/", "\0", "a\0b"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "recommend", "trace", "audit"])
+def test_what_is_no_dataset_or_run_is_refused(place: Path, command: str, given: str) -> None:
+    refused(run_dpaa(command, given, *(["--out", "new"] if command == "train" else [])))
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("name", ["a[1]", "~", "*", "[bold]r[", "[/]", "a b", "-x", "é", "\x1b[31m"])
+def test_odd_names_of_folders_and_files_work(place: Path, name: str) -> None:
+    there = name if not name.startswith("-") else f"./{name}"
+    dpaa_ok("data", "demo", "--users", 60, "--items", 40, "--out", f"{there}-data")
+    said = dpaa_ok("train", f"{there}-data", *TINY, "--out", f"{there}-run")
+    said_too = dpaa_ok("evaluate", f"{there}-run")
+    dpaa_ok("recommend", f"{there}-run", "--out", f"{there}.csv")
+    dpaa_ok("audit", f"{there}-data", "--recs", f"{there}.csv")
+    shown = said.out + said.err + said_too.out + said_too.err
+    assert not any(character in shown for character in ACTING)
+    assert name in shown or not name.isprintable()
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"a\xffb", b"\xed\xa0\x80"])
+def test_names_that_are_no_text_end_in_a_sentence(place: Path, name: bytes) -> None:
+    text = os.fsdecode(name)
+    refused(run_dpaa("data", "demo", "--users", "60", "--items", "40", "--out", text))
+    shutil.copy("data/train.parquet", f"{text}.parquet")
+    for words in (
+        ("audit", f"{text}.parquet"),
+        ("recommend", "run", "--users", text),
+        ("train", "data", "--set", f"{text}=1", "--out", "new"),
+        ("train", "data", "--method", text, "--out", "new"),
+        ("compare", "run", text),
+    ):
+        refused(run_dpaa(*words))
+
+
+# ---------------------------------------------------------------------- ids and names
+
+
+def test_ids_that_look_like_markup_or_act_on_a_terminal_are_shown_as_text(place: Path) -> None:
+    rows = [(user, item) for place, user in enumerate(HOSTILE) for item in HOSTILE[place : place + 4]]
+    frame = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
+    parts = {"train": frame[8:-4], "test": frame[:8], "valid": frame[-4:]}
+    Dataset.from_frame(**parts, name="[/]\x1b[2J").write("odd")
+    said = [
+        dpaa_ok("data", "describe", "odd"),
+        dpaa_ok("train", "odd", "--method", "item-knn", "--out", "odd-run"),
+        dpaa_ok("evaluate", "odd-run"),
+        dpaa_ok("recommend", "odd-run"),
+        dpaa_ok("recommend", "odd-run", "--users", "[/bold][/]"),
+        dpaa_ok("recommend", "odd-run", "--out", "odd.csv"),
+        dpaa_ok("audit", "odd", "--recs", "odd.csv"),
+        dpaa_ok("evaluate", "odd-run", "--json"),
+        run_dpaa("recommend", "odd-run", "--users", "\x1b[2J[/]"),
+    ]
+    for one in said:
+        assert not any(character in one.out + one.err for character in ACTING)
+    assert "[/bold][/]" in said[4].out
+    assert "\\x1b[2J[/]" in said[-1].err
+    assert json.loads(said[-2].out)
+
+
+def test_the_streams_take_any_text_in_any_encoding(place: Path) -> None:
+    call = [sys.executable, "-c", "from dpaa.cli import main; main()", "recommend", b"\xff\x1b[2J"]
+    for encoding in ("ascii", "utf-8", "latin-1"):
+        said = subprocess.run(call, capture_output=True, env=os.environ | {"PYTHONIOENCODING": encoding}, check=False)
+        assert said.returncode == 2
+        assert b"Traceback" not in said.stderr
+        assert b"\x1b" not in said.stderr
+
+
+# ---------------------------------------------------------------------- numbers in files
+
+
+@pytest.mark.parametrize("number", ["1" + 400 * "0", "1e400", "-1e400"])
+@pytest.mark.parametrize("file", ["data/dataset.json", "run/manifest.json", "run/config.json", "run/metrics.json"])
+def test_numbers_that_no_float_holds_end_in_a_sentence(place: Path, file: str, number: str) -> None:
+    pytest.importorskip("altair")
+    dpaa_ok("evaluate", "run")
+    content = Path(file).read_text().rstrip().removesuffix("}")
+    Path(file).write_text(f'{content}, "huge": {number}}}')
+    words = ("data", "describe", "data") if "dataset" in file else ("report", "run", "--out", "page.html")
+    assert "readable JSON" in refused(run_dpaa(*words))
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pl.Series([Decimal("1.5"), Decimal("2.5"), Decimal("3.5")]),
+        pl.Series([1, 2, 3], dtype=pl.Int128),
+        pl.Series([2**100, 2**101, 2**102], dtype=pl.Int128),
+        pl.Series([1, 2, 3], dtype=pl.Duration),
+        pl.Series([1, 2, 3], dtype=pl.Time),
+        pl.Series([1.0, 2.0, 3.0], dtype=pl.Float32),
+        pl.Series([[1], [2], [3]]),
+    ],
+    ids=lambda times: str(times.dtype),
+)
+@pytest.mark.parametrize("column", ["timestamp", "rating", "user_id", "item_id"])
+def test_odd_types_of_columns_work_or_end_in_a_sentence(place: Path, times: pl.Series, column: str) -> None:
+    frame = pl.DataFrame({"user_id": [1, 2, 3], "item_id": [1, 2, 3], "rating": [1, 2, 3], "timestamp": [1, 2, 3]})
+    frame.with_columns(times.alias(column)).write_parquet("odd.parquet")
+    for words in (("data", "log", "odd.parquet", "--split", "temporal", "--out", "new"), ("audit", "odd.parquet")):
+        said = run_dpaa(*words)
+        assert said.code in (0, 2)
+        assert "Traceback" not in said.err
+        if said.code == 2:
+            refused(said)
+            assert not Path("new").exists()
+
+
+# ---------------------------------------------------------------------- room
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("data", "demo", "--users", "60", "--items", "40", "--out", "new"),
+        ("train", "data", *TINY, "--out", "new"),
+        ("recommend", "run", "--out", "new.parquet"),
+        ("recommend", "run", "--out", "new.csv"),
+        ("evaluate", "run"),
+    ],
+    ids=lambda words: " ".join(words[:1] + words[-1:]),
+)
+def test_a_limit_on_the_size_of_files_ends_in_a_sentence(place: Path, words: tuple[str, ...]) -> None:
+    before = {str(path) for path in place.rglob("*")}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        said = run_dpaa(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "cannot write" in refused(said)
+    assert {str(path) for path in place.rglob("*")} == before
+
+
+# ---------------------------------------------------------------------- Python
+
+
+def test_a_method_may_be_given_by_its_class(small_world: Dataset) -> None:
+    assert dpaa.fit(small_world, method=METHODS["ease"]).method.name == "ease"
+
+
+@pytest.mark.parametrize("method", [3, None, int, object(), "no-such", ["ease"]])
+def test_what_is_no_method_is_said_so(small_world: Dataset, method: object) -> None:
+    with pytest.raises(InputError, match="method"):
+        dpaa.fit(small_world, method=method)  # type: ignore[arg-type]
+
+
+def test_wrong_types_of_arguments_are_said_so(small_world: Dataset) -> None:
+    model = dpaa.fit(small_world, "most-popular")
+    with pytest.raises(InputError, match="data must be a Dataset"):
+        dpaa.fit("data")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="model must be a Model"):
+        dpaa.evaluate("run", small_world)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="k must be a whole number"):
+        model.recommend(k="a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="is empty; leave it out"):
+        model.recommend([None])
