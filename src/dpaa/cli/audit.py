@@ -134,12 +134,7 @@ def _check_targets(
 
 
 def _write(found: Audit, per_user: Path | None, figure: Path | None, html: Path | None) -> None:
-    if per_user is not None and found.recommendations is not None:
-        from dpaa.runs.stream import write_stream
-
-        table = found.recommendations.per_user
-        rows = write_stream(iter([table]), table.schema, per_user)
-        err.print(f"{rows:,} users written to {per_user}")
+    """The file that is not replaced unasked comes last: a call that was cut short can be made again."""
     if figure is not None:
         from dpaa.report.audit_figures import lorenz_curve
         from dpaa.report.figures import save
@@ -150,6 +145,12 @@ def _write(found: Audit, per_user: Path | None, figure: Path | None, html: Path 
 
         audit_page(found, html)
         err.print(f"page written to {html}")
+    if per_user is not None and found.recommendations is not None:
+        from dpaa.runs.stream import write_stream
+
+        table = found.recommendations.per_user
+        rows = write_stream(iter([table]), table.schema, per_user)
+        err.print(f"{rows:,} users written to {per_user}")
 
 
 def print_audit(found: Audit) -> None:
