@@ -194,13 +194,16 @@ def intervals(rows: Sequence[Mapping[str, Any]], look: Look, x: str) -> Chart:
 # ---------------------------------------------------------------------- common
 
 
+ROOM_FOR_FONTS = {"left": 18, "right": 8, "top": 4, "bottom": 4}
+"""Around a plot: a reader's browser may have a wider font than the one that labels were measured with."""
+
+
 def fitted(chart: Chart, look: Look, rows: int = 0, height: int | None = None) -> Chart:
     """The look's size as a whole, with room for a legend of so many rows above."""
     alt = altair()
     size = alt.AutoSizeParams(type="fit", contains="padding")
-    return styled(
-        chart.properties(width=look.width, height=(height or look.height) + 20 * rows, autosize=size), look, padding=4
-    )
+    sized = chart.properties(width=look.width, height=(height or look.height) + 20 * rows, autosize=size)
+    return styled(sized, look, padding=ROOM_FOR_FONTS)
 
 
 def _legend(

@@ -68,7 +68,7 @@ def save(chart: Chart, file: str | Path) -> Path:
     return target
 
 
-def styled(chart: Chart, look: Look = PAPER, padding: int = 12) -> Chart:
+def styled(chart: Chart, look: Look = PAPER, padding: int | dict[str, int] = 12) -> Chart:
     """One look for all: readable type, no box, faint grid."""
     small, large = look.font_size, look.font_size + 1
     text = {"labelColor": look.ink, "titleColor": look.ink, "titleFontWeight": "normal"}
