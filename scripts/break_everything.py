@@ -14,6 +14,7 @@ once per folder.  Linux only.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import re
 import sys
@@ -62,6 +63,17 @@ def main() -> None:
     out: Path = asked.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     check_same(out / "about.json", {"seed": asked.seed})
+    with (out / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another call attacks in {out}; choose another folder with --out")
+        found = campaigns(asked, out)
+    sys.exit(1 if found else 0)
+
+
+def campaigns(asked: argparse.Namespace, out: Path) -> bool:
+    """All that was asked for; whether anything was found."""
     ledger, library = Ledger(out / "attacks.jsonl"), compiled(out)
     server = Server(asked.tool, library)
     world = World(out / "world", Arena(out / "arena", server))
@@ -77,7 +89,7 @@ def main() -> None:
         server.close()
     print(ledger.summary())
     print(f"signals: {kills.signals(ledger.attacks)}")
-    sys.exit(1 if ledger.findings else 0)
+    return bool(ledger.findings)
 
 
 def attacks(

@@ -118,11 +118,13 @@ class Server:
 
     def run(self, call: Call) -> Outcome:
         """Run one command line to its end."""
-        self._write.write(json.dumps(asdict(call)) + "\n")
-        self._write.flush()
-        answer = self._read.readline()
+        answer = ""
+        with suppress(BrokenPipeError):
+            self._write.write(json.dumps(asdict(call)) + "\n")
+            self._write.flush()
+            answer = self._read.readline()
         if not answer:
-            raise RuntimeError("the fork server has ended; what it printed says why")
+            raise RuntimeError(f"the fork server has ended with {self._process.wait()} in {call.words}")
         found = json.loads(answer)
         for stream in ("out", "err"):
             found[stream] = base64.b64decode(found[stream]).decode("utf-8", "surrogateescape")
@@ -130,7 +132,8 @@ class Server:
 
     def close(self) -> None:
         """End the server."""
-        self._write.close()
+        with suppress(BrokenPipeError):  # it ended before
+            self._write.close()
         self._process.wait()
         self._read.close()
 
