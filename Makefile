@@ -1,4 +1,4 @@
-# demo · test · check · bench: what README and CI call.  Everything happens in .venv, made here if need be.
+# demo · test · test-fast · check · bench: what README and CI call.  Everything happens in .venv, made here if need be.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export DPAA_REAL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test check bench install clean
+.PHONY: demo test test-fast check bench install clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ check: $(STAMP)
 
 test: check
 	$(BIN)/pytest -n 2
+
+test-fast: check
+	$(BIN)/pytest -n 2 -m "not slow"
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -17,6 +17,21 @@ settings.register_profile("dpaa", deadline=None, max_examples=60)
 settings.load_profile("dpaa")
 
 
+SLOW = (
+    *("contract", "errors/test_catalogue.py", "experiments", "report", "runs", "test_breaking.py", "test_wheel.py"),
+    *("cli/test_hostile_text.py", "cli/test_tune.py", "cli/test_walk.py", "data/test_hostile_files.py"),
+    *("evaluation/test_level_and_power.py", "methods/test_dpaa_auto.py", "training"),
+)
+"""Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     """Two test processes share two cores; OpenMP teams would only get in each other's way."""
