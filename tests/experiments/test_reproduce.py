@@ -121,6 +121,18 @@ def test_again_nothing_is_trained(made: tuple[Path, str, str], files: Path) -> N
     assert "Yahoo! R3 is not shown" not in said.out
 
 
+def test_a_result_of_another_training_is_refused(twice: Path, files: Path) -> None:
+    one, other = sorted((twice / "results" / "overall").glob("ips-*.json"))
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    call = ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(twice))
+    said = run_dpaa(*call)
+    one.write_bytes(kept)
+    assert said.code == 2
+    assert "is the result of another dataset, method or seed" in said.err
+    assert dpaa_ok(*call)
+
+
 def test_an_older_result_without_a_dial_is_run_again_only_for_the_dial(twice: Path, files: Path) -> None:
     file = next((twice / "results" / "overall").glob("ips-*.json"))
     before = json.loads(file.read_text())

@@ -126,7 +126,7 @@ class Runner:
         finally:
             self.trained += done
             self.seconds += time.monotonic() - began
-        found = ((spec, _read(place / f"{spec_key(spec)}.json")) for spec in specs)
+        found = ((spec, _read_of(spec, place / f"{spec_key(spec)}.json")) for spec in specs)
         return [replace(result, data=spec.data, label=spec.label) for spec, result in found]
 
     def _tidy(self, place: Path, kept: dict[str, RunSpec]) -> None:
@@ -293,6 +293,15 @@ def _kept(file: Path, with_dial: bool) -> bool:
         return False
     found = _content(file)  # read in any case: one that is spoilt is told before anything is trained
     return "dial" in found or not with_dial
+
+
+def _read_of(spec: RunSpec, file: Path) -> RunResult:
+    """The result, which must be of this dataset, method and seed."""
+    found = _read(file)
+    seed = spec.settings.get("seed", 0)
+    if (found.details.get("fingerprint"), found.method, found.seed) != (_fingerprint(spec.folder), spec.method, seed):
+        raise InputError(f"{file} is the result of another dataset, method or seed; remove it to run it again")
+    return found
 
 
 def _read(file: Path) -> RunResult:
