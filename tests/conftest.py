@@ -18,9 +18,9 @@ settings.load_profile("dpaa")
 
 
 SLOW = (
-    *("contract", "errors/test_catalogue.py", "experiments", "report", "runs", "test_breaking.py", "test_wheel.py"),
-    *("cli/test_hostile_text.py", "cli/test_tune.py", "cli/test_walk.py", "data/test_hostile_files.py"),
-    *("evaluation/test_level_and_power.py", "methods/test_dpaa_auto.py", "training"),
+    *("cli", "contract", "errors", "experiments", "report", "runs", "training"),
+    *("data/test_hostile_files.py", "data/test_cli_data.py", "evaluation/test_level_and_power.py"),
+    *("methods/test_dpaa_auto.py", "test_breaking.py", "test_documented_edges.py", "test_wheel.py"),
 )
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 
