@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaa.evaluation.statistics import Contrast, compare_means, crossed_t, runs_differ
+from dpaa.comparison.statistics import Contrast, compare_means, crossed_t, runs_differ
 
 Floats = NDArray[np.float64]
 

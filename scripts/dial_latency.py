@@ -19,12 +19,12 @@ import torch
 from benchmarks.timing import machine, take_turns
 
 from dpaa.data.pairs import Pairs
-from dpaa.experiments.tables import markdown
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.dial import DialVectors
-from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.references.item_knn import ItemKNN
 from dpaa.methods.settings import TrainedSettings
+from dpaa.reproduction.tables import markdown
+from dpaa.rerank.dial import DialVectors
 from dpaa.runs.model import Model
 
 KAPPA, BLOCK = 1.0, 500

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from benchmarks.timing import machine
 
-from dpaa.experiments.tables import markdown
+from dpaa.reproduction.tables import markdown
 
 
 def write_log(file: Path, rows: int, n_users: int, n_items: int, seed: int = 0) -> None:

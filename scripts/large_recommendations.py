@@ -17,7 +17,7 @@ import polars as pl
 from benchmarks.timing import machine
 from scripts.large_logs import measured, write_log
 
-from dpaa.experiments.tables import markdown
+from dpaa.reproduction.tables import markdown
 
 N_USERS, N_ITEMS, LOG_ROWS = 250_000, 50_000, 5_000_000
 

@@ -23,8 +23,8 @@ import torch
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.severity import read_pairs
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.experiments.sources import Sources
 from dpaa.methods import MostPopular
+from dpaa.reproduction.sources import Sources
 from dpaa.runs.fit import fit
 
 if TYPE_CHECKING:

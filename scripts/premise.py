@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaa.evaluation.trace import RULE
-from dpaa.experiments.sources import LAYERS, Sources
+from dpaa.reproduction.sources import LAYERS, Sources
 from dpaa.runs.fit import fit_into, make_method
-from dpaa.runs.trace import trace_run
+from dpaa.trace.run import trace_run
+from dpaa.trace.tracer import RULE
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset

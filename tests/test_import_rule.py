@@ -9,7 +9,8 @@ import dpaa
 
 ORDER = [
     *("errors", "words", "text", "files"),
-    *("kernels", "data", "graph", "methods", "training", "evaluation", "runs", "report", "experiments", "cli"),
+    *("kernels", "data", "graph", "methods", "rerank", "training", "evaluation", "audit"),
+    *("runs", "comparison", "trace", "tuning", "report", "reproduction", "cli"),
 ]
 ROOT = Path(dpaa.__file__).parent
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from dpaa.comparison.entries import read_entries
 from dpaa.errors import InputError
 from dpaa.report.parts import Figure
 from dpaa.report.sections import comparison
-from dpaa.runs.compare import read_entries
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 

@@ -12,7 +12,7 @@ from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.methods.dpaa_auto import FASTEST, DpaaAuto, Part, Verdict, _mean_and_noise, _surely_best
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.runs.fit import Watch, evaluate, fit_method, make_method
-from dpaa.runs.workshop import RunWorkshop
+from dpaa.runs.stages import RunWorkshop
 
 QUICK = {"embedding_size": 8, "layers": 2, "epochs": 12, "patience": 50, "threads": 1}
 
@@ -210,7 +210,7 @@ def test_mean_and_noise() -> None:
 
 
 def test_the_least_turn_that_validation_cannot_tell_from_the_best_is_taken(small_world: Dataset) -> None:
-    from dpaa.evaluation.dial import KAPPAS
+    from dpaa.evaluation.dial_curve import KAPPAS
     from dpaa.evaluation.evaluator import Evaluator
     from dpaa.evaluation.metrics import ACCURACY
 

@@ -9,11 +9,11 @@ import torch
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods import ease
-from dpaa.methods.als import ALS, AlsSettings
 from dpaa.methods.base import Histories
-from dpaa.methods.ease import EASE, EaseSettings
-from dpaa.methods.item_knn import ItemKNN, ItemKnnSettings
+from dpaa.methods.references import ease
+from dpaa.methods.references.als import ALS, AlsSettings
+from dpaa.methods.references.ease import EASE, EaseSettings
+from dpaa.methods.references.item_knn import ItemKNN, ItemKnnSettings
 from tests.methods.tools import some_graph
 
 

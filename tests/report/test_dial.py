@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.evaluation.dial import DialCurve, DialPoint, Objective
+from dpaa.evaluation.dial_curve import DialCurve, DialPoint, Objective
 from dpaa.evaluation.exposure import ValidationExposure
 from dpaa.report.dial_figure import dial_figure
 from dpaa.report.page import write_page

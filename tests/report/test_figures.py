@@ -12,7 +12,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.report import figures
 from dpaa.runs.fit import fit_into, make_method
-from dpaa.runs.trace import Trace, trace_run
+from dpaa.trace.run import Trace, trace_run
 
 BEGINS = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>", "json": b"{"}
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpaa.evaluation.compare import DIRECTIONS
+from dpaa.comparison.compare import DIRECTIONS
 from dpaa.report.metric_words import WORDS, best_of, explain
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dpaa.audit.audit import audit
 from dpaa.data.dataset import Dataset
-from dpaa.evaluation.audit import audit
-from dpaa.report.material import Family, gather
+from dpaa.report.inputs import Family, gather
 from dpaa.report.page import audit_page, write_page
 from dpaa.report.sections import exposure, made, training, users
 from dpaa.runs.fit import evaluate, fit_into, make_method
@@ -32,7 +32,7 @@ HOSTILE = (
     "{{7*7}}",
 )
 CHAPTERS = [
-    "glance",
+    "summary",
     "data",
     "metrics",
     "comparison",
@@ -42,7 +42,7 @@ CHAPTERS = [
     "training",
     "trace",
     "dial",
-    "made",
+    "provenance",
 ]
 DRAWN = {
     *("long-tail", "concentration", "accuracy-against-bias", "popular-against-niche", "differences"),
@@ -247,13 +247,13 @@ def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None
     assert "the dataset of" in said.err
     assert f"run `dpaa evaluate {run}`" in said.err
     found = [tag.attributes["id"] for tag in Reader((tmp_path / "page.html").read_text()).named("section")]
-    assert found == ["glance", "data", "exposure", "items", "users", "training", "trace", "dial", "made"]
+    assert found == ["summary", "data", "exposure", "items", "users", "training", "trace", "dial", "provenance"]
 
 
 def test_a_dataset_alone(demo_folder: Path, tmp_path: Path) -> None:
     dpaa_ok("report", demo_folder / "data", "--out", tmp_path / "new" / "page.html")
     page = Reader((tmp_path / "new" / "page.html").read_text())
-    assert [tag.attributes["id"] for tag in page.named("section")] == ["data", "made"]
+    assert [tag.attributes["id"] for tag in page.named("section")] == ["data", "provenance"]
 
 
 def test_an_audit_alone(demo_folder: Path, tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_run_of_before_shows_all_its_epochs(auto_run: Path, tmp_path: Path) ->
 def test_unequal_chances_stand_beside_what_is_compared(demo_folder: Path, auto_run: Path, tmp_path: Path) -> None:
     write_page([demo_folder / "runs" / "lightgcn", auto_run], tmp_path / "page.html")
     page = Reader((tmp_path / "page.html").read_text())
-    for chapter in ("glance", "metrics"):
+    for chapter in ("summary", "metrics"):
         (found,) = page.named("section", id=chapter)
         assert "Unequal chances: lightgcn trained 3 of 3 epochs at learning rate 0.001; auto trained" in found.text
         assert "at learning rate 0.001 to 0.005; train them alike before comparing." in found.text

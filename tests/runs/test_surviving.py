@@ -159,7 +159,7 @@ def test_a_wrong_pretrained_setting_leaves_no_lock_and_no_folder(place: Path) ->
 
 def test_a_study_that_has_no_room_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sqlalchemy_exc = pytest.importorskip("sqlalchemy.exc")
-    from dpaa.experiments.tuning import study
+    from dpaa.tuning import study
 
     def full(*_: object, **__: object) -> None:
         raise sqlalchemy_exc.OperationalError("INSERT", {}, Exception("database or disk is full"))

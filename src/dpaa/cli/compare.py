@@ -11,7 +11,7 @@ from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.files import check_file_target
 
 if TYPE_CHECKING:
-    from dpaa.evaluation.comparison import Comparison, Delta, Example, Exposure, Moved, NoHarm, Overlap, Place
+    from dpaa.comparison.result import Comparison, Delta, Example, Exposure, Moved, NoHarm, Overlap, Place
 
 SHOWN_ITEMS = 5
 """Items shown as gaining, and as losing; JSON has more."""
@@ -70,9 +70,9 @@ def compare(
       dpaa compare runs/lightgcn runs/dpaa
       dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
     """
-    from dpaa.evaluation.compare import Choices
-    from dpaa.evaluation.compare import compare as hold_against
-    from dpaa.runs.compare import read_entries, write_comparison
+    from dpaa.comparison.compare import Choices
+    from dpaa.comparison.compare import compare as hold_against
+    from dpaa.comparison.entries import read_entries, write_comparison
 
     if out_file is not None:
         check_file_target(out_file, (".json",), "a comparison", overwrite=overwrite)
@@ -173,7 +173,7 @@ def _in_words(found: Comparison, deltas: list[Delta]) -> list[str]:
 
 def _harm_in_words(found: Comparison, harm: NoHarm) -> str:
     """The line on popular items, with its numbers."""
-    from dpaa.evaluation.comparison import harm_in_words
+    from dpaa.comparison.result import harm_in_words
 
     verdicts = {(delta.entry, delta.metric): delta.verdict for delta in found.deltas}
     difference = verdicts.get((harm.entry, harm.metric), "not tested")

@@ -49,11 +49,11 @@ def demo(
       dpaa demo --out dpaa-demo
       dpaa demo --full --out dpaa-demo
     """
+    from dpaa.audit.audit import audit
     from dpaa.cli.dial import print_dial
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
-    from dpaa.evaluation.audit import audit
     from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
     from dpaa.runs.folder import RunFolder
 
@@ -110,8 +110,8 @@ def demo(
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:
     """Which of the differences are more than chance; for the page, and in a line."""
-    from dpaa.evaluation.compare import compare
-    from dpaa.runs.compare import read_entries, write_comparison
+    from dpaa.comparison.compare import compare
+    from dpaa.comparison.entries import read_entries, write_comparison
 
     found = compare(*read_entries([baseline, run]))
     write_comparison(found, file)

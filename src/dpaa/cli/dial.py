@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.dial import DialCurve
+    from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.runs.folder import RunFolder
     from dpaa.runs.model import Model
 

@@ -13,7 +13,7 @@ from dpaa.cli.dial import DialOptions, PopularityDial, print_dial
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.evaluation.dial import DialCurve
+    from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.evaluation.offpolicy import OffPolicy
 
@@ -132,9 +132,9 @@ def evaluate(
 def _of_run(
     run: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool, dial: DialOptions
 ) -> tuple[str, Evaluation, DialCurve | None]:
+    from dpaa.comparison import chances
+    from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
-    from dpaa.runs import chances
-    from dpaa.runs.chances import Chances
     from dpaa.runs.fit import evaluate as measure
     from dpaa.runs.folder import RunFolder
 

@@ -15,8 +15,8 @@ from dpaa.cli.console import Column, Styled, err, out, print_json, print_notes
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.experiments.tables import Cell, Chapter
-    from dpaa.experiments.tables import Table as PaperTable
+    from dpaa.reproduction.tables import Cell, Chapter
+    from dpaa.reproduction.tables import Table as PaperTable
 
 
 def reproduce(
@@ -80,12 +80,12 @@ def reproduce(
       dpaa reproduce overall --coat coat/ --method lightgcn --method "dpaa layer_emphasis=2" --seeds 10
     """
     from dpaa.cli.train import read_settings
-    from dpaa.experiments.budget import find_budget
-    from dpaa.experiments.plan import Plan
-    from dpaa.experiments.reproduce import ALL, chapters
-    from dpaa.experiments.run import Runner
-    from dpaa.experiments.sources import Sources
-    from dpaa.experiments.writing import check_target, write_chapter, write_page
+    from dpaa.reproduction.budget import find_budget
+    from dpaa.reproduction.plan import Plan
+    from dpaa.reproduction.reproduce import ALL, chapters
+    from dpaa.reproduction.sources import Sources
+    from dpaa.reproduction.trainings import Runner
+    from dpaa.reproduction.writing import check_target, write_chapter, write_page
 
     chosen = find_budget(budget)
     settings = read_settings(None, assignments or [], None)
@@ -128,7 +128,7 @@ def _stem(name: str, budget: str, label: str | None) -> str:
 
 def _command(name: str, plan: object, label: str | None) -> str:
     """The call that makes it again, without the reader's own paths."""
-    from dpaa.experiments.plan import Plan
+    from dpaa.reproduction.plan import Plan
 
     assert isinstance(plan, Plan)
     words = ["dpaa", "reproduce", name, "--budget", plan.budget.name]
@@ -163,7 +163,7 @@ def _show(chapter: Chapter) -> None:
 
 def _print(table: PaperTable) -> None:
     """Cells may have two lines and are wrapped, never cut."""
-    from dpaa.experiments.tables import BEST, SECOND
+    from dpaa.reproduction.tables import BEST, SECOND
 
     def shown(cell: Cell) -> str:
         mark = {1: f"{BEST} ", 2: f"{SECOND} "}.get(cell.place, "")

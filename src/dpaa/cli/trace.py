@@ -13,7 +13,7 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dpaa.runs.trace import Trace
+    from dpaa.trace.run import Trace
 
 DECILES = [str(decile) for decile in range(1, 11)]
 
@@ -41,7 +41,7 @@ def trace(
         check_figure(figures / f"figure.{figure_format}")
         if figures.exists() and not figures.is_dir():
             raise InputError(f"{figures} is a file; choose a folder with --figures")
-    from dpaa.runs.trace import trace_run
+    from dpaa.trace.run import trace_run
 
     found = trace_run(run)
     if as_json:
@@ -58,7 +58,7 @@ def trace(
 
 def print_trace(found: Trace) -> None:
     """Verdicts, then tables."""
-    from dpaa.evaluation.trace import RULE
+    from dpaa.trace.tracer import RULE
 
     out.print(found.headline)
     for premise in found.premises:

@@ -49,14 +49,14 @@ def train(
       dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
     """
     from dpaa.cli.progress import EpochDisplay
+    from dpaa.comparison import chances
+    from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
-    from dpaa.experiments.tune import trials_behind
     from dpaa.methods import find_method
-    from dpaa.runs import chances
-    from dpaa.runs.chances import Chances
     from dpaa.runs.fit import Watch, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
+    from dpaa.tuning.tune import trials_behind
 
     settings = read_settings(config, assignments or [], seed)
     chosen = str(settings.pop("method", method))

@@ -16,7 +16,7 @@ from dpaa.errors import InputError
 from dpaa.text import file_name
 
 if TYPE_CHECKING:
-    from dpaa.experiments.tune import TuneResult
+    from dpaa.tuning.tune import TuneResult
 
 SHOWN = 10
 """Best trials in the table; `trials.jsonl` and `--json` have all."""
@@ -70,8 +70,8 @@ def tune(
     """
     from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
-    from dpaa.experiments.tune import tune as search
     from dpaa.methods import find_method
+    from dpaa.tuning.tune import tune as search
 
     settings = read_settings(config, assignments or [], None)
     settings.pop("method", None)

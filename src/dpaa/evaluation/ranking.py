@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dpaa.kernels.topk import top_k
-from dpaa.methods.dial import dialled
+from dpaa.rerank.dial import dialled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dpaa.data.pairs import Pairs
     from dpaa.methods.base import Histories, Method
-    from dpaa.methods.dial import DialVectors
+    from dpaa.rerank.dial import DialVectors
 
     Ints = NDArray[Any]
 

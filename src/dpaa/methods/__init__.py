@@ -6,21 +6,21 @@ import difflib
 from inspect import isabstract
 
 from dpaa.errors import InputError
-from dpaa.methods.als import ALS
 from dpaa.methods.apda import APDA
 from dpaa.methods.base import Method
 from dpaa.methods.cvib import CVIB
 from dpaa.methods.dap import DAP
 from dpaa.methods.dpaa import DPAA, DpaaAsPrinted
 from dpaa.methods.dpaa_auto import DpaaAuto
-from dpaa.methods.ease import EASE
 from dpaa.methods.ips import IPS
-from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
-from dpaa.methods.most_popular import MostPopular
 from dpaa.methods.navip import NAVIP
 from dpaa.methods.ppac import PPAC
+from dpaa.methods.references.als import ALS
+from dpaa.methods.references.ease import EASE
+from dpaa.methods.references.item_knn import ItemKNN
+from dpaa.methods.references.most_popular import MostPopular
 from dpaa.methods.sam_reg import SamReg
 
 _BACKBONE: tuple[type[Method], ...] = (

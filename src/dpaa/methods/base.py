@@ -101,9 +101,9 @@ class Method(ABC):
 
     @property
     def popularity_dial(self) -> float:
-        """κ of the popularity dial (`dpaa.methods.dial`) when training ends: 0, the method itself.
+        """κ of the popularity dial (`dpaa.rerank.dial`) when training ends: 0, the method itself.
 
-        A run keeps it in its manifest, where it may be changed (`dpaa.evaluation.dial`).
+        A run keeps it in its manifest, where it may be changed (`dpaa.evaluation.dial_curve`).
         """
         return 0.0
 

@@ -5,7 +5,7 @@
 2. A race: short trainings that go on from the plain model at a higher learning rate, without weights, with IIW, with
    DPAA's defaults, and as printed.  Weights win only where they are ahead by more than validation's noise.
 3. The winner is trained on, longer than early stopping on a noisy validation number would let it.
-4. The popularity dial κ is chosen on validation (`dpaa.evaluation.dial.least_turn`), unless validation comes from the
+4. The popularity dial κ is chosen on validation (`evaluation.dial_curve.least_turn`), unless validation comes from the
    log's own exposure, where any choice would favour popularity: then it stays 0.
 
 Everything is counted in epochs of the plain training: 1 for it, `budget` for the rest; all parts together keep within

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from dpaa.kernels.common import Lists
+from dpaa.kernels.cooccurrence import Lists
 
 if TYPE_CHECKING:
     from dpaa.data.pairs import Pairs

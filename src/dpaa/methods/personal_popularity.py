@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.kernels.common import BLOCK_ROWS, Lists, in_common, row_blocks
+from dpaa.kernels.cooccurrence import BLOCK_ROWS, Lists, in_common, row_blocks
 from dpaa.kernels.known_pairs import KnownPairs
 from dpaa.kernels.topk import top_k
 from dpaa.methods.neighbourhood import items_of_users, users_of_items

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from dpaa.report.figures import altair, styled
-from dpaa.report.look import PALETTE
+from dpaa.report.theme import PALETTE
 
 if TYPE_CHECKING:
-    from dpaa.evaluation.audit import Audit
+    from dpaa.audit.audit import Audit
     from dpaa.report.figures import Chart
 
 

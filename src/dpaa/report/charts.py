@@ -10,7 +10,7 @@ import polars as pl
 
 from dpaa.data.popularity import popular_items
 from dpaa.report.figures import POINTS, altair, styled
-from dpaa.report.look import SHAPES
+from dpaa.report.theme import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpaa.report.figures import Chart
-    from dpaa.report.look import Look
+    from dpaa.report.theme import Look
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpaa.report.figures import altair, styled
-from dpaa.report.look import PALETTE, PAPER
+from dpaa.report.theme import PALETTE, PAPER
 
 if TYPE_CHECKING:
-    from dpaa.evaluation.dial import DialCurve
+    from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.report.figures import Chart
 
 TICKS = (-2, -1, 0, 1, 2, 4, 8, 16, 32)

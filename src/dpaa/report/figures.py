@@ -15,7 +15,7 @@ import polars as pl
 
 from dpaa.errors import MissingExtraError
 from dpaa.files import check_file_target, settled, write_file
-from dpaa.report.look import PALETTE, PAPER
+from dpaa.report.theme import PALETTE, PAPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dpaa.report.look import Look
-    from dpaa.runs.trace import Trace
+    from dpaa.report.theme import Look
+    from dpaa.trace.run import Trace
 
     Chart = Any
     """Of Altair, which is an extra."""

@@ -11,12 +11,24 @@ import dpaa
 from dpaa.errors import InputError
 from dpaa.files import check_file_target, settled, write_file
 from dpaa.report.figures import altair, check_figure, save
-from dpaa.report.look import PAPER
+from dpaa.report.inputs import Material, gather
 from dpaa.report.markup import Markup, join, tag
-from dpaa.report.material import Material, gather
 from dpaa.report.parts import Figure, Section
 from dpaa.report.sections import audit as audit_section
-from dpaa.report.sections import comparison, data, dial, exposure, glance, items, made, metrics, trace, training, users
+from dpaa.report.sections import (
+    comparison,
+    data,
+    dial,
+    exposure,
+    items,
+    metrics,
+    provenance,
+    summary,
+    trace,
+    training,
+    users,
+)
+from dpaa.report.theme import PAPER
 from dpaa.runs.folder import now
 from dpaa.text import finite
 
@@ -24,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from dpaa.evaluation.audit import Audit
+    from dpaa.audit.audit import Audit
 
 CHAPTERS = (
-    *(glance.section, data.section, metrics.section, exposure.section, items.section),
+    *(summary.section, data.section, metrics.section, exposure.section, items.section),
     *(users.section, training.section, trace.section, dial.section),
 )
 """In the order of reading; comparisons come after the metrics, audits and how it was made at the end."""
@@ -85,7 +97,7 @@ def sections(material: Material) -> list[Section]:
         audit_section.section(name, content, f"-{place + 1}" if place else "")
         for place, (name, content) in enumerate(material.audits)
     ]
-    found.append(made.section(material))
+    found.append(provenance.section(material))
     return [section for section in found if section.parts]
 
 

@@ -7,16 +7,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dpaa.evaluation.comparison import relative_change
-from dpaa.report.drawn import inline_svg
-from dpaa.report.look import PHONE, WIDE
+from dpaa.comparison.result import relative_change
 from dpaa.report.markup import Markup, tag
+from dpaa.report.svg import inline_svg
+from dpaa.report.theme import PHONE, WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dpaa.report.figures import Chart
-    from dpaa.report.look import Look
+    from dpaa.report.theme import Look
 
 LONGEST_ID = 60
 """Characters of an id that are shown; the rest is an ellipsis, and the whole stands in the hint."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpaa.errors import InputError
-from dpaa.evaluation.dial import Objective, dial_curve
+from dpaa.evaluation.dial_curve import Objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.dial import DialCurve
+    from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.runs.model import Model
 
 K = 20

@@ -11,7 +11,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
-from dpaa.evaluation.dial import dial_curve, without_curve
+from dpaa.evaluation.dial_curve import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
@@ -24,7 +24,7 @@ from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
-from dpaa.runs.workshop import RunWorkshop
+from dpaa.runs.stages import RunWorkshop
 from dpaa.text import finite
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Interrupted, Trainer
 from dpaa.words import counted

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dpaa.evaluation.dial import DialCurve
+    from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.files import Content
     from dpaa.methods.base import Method

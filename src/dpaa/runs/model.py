@@ -14,11 +14,11 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.evaluation.dial import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
+from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories
-from dpaa.methods.dial import DialVectors
+from dpaa.rerank.dial import DialVectors
 from dpaa.words import counted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpaa.evaluation.comparison import harm_in_words, relative_change
+from dpaa.comparison.result import harm_in_words, relative_change
 from dpaa.files import same_place
 from dpaa.report.charts import intervals
 from dpaa.report.foreign import list_at, number_at, object_at, objects_at, pair_at, text_at
@@ -29,8 +29,8 @@ from dpaa.report.parts import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dpaa.report.inputs import Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Run
 
 SHOWN_PLACES = 10
 LONGEST_TITLE = 60

@@ -10,8 +10,8 @@ from dpaa.report.markup import tag
 from dpaa.report.parts import Figure, Section, bullets, paragraph, percent, tiles
 
 if TYPE_CHECKING:
+    from dpaa.report.inputs import Family, Material
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Family, Material
 
 
 def section(material: Material) -> Section:

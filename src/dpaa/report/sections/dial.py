@@ -1,22 +1,22 @@
 """The popularity dial: what turning it does, where a run has measured it on validation.
 
 `manifest.json` holds `"dial": {"kappa": κ, "suggested": κ, "curve": [{"kappa": κ, "ndcg@20": …, …}, …], …}`, `kappa`
-being in force and `suggested` what the objective would choose (`dpaa.evaluation.dial`).
+being in force and `suggested` what the objective would choose (`dpaa.evaluation.dial_curve`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpaa.evaluation.dial import SUGGESTED
+from dpaa.evaluation.dial_curve import SUGGESTED
 from dpaa.report.charts import Line, curves
 from dpaa.report.dial_figure import TICKS
 from dpaa.report.foreign import is_number, text_at
 from dpaa.report.parts import Cell, Figure, Head, Section, number, paragraph, table
 
 if TYPE_CHECKING:
+    from dpaa.report.inputs import Material, Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Material, Run
 
 KAPPA = "kappa"
 SHOWN = {

@@ -13,8 +13,8 @@ from dpaa.report.sections.metrics import place_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpaa.report.inputs import Family, Material
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Family, Material
 
 HISTORY = "the log (what people did before)"
 

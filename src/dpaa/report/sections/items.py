@@ -12,8 +12,8 @@ from dpaa.report.parts import Cell, Head, Section, minus, shown_id, table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpaa.report.inputs import Family, Material, Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Family, Material, Run
     from dpaa.report.parts import Figure
 
 SHOWN = 8

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from dpaa.comparison.chances import Chances, warnings
 from dpaa.report.charts import Point, scatter
 from dpaa.report.markup import tag
 from dpaa.report.metric_words import best_of, explain
 from dpaa.report.parts import Cell, Figure, Head, Section, bullets, code, number, table
-from dpaa.runs.chances import Chances, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dpaa.report.inputs import Family, Material, Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Family, Material, Run
 
 TABLES = {
     "Accuracy": (

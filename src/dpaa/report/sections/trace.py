@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpaa.report.figures import relative_weights
-from dpaa.report.look import PAPER
 from dpaa.report.parts import Cell, Figure, Head, Section, code, paragraph, table
+from dpaa.report.theme import PAPER
 
 if TYPE_CHECKING:
-    from dpaa.report.look import Look
+    from dpaa.report.inputs import Material, Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Material, Run
-    from dpaa.runs.trace import Trace
+    from dpaa.report.theme import Look
+    from dpaa.trace.run import Trace
 
 MOST = 6
 """Heat maps; further runs have `dpaa trace`."""

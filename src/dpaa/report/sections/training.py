@@ -11,8 +11,8 @@ from dpaa.report.parts import Figure, Section
 from dpaa.report.sections.metrics import place_of
 
 if TYPE_CHECKING:
+    from dpaa.report.inputs import Material, Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Material, Run
 
 MOST = 24
 """Runs with a line; more cannot be told apart."""

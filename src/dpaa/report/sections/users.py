@@ -12,8 +12,8 @@ from dpaa.report.parts import Section, shown_id
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpaa.report.inputs import Family, Material, Run
     from dpaa.report.markup import Markup
-    from dpaa.report.material import Family, Material, Run
     from dpaa.report.parts import Figure
 
 SHOWN_ITEMS, SHOWN_HISTORY, SHOWN_RUNS = 10, 8, 4

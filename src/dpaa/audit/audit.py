@@ -1,0 +1,150 @@
+"""The popularity-bias audit of a log and of anybody's recommendations: numbers, what they mean, and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dpaa
+from dpaa.audit.amplification import Amplification, amplification
+from dpaa.audit.checks import Check, CheckResult
+from dpaa.audit.interactions import interactions
+from dpaa.audit.names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
+from dpaa.audit.sentences import lists_in_words, log_in_words
+from dpaa.audit.skew import PERIODS, Skew, skew
+from dpaa.data.tables import open_table
+from dpaa.errors import InputError, need_whole
+from dpaa.evaluation.recommendations import read_recommendations
+
+if TYPE_CHECKING:
+    from dpaa.data.log import ColumnNames
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found, in numbers and in words."""
+
+    source: str
+    """What was audited, in words."""
+    log: Skew
+    recommendations: Amplification | None
+    checks: list[CheckResult]
+    notes: list[str]
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers that checks can ask for, by name; NaN where one has no value here."""
+        log, recs = self.log, self.recommendations
+        first, last = (log.periods[0], log.periods[-1]) if log.periods else (None, None)
+        found: dict[str, float] = {
+            "log_users": log.users,
+            "log_items": log.items,
+            "log_interactions": log.interactions,
+            "log_gini": log.log_gini,
+            "log_head_share": log.log_head_share,
+            "log_top_item_share": log.top_item_share,
+            "log_items_for_80": log.items_for_80,
+            "log_items_for_80_share": log.items_for_80 / log.items,
+            "log_items_once": log.items_once,
+            "log_items_once_share": log.items_once / log.items,
+            "log_history_median": log.history["median"],
+            "log_popular_in_history": log.popular_in_history,
+            "log_head_share_trend": last.log_head_share - first.log_head_share if first and last else float("nan"),
+            "log_niche_share_trend": last.log_niche_share - first.log_niche_share if first and last else float("nan"),
+        }
+        if recs is not None:
+            found |= {full_name(name, recs.k): getattr(recs, name) for name in LIST_NUMBERS}
+        return found
+
+    @property
+    def failed(self) -> list[CheckResult]:
+        """The checks that said no."""
+        return [check for check in self.checks if check.failed]
+
+    def in_words(self) -> list[str]:
+        """The same in plain sentences, the most telling first."""
+        recs = self.recommendations
+        return [*log_in_words(self.log), *([] if recs is None else lists_in_words(self.log, recs))]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `audit --json` prints it; the table per user is not in it."""
+        recs = self.recommendations
+        meanings = LOG_NUMBERS | (
+            {full_name(name, recs.k): says for name, says in LIST_NUMBERS.items()} if recs else {}
+        )
+        return {
+            "kind": "audit",
+            "version": dpaa.__version__,
+            "source": self.source,
+            "numbers": self.numbers,
+            "meanings": meanings,
+            "in_words": self.in_words(),
+            "log": asdict(self.log),
+            "recommendations": None if recs is None else _as_json(recs),
+            "checks": [check.as_json() for check in self.checks],
+            "notes": self.notes,
+        }
+
+
+def audit(
+    data: Any,
+    recs: Any = None,
+    *,
+    k: int | None = None,
+    fail_if: Sequence[str] = (),
+    fmt: str | None = None,
+    names: ColumnNames | None = None,
+    positive: str | None = None,
+    keep_duplicates: bool = False,
+    periods: int = PERIODS,
+) -> Audit:
+    """The audit of `data`, and of recommendations made from it.
+
+    `data` is a prepared dataset or its folder (its training split is the log), a log file or a dataframe; `recs` a
+    recommendation file or a dataframe `user_id, item_id[, score][, rank]`, whose lists are cut after `k` places.
+    `fail_if` are checks such as "log_head_share>0.8" or "head_share@20>0.8" (see `Audit.failed`).  `fmt`, `names`,
+    `positive` and `keep_duplicates` say how a log is read, as `dpaa data log` does; `periods` into how many parts times
+    are cut.
+    """
+    if isinstance(fail_if, str) or not isinstance(fail_if, Sequence):
+        raise InputError(f'fail_if must be a list of checks, got {fail_if!r}; write for example ["log_gini>0.9"]')
+    checks = [Check.parse(text) for text in fail_if]
+    for check in checks:
+        check_name(check.name, recs is not None, k)
+    periods = need_whole(periods, "periods")
+    if k is not None and recs is None:
+        raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
+    if isinstance(recs, str | Path):
+        open_table(recs)  # a file that is not there need not wait for the log
+    log = interactions(data, fmt=fmt, names=names, positive=positive, keep_duplicates=keep_duplicates)
+    notes = list(log.notes)
+    lists = None
+    if recs is not None:
+        read = read_recommendations(recs, log.user_ids, log.item_ids, k)
+        lists = amplification(log, read)
+        for check in checks:
+            check_name(check.name, with_recs=True, k=lists.k)
+        notes += lists.notes
+    shape = skew(log, periods)
+    if log.times is not None and periods > 1 and not shape.periods:
+        notes.append(f"{log.source} has one time only, so nothing can be said about change over time")
+    if log.times is not None and log.times.repeated and shape.periods:
+        notes.append(
+            f"{log.source} has pairs that come again later; over time each stands at its first time, which by itself "
+            "makes later periods look less concentrated"
+        )
+    found = Audit(log.source, shape, lists, [], notes)
+    return replace(found, checks=[check.apply(found.numbers) for check in checks])
+
+
+def _as_json(recs: Amplification) -> dict[str, Any]:
+    """Without the table per user; what has a name in `LIST_NUMBERS` has it here too, in the tables by taste as well."""
+    shown = {field.name: getattr(recs, field.name) for field in fields(recs) if field.name not in ("per_user", "notes")}
+    shown |= {name: [asdict(item) for item in shown[name]] for name in ("winners", "losers")}
+    return _named(shown, recs.k) | {"tastes": [_named(asdict(taste), recs.k) for taste in recs.tastes]}
+
+
+def _named(content: dict[str, Any], k: int) -> dict[str, Any]:
+    return {full_name(name, k): value for name, value in content.items()}

@@ -1,0 +1,1 @@
+"""Whether a difference between recommenders is more than chance."""

@@ -1,0 +1,470 @@
+"""Hold several recommenders against a baseline, on the same users of one test split."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from dpaa.comparison.list_changes import jaccard, most_moved, shared_items, telling_users
+from dpaa.comparison.result import (
+    Comparison,
+    Delta,
+    Example,
+    Exposure,
+    Moved,
+    NoHarm,
+    Overlap,
+    Place,
+    Summary,
+    relative_change,
+)
+from dpaa.comparison.statistics import (
+    CONFIDENCE,
+    RESAMPLES,
+    Contrast,
+    Outcome,
+    check_choices,
+    compare_means,
+    holm,
+    no_worse,
+)
+from dpaa.data.columns import Column
+from dpaa.errors import InputError
+from dpaa.evaluation import bias
+from dpaa.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from dpaa.evaluation.evaluator import Evaluation, Evaluator
+
+    Ints = NDArray[Any]
+    Floats = NDArray[np.float64]
+
+METRICS = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
+"""What is compared unless chosen otherwise, at the k in question."""
+MARGIN = 0.05
+"""The share of the baseline's recall on popular items that may be lost without harm."""
+LEVEL = 0.05
+"""Of the corrected p-values."""
+MOVED_ITEMS = 10
+"""Items listed as gaining, and as losing."""
+DIRECTIONS = {
+    **dict.fromkeys(("recall", "precision", "ndcg", "mrr", "map", "hit"), 1),
+    **dict.fromkeys(("aplt", "aclt", "coverage", "entropy"), 1),
+    **dict.fromkeys(("arp", "head_share", "gini", "pop_reo", "pop_rsp", "upd"), -1),
+}
+"""1 where more is better (of bias metrics: less biased), −1 where less is; popularity_lift is best at 0: neither."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One recommender: a file, or the runs of one method that differ in their seed."""
+
+    name: str
+    kind: str
+    """`run` or `file`."""
+    sources: tuple[str, ...]
+    """Where each of the evaluations comes from."""
+    evaluations: tuple[Evaluation, ...]
+    seeds: tuple[int, ...] = ()
+    """Of runs."""
+    notes: tuple[str, ...] = ()
+    """What to know of it, beside the others, before believing the comparison."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is compared, and how."""
+
+    baseline: str | None = None
+    """Name or source of the entry the others are held against; the first unless given."""
+    metrics: Sequence[str] = ()
+    """Names with or without @k; `METRICS` unless given."""
+    margin: float = MARGIN
+    resamples: int = RESAMPLES
+    """Random sign changes, where there is one run on each side."""
+    seed: int = 0
+    """Of the sign changes."""
+    confidence: float = CONFIDENCE
+    examples: int = 4
+    """Users shown per entry."""
+
+    def check(self) -> None:
+        """Refuse, before any work, what cannot be done."""
+        check_choices(self.resamples, self.confidence)
+        if not 0 < self.margin < 1:
+            raise InputError(
+                f"margin must be between 0 and 1, got {self.margin:g}; "
+                "0.05 allows a loss of 5 % of the baseline's recall on popular items"
+            )
+        if self.seed < 0:
+            raise InputError(f"seed must be at least 0, got {self.seed}")
+
+
+def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | None = None) -> Comparison:
+    """Hold every entry against the baseline.
+
+    Every metric that is a mean over users gets an interval and a test against the baseline (`statistics` says how);
+    Holm's correction covers all tests that are made here.  Non-inferiority is asked of recall on popular items alone
+    and stands outside of it.
+    """
+    choices = choices or Choices()
+    choices.check()
+    if len(entries) < 2:
+        raise InputError(f"there is one entry to compare ({entries[0].name}); give at least two")
+    base = find_baseline(entries, choices.baseline)
+    others = [entry for entry in entries if entry is not base]
+    k = evaluator.protocol.k[-1]
+    known = list(base.evaluations[0].metrics)
+    names = list(dict.fromkeys(full_name(name, k, known) for name in choices.metrics or METRICS))
+    tested = [name for name in names if per_user_values(base.evaluations[0], name) is not None]
+    table = _Values([base, *others], dict.fromkeys([*tested, _popular_recall(k)]))
+    asked = [(entry, name) for entry in others for name in tested]
+    contrasts = [table.contrast(entry, base, name) for entry, name in asked]
+    harmless = [table.contrast(entry, base, _popular_recall(k), 1 - choices.margin) for entry in others]
+    found = compare_means(
+        table.values,
+        [*contrasts, *harmless],
+        resamples=choices.resamples,
+        seed=choices.seed,
+        confidence=choices.confidence,
+    )
+    outcomes = {(entry.name, name): outcome for (entry, name), outcome in zip(asked, found, strict=False)}
+    corrected = dict(zip(outcomes, holm([outcome.p for outcome in outcomes.values()]), strict=True))
+    deltas = [
+        _delta(table, base, entry, name, outcomes.get((entry.name, name)), corrected.get((entry.name, name)))
+        for entry in others
+        for name in names
+    ]
+    verdicts = {(delta.entry, delta.metric): delta.verdict for delta in deltas}
+    of_harm = zip(others, found[len(contrasts) :], strict=True)
+    files = all(entry.kind == "file" for entry in entries)
+    protocol = replace(evaluator.protocol, lists="given") if files else evaluator.protocol
+    return Comparison(
+        dataset={"name": evaluator.dataset.name, "fingerprint": evaluator.dataset.fingerprint},
+        protocol=asdict(protocol),
+        protocol_in_words=protocol.in_words(),
+        baseline=base.name,
+        k=k,
+        resamples=choices.resamples,
+        seed=choices.seed,
+        confidence=choices.confidence,
+        tests=sum(not np.isnan(outcome.p) for outcome in outcomes.values()),
+        family=(
+            f"Holm over {counted(len(outcomes), 'test', 'tests')}: "
+            f"{counted(len(tested), 'metric', 'metrics')} × {counted(len(others), 'entry', 'entries')} "
+            f"against {base.name}"
+        ),
+        design=_design(outcomes, choices),
+        entries=[_summary(entry, k) for entry in (base, *others)],
+        deltas=deltas,
+        no_harm=[
+            _no_harm(table, base, entry, _popular_recall(k), choices.margin, outcome, verdicts)
+            for entry, outcome in of_harm
+        ],
+        overlap=_overlaps(base, others),
+        exposure=[_exposure(evaluator, base, entry) for entry in others],
+        examples=[one for entry in others for one in _examples(evaluator, base, entry, choices.examples)],
+        notes=_notes([base, *others], table.left_out(asked, base), outcomes.values(), choices.resamples),
+    )
+
+
+def find_baseline(entries: Sequence[Entry], name: str | None) -> Entry:
+    """The entry of that name (or that comes from there); the first if none is named."""
+    if name is None:
+        return entries[0]
+    for entry in entries:
+        if name == entry.name or name.rstrip("/") in entry.sources:
+            return entry
+    known = ", ".join(entry.name for entry in entries)
+    raise InputError(f"the baseline {name!r} is not among the entries; choose from {known}")
+
+
+def full_name(metric: str, k: int, known: Sequence[str]) -> str:
+    """`recall/niche` as `recall@20/niche`; an unknown metric, or one at another k, is an error."""
+    head, slash, group = metric.strip().partition("/")
+    name, _, cut = head.partition("@")
+    if cut not in ("", str(k)):
+        raise InputError(
+            f"metric {metric!r} is not one of lists of {k}; leave @{cut} out or choose the length with --k"
+        )
+    full = f"{name}@{k}{slash}{group}"
+    if full in known:
+        return full
+    near = get_close_matches(full, known, n=1)
+    some = ", ".join(dict.fromkeys(one.partition("@")[0] for one in known))
+    hint = f"did you mean {near[0]}?" if near else f"choose from {some}"
+    raise InputError(f"there is no metric {metric!r}; {hint}")
+
+
+def per_user_values(found: Evaluation, metric: str) -> Floats | None:
+    """The values whose mean the metric is, NaN where a user has none; None where it is no mean over users."""
+    column, _, taste = metric.partition("/")
+    if taste.endswith("-tastes"):
+        values = per_user_values(found, column)
+        wanted = (found.per_user["taste"] == taste.removesuffix("-tastes")).fill_null(value=False).to_numpy()
+        return None if values is None else np.where(wanted, values, np.nan)
+    if metric not in found.per_user.columns:
+        return None
+    return found.per_user[metric].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+class _Values:
+    """Per-user values of every run of every entry, side by side."""
+
+    def __init__(self, entries: Sequence[Entry], names: dict[str, None]) -> None:
+        columns: list[Floats] = []
+        self._place: dict[tuple[str, str], tuple[int, ...]] = {}
+        for entry in entries:
+            for name in names:
+                values = [per_user_values(found, name) for found in entry.evaluations]
+                self._place[entry.name, name] = tuple(range(len(columns), len(columns) + len(values)))
+                columns += [column for column in values if column is not None]
+        self.values = np.stack(columns, axis=1)
+        """(users, columns)"""
+
+    def contrast(self, one: Entry, other: Entry, name: str, scale: float = 1.0) -> Contrast:
+        return Contrast(self._place[one.name, name], self._place[other.name, name], scale)
+
+    def means(self, one: Entry, other: Entry, name: str) -> tuple[float, float]:
+        """Of both, over the users with a value from every run of both."""
+        first, second = (self.values[:, self._place[entry.name, name]] for entry in (one, other))
+        both = ~(np.isnan(first).any(axis=1) | np.isnan(second).any(axis=1))
+        if not both.any():
+            return float("nan"), float("nan")
+        return float(first[both].mean()), float(second[both].mean())
+
+    def left_out(self, asked: Sequence[tuple[Entry, str]], base: Entry) -> list[str]:
+        """Metrics of which some users have a value on one side only (no list from the other, say), as notes."""
+        notes = []
+        for entry, name in asked:
+            one, other = (np.isnan(self.values[:, self._place[side.name, name]]) for side in (entry, base))
+            both = int((~one.any(axis=1) & ~other.any(axis=1)).sum())
+            any_ = int((~one.all(axis=1) | ~other.all(axis=1)).sum())
+            if both < any_:
+                notes.append(
+                    f"{name}: the difference of {entry.name} and {base.name} is that over the {both:,} of {any_:,} "
+                    "users with a value on both sides"
+                )
+        return notes
+
+
+def _popular_recall(k: int) -> str:
+    return f"recall@{k}/popular"
+
+
+def _mean(entry: Entry, metric: str) -> float:
+    return float(np.mean([found.metrics[metric] for found in entry.evaluations]))
+
+
+def _summary(entry: Entry, k: int) -> Summary:
+    names = list(entry.evaluations[0].metrics)
+    several = len(entry.evaluations) > 1
+    exposure = [found.exposure[str(k)] for found in entry.evaluations]
+    return Summary(
+        name=entry.name,
+        kind=entry.kind,
+        sources=entry.sources,
+        seeds=entry.seeds,
+        metrics={name: _mean(entry, name) for name in names},
+        deviation={
+            name: float(np.std([found.metrics[name] for found in entry.evaluations], ddof=1))
+            for name in (names if several else ())
+        },
+        exposure_by_decile=[float(share) for share in np.mean(exposure, axis=0)],
+    )
+
+
+def _delta(
+    table: _Values, base: Entry, entry: Entry, name: str, outcome: Outcome | None, corrected: float | None
+) -> Delta:
+    after, before = table.means(entry, base, name) if outcome else (_mean(entry, name), _mean(base, name))
+    delta = after - before
+    return Delta(
+        entry=entry.name,
+        metric=name,
+        baseline=before,
+        value=after,
+        delta=delta,
+        relative=relative_change(before, delta),
+        interval=(outcome.low, outcome.high) if outcome else None,
+        p=outcome.p if outcome else None,
+        p_holm=corrected,
+        users=outcome.users if outcome else None,
+        verdict=_verdict(name, delta, corrected, outcome),
+    )
+
+
+def _verdict(name: str, delta: float, corrected: float | None, outcome: Outcome | None) -> str:
+    """A difference is shown where the corrected p is below the level and 0 is outside of the interval."""
+    if corrected is None or outcome is None:
+        return "not tested"
+    if not (corrected < LEVEL and (outcome.low > 0 or outcome.high < 0)):
+        return "not shown"
+    direction = DIRECTIONS.get(name.partition("@")[0])
+    if direction is None:
+        return "higher" if delta > 0 else "lower"
+    return "better" if direction * delta > 0 else "worse"
+
+
+def _no_harm(
+    table: _Values,
+    base: Entry,
+    entry: Entry,
+    name: str,
+    margin: float,
+    outcome: Outcome,
+    verdicts: dict[tuple[str, str], str],
+) -> NoHarm:
+    after, before = table.means(entry, base, name)
+    better = verdicts.get((entry.name, name)) == "better"  # what is more than the whole is more than a share of it
+    return NoHarm(
+        entry=entry.name,
+        metric=name,
+        margin=margin,
+        baseline=before,
+        value=after,
+        allowed=(1 - margin) * before,
+        interval=(outcome.low, outcome.high),
+        p=outcome.p_at_most_zero,
+        verdict="shown" if better else no_worse(outcome),
+    )
+
+
+def _design(outcomes: dict[tuple[str, str], Outcome], choices: Choices) -> str:
+    """Where intervals and p-values come from: for each entry where they differ."""
+    ways = {
+        True: f"from {choices.resamples:,} random sign changes of the users' differences (seed {choices.seed})",
+        False: "from Student's t for users crossed with runs",
+    }
+    used: dict[bool, dict[str, None]] = {}
+    for (entry, _), outcome in outcomes.items():
+        used.setdefault(outcome.by_coins, {})[entry] = None
+    if len(used) < 2:
+        return ways[next(iter(used), True)]
+    return "; ".join(f"{ways[by_coins]} for {', '.join(entries)}" for by_coins, entries in used.items())
+
+
+def _overlaps(base: Entry, others: Sequence[Entry]) -> list[Overlap]:
+    """Each entry against the baseline; and runs of one entry against one another, to hold that against."""
+    found = []
+    for entry in (base, *others):
+        if len(entry.evaluations) > 1:
+            found.append(_overlap(entry.name, entry.name, list(combinations(entry.evaluations, 2))))
+        if entry is not base:
+            found.append(_overlap(entry.name, base.name, list(product(entry.evaluations, base.evaluations))))
+    return found
+
+
+def _overlap(name: str, other: str, pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Overlap:
+    shares = [jaccard(one.lists, two.lists) for one, two in pairs]
+    return Overlap(
+        entry=name,
+        other=other,
+        jaccard=float(np.mean(shares)),
+        shared=float(np.mean([shared_items(one.lists, two.lists) for one, two in pairs])),
+        unchanged=float(np.mean([share == 1.0 for share in shares])),
+    )
+
+
+def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> Exposure:
+    n_items = evaluator.dataset.n_items
+    before, after = (
+        np.mean([bias.exposure(found.lists, n_items) for found in side.evaluations], axis=0) for side in (base, entry)
+    )
+    change = after - before
+    ids = evaluator.dataset.item_ids
+
+    def moved(items: Ints) -> list[Moved]:
+        return [
+            Moved(
+                item_id=ids[int(item)],
+                group=_group(evaluator, int(item)),
+                training_count=int(evaluator.counts[item]),
+                baseline=float(before[item]),
+                value=float(after[item]),
+                change=float(change[item]),
+            )
+            for item in items
+        ]
+
+    gaining, losing = most_moved(change, MOVED_ITEMS)
+    return Exposure(entry.name, moved(gaining), moved(losing), int((change > 0).sum()), int((change < 0).sum()))
+
+
+def _examples(evaluator: Evaluator, base: Entry, entry: Entry, number: int) -> list[Example]:
+    if number < 1:
+        return []
+    metric = f"recall@{evaluator.protocol.k[-1]}"
+    before, after = base.evaluations[0], entry.evaluations[0]
+    values = [found.per_user[metric].to_numpy() for found in (before, after)]
+    shared = shared_items(after.lists, before.lists)
+    # A list against none shows nothing: such users only where no other is left.
+    listed = np.asarray((before.lists >= 0).any(axis=1) & (after.lists >= 0).any(axis=1))
+    rows = telling_users(values[1] - values[0], shared, number, listed)
+    dataset, users = evaluator.dataset, evaluator.users[rows]
+    relevant_user, relevant_item = np.divmod(evaluator.suite.relevant, dataset.n_items)
+    history = np.bincount(dataset.train.user, minlength=dataset.n_users)
+    return [
+        Example(
+            entry=entry.name,
+            user_id=before.per_user[Column.USER][int(row)],
+            relevant=dataset.item_ids.gather(relevant_item[relevant_user == user]).to_list(),
+            history=int(history[user]),
+            shared=int(shared[row]),
+            metric=metric,
+            baseline=float(values[0][row]),
+            value=float(values[1][row]),
+            baseline_list=_places(evaluator, before.lists[row], relevant_item[relevant_user == user]),
+            entry_list=_places(evaluator, after.lists[row], relevant_item[relevant_user == user]),
+        )
+        for row, user in zip(rows, users, strict=True)
+    ]
+
+
+def _places(evaluator: Evaluator, items: Ints, relevant: Ints) -> list[Place]:
+    taken = set(relevant.tolist())
+    last = int(np.flatnonzero(items >= 0).max(initial=-1))
+    return [
+        Place(evaluator.dataset.item_ids[item], item in taken, _group(evaluator, item))
+        if item >= 0
+        else Place(None, hit=False, group=None)
+        for item in items[: last + 1].tolist()
+    ]
+
+
+def _group(evaluator: Evaluator, item: int) -> str:
+    return "popular" if evaluator.popular[item] else "niche"
+
+
+def _notes(
+    entries: Sequence[Entry], left_out: Sequence[str], outcomes: Collection[Outcome], resamples: int
+) -> list[str]:
+    notes = [note for entry in entries for note in entry.notes]
+    notes += [note for entry in entries for found in entry.evaluations for note in found.notes]
+    notes += left_out
+    files = [entry.name for entry in entries if entry.kind == "file"]
+    if files and len(files) < len(entries):
+        notes.append(f"the lists of {', '.join(files)} are taken as they are, those of runs are ranked here")
+    single = [entry.name for entry in entries if entry.kind == "run" and len(entry.evaluations) == 1]
+    if single:
+        notes.append(
+            f"one run of {', '.join(single)}: intervals and p-values account for users, not for the luck of a "
+            "training; where a method starts at random, train with other seeds and name all runs"
+        )
+    tests = sum(outcome.by_coins for outcome in outcomes)
+    if tests / (resamples + 1) >= LEVEL:  # the smallest p there is with sign changes, corrected
+        enough = int(tests / LEVEL)
+        notes.append(
+            f"{resamples:,} resamples cannot show a difference in {tests:,} tests with one run a side; take at least "
+            f"{enough:,} with --resamples, or fewer metrics"
+        )
+    return notes

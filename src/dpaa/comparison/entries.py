@@ -1,0 +1,198 @@
+"""Run folders and recommendation files become the entries of a comparison."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaa.comparison.chances import Chances, warnings
+from dpaa.comparison.compare import Entry
+from dpaa.data.dataset import ABOUT_FILE, read_dataset
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.recommendations import read_recommendations
+from dpaa.files import as_json, settled, write_file
+from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpaa.comparison.result import Comparison
+    from dpaa.data.dataset import Dataset
+    from dpaa.evaluation.evaluator import Evaluation, Overlap
+
+NOT_SETTINGS = ("seed", "threads")
+"""What runs of one entry may differ in: the seed, and what changes no bit."""
+
+
+def read_entries(
+    paths: Sequence[str | Path],
+    dataset: str | Path | None = None,
+    *,
+    k: int = 20,
+    overlap: Overlap = "drop",
+    mask_valid: bool = False,
+) -> tuple[Evaluator, list[Entry]]:
+    """The test split all are measured on, and the entries in the order they were given.
+
+    Runs of one method with the same settings and different seeds become one entry, named after the method; any other
+    run is named after its folder, a file after itself.  Where a name would occur twice, whole paths are the names.
+    """
+    given = [_Given.of(Path(path)) for path in paths]
+    _check_distinct([one.path for one in given])
+    runs = [one for one in given if one.is_run]
+    _check_one_dataset(runs)
+    data = _dataset(runs, dataset, given)
+    for run in runs:
+        if run.fingerprint != data.fingerprint:
+            raise InputError(
+                f"{run.path} was trained on another dataset than {data.name} (fingerprints differ); "
+                "compare runs on the dataset they were trained on"
+            )
+    evaluator = Evaluator(data, k, "test", overlap, mask_valid)
+    groups = _groups(given)
+    names = _names(groups)
+    entries = [_entry(name, group, evaluator) for name, group in zip(names, groups, strict=True)]
+    chances = [[one.chances for one in group if one.chances] for group in groups]
+    told = warnings(list(zip(names, chances, strict=True)))
+    return evaluator, [replace(entries[0], notes=tuple(told)), *entries[1:]]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A path someone named: a run folder or a file."""
+
+    path: Path
+    is_run: bool
+    method: str = ""
+    seed: int = 0
+    settings: str = ""
+    """All but the seed, as text, and the objective that the popularity dial was chosen for afterwards."""
+    fingerprint: str = ""
+    dataset: str | None = None
+    """Where the run's dataset was."""
+    chances: Chances | None = None
+    """What a run had to learn with."""
+
+    @classmethod
+    def of(cls, path: Path) -> _Given:
+        if not path.exists():
+            raise InputError(f"there is no run folder or recommendation file {path}; check the name")
+        if not path.is_dir():
+            return cls(path, is_run=False)
+        if (path / ABOUT_FILE).exists():
+            raise InputError(f"{path} is a dataset and not a run; name it with --dataset, and runs or files to compare")
+        folder = RunFolder(path)
+        manifest, config = folder.read_json(MANIFEST), folder.read_json(CONFIG)
+        about: Any = manifest.get("dataset")
+        about = about if isinstance(about, dict) else {}
+        settings = {key: value for key, value in config.items() if key not in NOT_SETTINGS}
+        dial = manifest.get("dial")
+        settings["dial chosen for"] = dial.get("chosen_for") if isinstance(dial, dict) else None
+        seed = config.get("seed")
+        return cls(
+            path,
+            is_run=True,
+            method=str(config.get("method")),
+            seed=seed if isinstance(seed, int) else 0,
+            settings=json.dumps(settings, sort_keys=True),
+            fingerprint=str(about.get("fingerprint")),
+            dataset=about.get("path"),
+            chances=Chances.of(config, manifest),
+        )
+
+
+def _check_distinct(paths: Sequence[Path]) -> None:
+    if len(paths) < 2:
+        raise InputError(f"there is nothing to compare {paths[0]} with; name at least two runs or files")
+    twice = [path for path, number in Counter(settled(path) for path in paths).items() if number > 1]
+    if twice:
+        named = next(path for path in paths if settled(path) == twice[0])
+        raise InputError(f"{named} is named twice; name each run or file once")
+
+
+def _check_one_dataset(runs: Sequence[_Given]) -> None:
+    for run in runs[1:]:
+        if run.fingerprint != runs[0].fingerprint:
+            raise InputError(
+                f"{runs[0].path} and {run.path} were trained on different datasets (their fingerprints differ); "
+                "only runs on one dataset can be compared"
+            )
+
+
+def _dataset(runs: Sequence[_Given], named: str | Path | None, given: Sequence[_Given]) -> Dataset:
+    if named is not None:
+        return read_dataset(named)
+    if not runs:
+        raise InputError(
+            f"{given[0].path} does not say what it should have recommended; name the dataset with --dataset"
+        )
+    place = runs[0].dataset
+    if not place:
+        raise InputError(f"{runs[0].path} does not say where its dataset is; name it with --dataset")
+    if not Path(place).exists():
+        raise InputError(f"the dataset of {runs[0].path} is no longer at {place}; name it with --dataset")
+    return read_dataset(place)
+
+
+def _groups(given: Sequence[_Given]) -> list[list[_Given]]:
+    """Runs that differ in their seed alone together, everything else alone, in order of first appearance.
+
+    Where two of them have the same seed too they are no independent trainings, and all stay alone.
+    """
+    alike: dict[object, list[_Given]] = {}
+    for one in given:
+        alike.setdefault(one.settings if one.is_run else one.path, []).append(one)
+    whole = {key for key, group in alike.items() if len({one.seed for one in group}) == len(group)}
+    groups: dict[object, list[_Given]] = {}
+    for one in given:
+        key = one.settings if one.is_run else one.path
+        groups.setdefault(key if key in whole else one.path, []).append(one)
+    return list(groups.values())
+
+
+def _names(groups: Sequence[Sequence[_Given]]) -> list[str]:
+    short = [group[0].method if len(group) > 1 else _last_name(group[0].path) for group in groups]
+    times = Counter(short)
+    return [
+        name if times[name] == 1 else " + ".join(str(one.path) for one in group)
+        for name, group in zip(short, groups, strict=True)
+    ]
+
+
+def _last_name(path: Path) -> str:
+    return path.name or settled(path).name
+
+
+def _entry(name: str, group: Sequence[_Given], evaluator: Evaluator) -> Entry:
+    return Entry(
+        name=name,
+        kind="run" if group[0].is_run else "file",
+        sources=tuple(str(one.path) for one in group),
+        evaluations=tuple(_evaluation(one, evaluator) for one in group),
+        seeds=tuple(one.seed for one in group if one.is_run),
+    )
+
+
+def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
+    data = evaluator.dataset
+    if one.is_run:
+        model = RunFolder(one.path).read_model()
+        kappa = model.kappa()
+        found = evaluator.evaluate(model.method, kappa)
+        if kappa:
+            found = replace(found, notes=(f"{one.path}: popularity dial at κ = {kappa:g}, as the run keeps it",))
+    else:
+        k = evaluator.protocol.k[-1]
+        found = evaluator.evaluate_recommendations(read_recommendations(one.path, data.user_ids, data.item_ids, k))
+    return replace(found, lists=found.lists.astype(np.int32))
+
+
+def write_comparison(found: Comparison, file: Path) -> None:
+    """Write the JSON of a comparison; the file appears whole or not at all."""
+    write_file(settled(file), as_json(found.as_json()), "make room or choose another place with --out")

@@ -1,1 +1,0 @@
-"""Walks the whole way: what to run, and how to show it.  Results are kept, one small file per training."""

@@ -1,1 +1,0 @@
-"""Search for settings on validation: what may be tried, where trials are kept, and who trains them."""

@@ -1,0 +1,1 @@
+"""Simple references without epochs, the rows every table needs."""

@@ -1,0 +1,92 @@
+"""EASE: one linear map from the user's items to scores, in closed form (Steck, WWW 2019).
+
+    P = (RᵀR + λI)⁻¹,   B = I − P / diag(P),   scores = R B
+
+The diagonal of B is 0: no item explains itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import Field
+
+from dpaa.errors import InputError
+from dpaa.kernels.cooccurrence import in_common, row_blocks
+from dpaa.kernels.memory import memory_at_hand
+from dpaa.kernels.spmm import bag
+from dpaa.methods.base import Method
+from dpaa.methods.neighbourhood import items_of, users_of_items
+from dpaa.methods.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dpaa.graph.bipartite import BipartiteGraph
+    from dpaa.methods.base import Histories, Scorer
+
+
+class EaseSettings(Settings):
+    """One number."""
+
+    ridge: float = Field(default=100.0, gt=0)
+    """λ: how strongly the map is held back."""
+
+
+class EASE(Method):
+    """Linear regression of every item on all others; needs items × items in memory."""
+
+    name: ClassVar[str] = "ease"
+    title: ClassVar[str] = "a linear map between items, in closed form; for up to some 20,000 items"
+    paper: ClassVar[str] = "Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019"
+    seeded: ClassVar[bool] = False
+    settings_type: ClassVar[type[Settings]] = EaseSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)}
+
+    settings: EaseSettings
+
+    def fit(self) -> None:
+        """In float64; a repeated pair counts once."""
+        graph, n = self.graph, self.graph.n_items
+        needed, at_hand = 3 * 8 * n * n, memory_at_hand()  # the matrix, its factor, its inverse
+        if needed > at_hand:
+            raise InputError(
+                f"method ease needs {needed / 1e9:,.1f} GB for {n:,} items and {at_hand / 1e9:,.1f} GB are at hand; "
+                "take item-knn, or a dataset with fewer items"
+            )
+        users = users_of_items(graph)
+        gram = torch.empty(n, n, dtype=torch.float64, device=graph.edge_user.device)
+        for block in row_blocks(torch.arange(n, device=users.starts.device), users, users):
+            gram[block] = in_common(users, block, users).double()
+        gram.diagonal().add_(self.settings.ridge)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+        inverse /= -inverse.diagonal().clone()
+        inverse.fill_diagonal_(0.0)
+        self.item_map = inverse.float()
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """The sum of the rows of B that belong to the user's items."""
+        taken = items_of(self.graph, histories)
+        columns = self.item_map if items is None else self.item_map[:, items].contiguous()
+
+        def score(index: Tensor) -> Tensor:
+            _, item = taken.entries(index)
+            starts = torch.nn.functional.pad(taken.lengths[index].cumsum(0), (1, 0))
+            return bag(starts, item, torch.ones(len(item), device=item.device), columns)
+
+        return score
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        """B."""
+        del settings
+        return {"item_map": (graph.n_items, graph.n_items)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """B."""
+        return {"item_map": self.item_map}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score."""
+        self.item_map = tensors["item_map"].clone()

@@ -1,0 +1,277 @@
+"""What a page is made of: datasets, runs, comparisons and audits, told apart by what lies at each path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
+from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.errors import InputError
+from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.files import LARGE_JSON, read_json, same_place, settled
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.report.foreign import number_at, object_at, readable
+from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.text import printable
+from dpaa.trace.run import Trace, trace_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from dpaa.runs.model import Model
+
+    Ints = NDArray[Any]
+
+LISTED_USERS = 20_000
+"""Lists are made for at most so many users: shares over them are exact enough to draw."""
+ALIKE = 0.005
+"""Relative message weights closer to 1 than this are LightGCN's own: they are shown with two digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run as the page sees it."""
+
+    name: str
+    folder: RunFolder
+    model: Model
+    history: list[dict[str, Any]]
+    evaluation: dict[str, Any] | None
+    """`metrics.json`: `metrics` and `protocol`; None if the run was not evaluated."""
+    family: Family
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self.model.method.name
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Those that have a value."""
+        found = (self.evaluation or {}).get("metrics", {})
+        return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+    @property
+    def dial(self) -> float | None:
+        """κ the run was evaluated with, where it is not the one that the run keeps."""
+        return _dial_of(self.evaluation, self.model)
+
+    @cached_property
+    def lists(self) -> Ints:
+        """Items recommended to the family's listed users, as `dpaa recommend` gives them.  Returns (users, k).
+
+        The popularity dial stands where it stood when the run was evaluated.
+        """
+        users = self.family.users
+        found = np.empty((len(users), self.family.k), dtype=np.int32)
+        place = 0
+        blocks = ranked_blocks(
+            self.model.method,
+            users,
+            self.family.k,
+            masked=self.model.train,
+            candidates=self.model.candidates,
+            dial=self.model.kappa(self.dial),
+        )
+        for block in blocks:
+            found[place : place + len(block.items)] = block.items
+            place += len(block.items)
+        return found
+
+    @cached_property
+    def exposure(self) -> Ints:
+        """How often each item is in the lists.  Returns (n_items,)."""
+        return np.bincount(self.lists[self.lists >= 0], minlength=len(self.model.item_ids))
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """Message weights by layer and popularity; None where all messages weigh what they weigh in LightGCN."""
+        method = self.model.method
+        if not isinstance(method, LightGCN) or type(method) is LightGCN or not method.settings.layers:
+            return None
+        found = trace_run(self.folder.path)
+        weights = [value for layer in found.weights for value in layer.relative if value is not None]
+        return found if any(abs(value - 1) > ALIKE for value in weights) else None
+
+
+@dataclass(eq=False)
+class Family:
+    """Runs on one dataset: what they can be compared by."""
+
+    name: str
+    fingerprint: str
+    dataset: Dataset | None
+    """None if it is not where the runs say it was."""
+    k: int
+    runs: list[Run] = field(default_factory=list)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Training interactions of each item, in the order of the runs' items.  Returns (n_items,)."""
+        pairs = self.dataset.train if self.dataset is not None else self.runs[0].model.train
+        n_items = self.dataset.n_items if self.dataset is not None else len(self.runs[0].model.item_ids)
+        return np.bincount(pairs.item, pairs.count, minlength=n_items)
+
+    @cached_property
+    def popular(self) -> NDArray[np.bool_]:
+        """The most popular items, which have 80 % of the interactions."""
+        return popular_items(self.counts)
+
+    @cached_property
+    def deciles(self) -> Ints:
+        """Popularity decile of each item, 0 (rare) to 9; −1 without training pair."""
+        return popularity_deciles(self.counts)
+
+    @cached_property
+    def users(self) -> Ints:
+        """Users with training pairs, all of them or evenly spaced ones."""
+        known = np.unique(self.runs[0].model.train.user)
+        if len(known) <= LISTED_USERS:
+            return known
+        return known[np.linspace(0, len(known) - 1, LISTED_USERS).round().astype(np.int64)]
+
+    @property
+    def users_in_words(self) -> str:
+        """Whose lists are counted."""
+        total = len(np.unique(self.runs[0].model.train.user))
+        return f"all {total:,} users" if total == len(self.users) else f"{len(self.users):,} of {total:,} users"
+
+    def reference(self, run: Run) -> Run | None:
+        """The run to measure another against: what it was trained from, else plain LightGCN, else the first."""
+        others = [other for other in self.runs if other is not run]
+        origin = run.model.manifest.get("pretrained")
+        place = origin.get("run") if isinstance(origin, dict) else None
+        for other in others:
+            if isinstance(place, str) and same_place(place, other.folder.path):
+                return other
+        plain = [other for other in others if other.method == "lightgcn"]
+        if plain:
+            return plain[0]
+        return self.runs[0] if others and run is not self.runs[0] else None
+
+
+@dataclass
+class Material:
+    """Everything on one page."""
+
+    families: list[Family] = field(default_factory=list)
+    comparisons: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    audits: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def runs(self) -> list[Run]:
+        """Of all datasets."""
+        return [run for family in self.families for run in family.runs]
+
+
+def gather(paths: Iterable[str | Path], k: int = 20) -> Material:
+    """Read what lies at the paths: prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."""
+    found = Material()
+    datasets: list[Dataset] = []
+    runs: list[Path] = []
+    for path in dict.fromkeys(Path(path) for path in paths):
+        if (path / ABOUT_FILE).is_file():
+            datasets.append(read_dataset(path))
+        elif (path / CONFIG).is_file() or (path / MANIFEST).is_file():
+            runs.append(path)
+        elif path.exists() and not path.is_dir():
+            _add_json(found, path)
+        elif path.is_dir():
+            raise InputError(
+                f"{path} is neither a prepared dataset nor a run; name a folder made by `dpaa data` or `dpaa train`"
+            )
+        else:
+            raise InputError(
+                f"there is no {path}; name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
+            )
+    found.families = [Family(printable(data.name), data.fingerprint, data, k) for data in datasets]
+    for path, name in zip(runs, _names(runs), strict=True):
+        _add_run(found, path, name, k)
+    return found
+
+
+def _add_run(found: Material, path: Path, name: str, k: int) -> None:
+    folder = RunFolder(path)
+    model = folder.read_model()
+    about = model.manifest["dataset"]
+    fingerprint = str(about.get("fingerprint"))
+    family = next((family for family in found.families if family.fingerprint == fingerprint), None)
+    if family is None:
+        dataset = _dataset_of(path, about, fingerprint, found.notes)
+        family = Family(printable(str(about.get("name") or path.name)), fingerprint, dataset, k)
+        found.families.append(family)
+    _check_ids(family, model, path)
+    evaluation = folder.read_evaluation()
+    if evaluation is None:
+        found.notes.append(f"{path} was not evaluated, so it has no metrics here; run `dpaa evaluate {path}`")
+    turned = _dial_of(evaluation, model)
+    shown = name if turned is None else f"{name} (dial at {turned:g})"
+    family.runs.append(Run(shown, folder, model, folder.history(), evaluation, family))
+
+
+def _dial_of(evaluation: dict[str, Any] | None, model: Model) -> float | None:
+    kappa = number_at(object_at(evaluation or {}, "protocol"), "popularity_dial")
+    return None if kappa is None or kappa == model.kappa() else kappa
+
+
+def _check_ids(family: Family, model: Model, path: Path) -> None:
+    """Indices of runs on one dataset must mean the same users and items."""
+    one = family.dataset or (family.runs[0].model if family.runs else model)
+    if not (one.user_ids.equals(model.user_ids) and one.item_ids.equals(model.item_ids)):
+        raise InputError(f"{path} has other users or items than its dataset {family.name}; train it again")
+
+
+def _dataset_of(path: Path, about: dict[str, Any], fingerprint: str, notes: list[str]) -> Dataset | None:
+    """The dataset a run was trained on, if it is still there and still the same."""
+    place = about.get("path")
+    if isinstance(place, str) and (Path(place) / ABOUT_FILE).is_file():
+        dataset = read_dataset(place)
+        if dataset.fingerprint == fingerprint:
+            return dataset
+    notes.append(f"the dataset of {path} is not where it was, so test items are not marked; name it too on the call")
+    return None
+
+
+def _add_json(found: Material, path: Path) -> None:
+    content = readable(
+        read_json(path, LARGE_JSON, "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`")
+    )
+    kind = content.get("kind")
+    if kind == "comparison":
+        found.comparisons.append((printable(path.stem), content))
+    elif kind == "audit":
+        _check_names(content, path)
+        found.audits.append((printable(path.stem), content))
+    else:
+        raise InputError(
+            f"{path} is neither a comparison nor an audit; make one with `dpaa compare … --out FILE.json` "
+            "or `dpaa audit … --json`"
+        )
+
+
+def _check_names(audit: dict[str, Any], path: Path) -> None:
+    """Refuse an audit of an earlier version, some of whose names are the log's in one place and lists' in another."""
+    strange = [name for name in object_at(audit, "numbers") if not name.startswith("log_") and "@" not in name]
+    if strange:
+        raise InputError(
+            f"{path} has a number {strange[0]!r}, which does not say whether it is the log's or the lists': an earlier "
+            "version made the file; make it again with `dpaa audit … --json`"
+        )
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Short names of folders: the last part, with as many of the parts before it as tell them apart."""
+    parts = [settled(path).parts for path in paths]
+    for length in range(1, max((len(part) for part in parts), default=1) + 1):
+        names = [printable("/".join(part[-length:])) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [printable(str(path)) for path in paths]

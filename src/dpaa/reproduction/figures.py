@@ -1,0 +1,135 @@
+"""Curves over severity: ours with a band of one deviation over seeds, the paper's beside them on the same scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpaa.report.figures import altair, styled
+from dpaa.report.theme import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dpaa.report.figures import Chart
+    from dpaa.report.theme import Look
+
+OURS, PAPERS = "ours", "the paper"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: a value and its deviation at each severity."""
+
+    name: str
+    points: tuple[tuple[float, float, float], ...]
+    """Severity, mean, deviation (0 or no number: no band)."""
+
+
+def severity_curves(panels: Mapping[str, Sequence[Curve]], look: Look, y: str, main: Sequence[str] = ()) -> Chart:
+    """A panel per origin; a curve has the same colour, dash and shape in each.
+
+    The main ones are thick, whole lines on top of the others.
+    """
+    alt = altair()
+    panels = {title: curves for title, curves in panels.items() if curves}
+    names = dict.fromkeys(curve.name for curves in panels.values() for curve in curves)
+    first = [name for name in names if name in main]
+    style = _style(alt, first, [name for name in names if name not in main], look)
+    side_by_side = not look.narrow and len(panels) > 1
+    width = (look.width - 70) // len(panels) - 14 if side_by_side else look.width - 78
+    top = max((mean + _number(deviation) for c in panels.values() for one in c for _, mean, deviation in one.points))
+    scale = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1.0], nice=False)
+    drawn = []
+    for place, (title, curves) in enumerate(panels.items()):
+        titled = title if len(panels) > 1 else ""
+        drawn.append(_panel(curves, titled, look, style, scale, y if place == 0 or not side_by_side else None, width))
+    joined = alt.hconcat(*drawn, spacing=14) if side_by_side else alt.vconcat(*drawn, spacing=14)
+    return styled(joined.resolve_scale(color="shared", shape="shared", strokeDash="shared"), look, padding=6)
+
+
+def _panel(
+    curves: Sequence[Curve], title: str, look: Look, style: dict[str, Any], scale: Any, y: str | None, width: int
+) -> Chart:
+    alt = altair()
+    rows = [
+        {
+            "name": curve.name,
+            "x": severity,
+            "y": mean,
+            "low": max(mean - _number(deviation), 0.0),
+            "high": mean + _number(deviation),
+            "tip": f"{curve.name}, s = {severity:g}: {mean:.4f}",
+        }
+        for curve in curves
+        for severity, mean, deviation in curve.points
+        if not math.isnan(mean)
+    ]
+    schema = {name: pl.String if name in ("name", "tip") else pl.Float64 for name in ("name", "x", "y", "low", "high")}
+    table = pl.DataFrame(rows, schema=schema | {"tip": pl.String})
+    severities = sorted(set(table["x"]))
+    axis = alt.Axis(values=severities, format="~g", grid=False)
+    x = alt.X("x:Q", title="severity of the bias", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
+    upright = alt.Axis(labels=y is not None, ticks=y is not None, format=".2f")
+    upper = alt.Y("y:Q", title=y, scale=scale, axis=upright)
+    low = alt.Y("low:Q", title=y, scale=scale, axis=upright)
+    # One by one in plain colours: the legend is to show lines, not shades.
+    bands = [
+        alt.Chart(table.filter(pl.col("name") == name))
+        .mark_area(opacity=0.16, color=colour)
+        .encode(x=x, y=low, y2="high:Q")
+        for name, colour in style["colours"].items()
+        if (table.filter(pl.col("name") == name)["high"] > table.filter(pl.col("name") == name)["low"]).any()
+    ]
+    lines = []
+    for main in (False, True):
+        some = table.filter(pl.col("name").is_in(style["main"]) == main)
+        if some.is_empty():
+            continue
+        base = alt.Chart(some).encode(x=x, y=upper, color=style["color"], detail="name:N")
+        lines.append(base.mark_line(strokeWidth=2.6 if main else 1.3).encode(strokeDash=style["dash"]))
+        dots = base.mark_point(filled=True, size=44 if main else 26, opacity=1)
+        lines.append(dots.encode(shape=style["shape"], description="tip:N"))
+    drawn = alt.layer(*bands, *lines).properties(width=width, height=look.height - 90)
+    return drawn.properties(title=alt.Title(title, fontSize=look.font_size + 1, anchor="middle")) if title else drawn
+
+
+def _style(alt: Any, main: Sequence[str], others: Sequence[str], look: Look) -> dict[str, Any]:
+    """Colours begin again after the palette's end and after the main curves, then with another dash and shape."""
+    n = len(look.palette)
+    begin = -(-len(main) // n) * n
+    places = {name: place for first, part in ((0, main), (begin, others)) for place, name in enumerate(part, first)}
+    names = list(places)
+    colours = [look.colour(place % n) for place in places.values()]
+    dashes = [([1, 0], [5, 3], [2, 2])[place // n % 3] for place in places.values()]
+    shapes = [SHAPES[place // n % len(SHAPES)] for place in places.values()]
+    longest = max(len(name) for name in names)
+    columns = max(1, min(len(names), int((look.width - 20) // (longest * 7.2 + 46))))
+    legend = alt.Legend(
+        orient="bottom",
+        direction="horizontal",
+        columns=columns,
+        values=names,
+        symbolSize=70,
+        symbolStrokeWidth=0,
+        labelLimit=look.width - 60,
+        columnPadding=14 + 1.4 * longest,
+    )
+
+    def scale(values: Sequence[Any]) -> Any:
+        return alt.Scale(domain=names, range=list(values))
+
+    return {
+        "main": list(main),
+        "color": alt.Color("name:N", sort=names, title=None, scale=scale(colours), legend=legend),
+        "colours": dict(zip(names, colours, strict=True)),
+        "dash": alt.StrokeDash("name:N", sort=names, title=None, scale=scale(dashes), legend=None),
+        "shape": alt.Shape("name:N", sort=names, title=None, scale=scale(shapes), legend=legend),
+    }
+
+
+def _number(deviation: float) -> float:
+    return 0.0 if math.isnan(deviation) else deviation

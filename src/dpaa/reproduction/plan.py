@@ -1,0 +1,171 @@
+"""What to reproduce with which budget on which data: shared by all tables, so that none trains what another has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from dpaa.methods import find_method
+from dpaa.methods.settings import make_settings
+from dpaa.reproduction.budget import nearest
+from dpaa.reproduction.sources import LAYERS
+from dpaa.reproduction.trainings import parse_label, spec_for
+from dpaa.reproduction.tuned import can_be_tuned, chosen_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpaa.data.dataset import Dataset
+    from dpaa.reproduction.budget import Budget
+    from dpaa.reproduction.sources import Sources
+    from dpaa.reproduction.trainings import Runner, RunResult, RunSpec
+    from dpaa.reproduction.tuned import Chosen
+
+MOST_POPULAR = "most-popular"
+
+
+@dataclass
+class Plan:
+    """A reproduction."""
+
+    budget: Budget
+    sources: Sources
+    runner: Runner
+    given_rows: tuple[str, ...] = ()
+    """A method, or a method with settings, which then are not tuned."""
+    given_seeds: int | None = None
+    given_severities: tuple[float, ...] = ()
+    given_settings: dict[str, Any] = field(default_factory=dict)
+    """For every method that has them."""
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """Most-popular is always among them: where exposure is even, popular items are liked."""
+        rows = [row for row in self.budget.rows if row not in self.left_out]
+        if self.given_rows:  # each once, under the method's own name
+            rows = list(dict.fromkeys(" ".join([parse_label(row)[0], *row.split()[1:]]) for row in self.given_rows))
+        return tuple(rows) if MOST_POPULAR in rows else (MOST_POPULAR, *rows)
+
+    @cached_property
+    def left_out(self) -> dict[str, str]:
+        """Rows of the budget that cannot be made here, and why."""
+        if self.given_rows or "als" not in self.budget.rows or find_spec("implicit"):
+            return {}
+        return {"als": "als is left out: it needs packages that are not installed (pip install 'dpaa[references]')"}
+
+    @property
+    def severities(self) -> tuple[float, ...]:
+        """Ascending."""
+        return tuple(sorted(set(self.given_severities or self.budget.severities)))
+
+    @property
+    def seeds(self) -> range:
+        """On severity data, and on real data but Coat."""
+        return range(self.given_seeds or self.budget.seeds)
+
+    def seeds_on(self, name: str) -> range:
+        """On a real dataset."""
+        return range(self.given_seeds or self.budget.coat_seeds) if name == "coat" else self.seeds
+
+    @cached_property
+    def real(self) -> dict[str, Dataset]:
+        """The real datasets the user has."""
+        return self.sources.real()
+
+    def in_words(self) -> str:
+        """The budget, and what the call changed of it."""
+        changed = [f"{self.given_seeds} seed{'s' if self.given_seeds > 1 else ''}"] if self.given_seeds else []
+        changed += [f"severity {', '.join(f'{one:g}' for one in self.severities)}"] if self.given_severities else []
+        changed += [f"{name} {value}" for name, value in self.given_settings.items()]
+        here = f" In this call: {'; '.join(changed)}." if changed else ""
+        return f"Budget {self.budget.name}: {self.budget.about}.{here}"
+
+    def check(self) -> None:
+        """Refuse wrong rows and settings before anything is computed."""
+        for label in self.rows:
+            method, own = parse_label(label)
+            kind = find_method(method)
+            known = {key: value for key, value in self.given_settings.items() if key in kind.settings_type.model_fields}
+            make_settings(kind.settings_type, known | own, method)
+        fields = {name for label in self.rows for name in find_method(label.split()[0]).settings_type.model_fields}
+        for name in self.given_settings:
+            if name not in fields:
+                make_settings(find_method("lightgcn").settings_type, {name: 0}, "lightgcn")
+
+    # ------------------------------------------------------------------ trainings
+
+    def common(self, name: str) -> dict[str, Any]:
+        """Settings of every method on a dataset of this origin."""
+        return self.budget.settings | {"layers": LAYERS[name]} | self.given_settings
+
+    @cached_property
+    def real_results(self) -> list[RunResult]:
+        """Every row on every real dataset."""
+        specs: list[RunSpec] = []
+        for name, data in self.real.items():
+            folder = self.runner.prepared(data, name)
+            for label in self.rows:
+                method, settings = self.settings_of(label, name, folder, self.common(name))
+                specs += [
+                    spec_for(name, folder, label, method, settings, seed, self.common(name), self.is_tuned(label))
+                    for seed in (self.seeds_on(name) if find_method(method).seeded else [0])
+                ]
+        return self.runner.run(specs, "overall")
+
+    def severity_folder(self, severity: float, seed: int) -> Path:
+        """The prepared dataset of a severity."""
+        if (severity, seed) not in self._severity_folders:
+            for level, data in self.sources.severity(sorted({*self.severities, severity}), seed):
+                self._severity_folders[level, seed] = self.runner.prepared(data, data.name)
+        return self._severity_folders[severity, seed]
+
+    @cached_property
+    def _severity_folders(self) -> dict[tuple[float, int], Path]:
+        return {}
+
+    @cached_property
+    def severity_results(self) -> list[RunResult]:
+        """Every row at every severity; the seed is that of the data too."""
+        common, specs = self.common("kuairec"), []
+        for severity in self.severities:
+            for label in self.rows:
+                method, settings = self.severity_settings(label, severity)
+                for seed in self.seeds:
+                    folder = self.severity_folder(severity, seed)
+                    tuned = self.is_tuned(label)
+                    specs.append(spec_for(f"s={severity:g}", folder, label, method, settings, seed, common, tuned))
+        return self.runner.run(specs, "severity")
+
+    # ------------------------------------------------------------------ settings
+
+    def severity_settings(self, label: str, severity: float) -> tuple[str, dict[str, Any]]:
+        """Method and settings of a row: those tuned at the nearest severity where methods are tuned."""
+        if not self.is_tuned(label) or self.budget.tuning is None:
+            return parse_label(label)
+        level = nearest(severity, self.budget.tuning.severities)
+        return self.settings_of(label, f"s={level:g}", self.severity_folder(level, 0), self.common("kuairec"))
+
+    def settings_of(self, label: str, data: str, folder: Path, common: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Method and settings of a row on a dataset."""
+        if not self.is_tuned(label):
+            return parse_label(label)
+        return label, self.study(label, data, folder, common).settings
+
+    def is_tuned(self, label: str) -> bool:
+        """A row with settings of its own is taken as it is."""
+        return self.budget.tuning is not None and len(label.split()) == 1 and can_be_tuned(label)
+
+    def study(self, label: str, data: str, folder: Path, common: dict[str, Any]) -> Chosen:
+        """What was tuned, once."""
+        assert self.budget.tuning is not None
+        method = parse_label(label)[0]
+        if (method, folder) not in self._studies:
+            found = chosen_settings(data, folder, method, self.budget.tuning, common, self.runner)
+            self._studies[method, folder] = found
+        return self._studies[method, folder]
+
+    @cached_property
+    def _studies(self) -> dict[tuple[str, Path], Chosen]:
+        return {}

@@ -1,0 +1,312 @@
+"""Results become tables: ours over seeds with the paper's number beside it; Markdown, LaTeX, CSV rows and HTML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaa.report import parts
+from dpaa.report.markup import join, tag
+from dpaa.reproduction import paper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dpaa.report.markup import Markup
+    from dpaa.reproduction.trainings import RunResult
+
+BEST, SECOND = "★", "☆"
+LEGEND = (
+    f"Bold: best of a column; italics or underlined: second best (on the screen {BEST} and {SECOND}); "
+    "± deviation over seeds; below: the paper's number, difference"
+)
+CSV_HEADER = ("table", "row", "column", "mean", "deviation", "seeds", "paper", "difference", "place")
+_LATEX = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "±": r"$\pm$", "−": "$-$", "–": "--", "→": r"$\to$"}
+_LATEX |= {"κ": r"$\kappa$", "γ": r"$\gamma$", "η": r"$\eta$", "δ": r"$\delta$", "×": r"$\times$"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value: ours over the seeds, the paper's, and its place in its column (1 best, 2 second best, 0 neither)."""
+
+    values: tuple[float, ...] = ()
+    paper: float | None = None
+    form: str = ".4f"
+    """How a number is written; `%` is a relative change."""
+    place: int = 0
+    text: str | None = None
+    """Words instead of numbers."""
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds; no number where there is none."""
+        return float(np.mean(self.values)) if self.values else math.nan
+
+    @property
+    def deviation(self) -> float:
+        """Over the seeds (n − 1)."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
+
+    def ours(self) -> str:
+        """`0.1471 ± 0.0134`; the deviation is left out for one run, and nothing is a dash."""
+        if self.text is not None:
+            return self.text
+        if math.isnan(self.mean):
+            return "–"
+        spread = "" if math.isnan(self.deviation) else f" ± {self._written(self.deviation)}"
+        return self._written(self.mean) + spread
+
+    def beside(self) -> str:
+        """`0.1301, +0.0170`: the paper's, and how far ours is from it."""
+        if self.paper is None:
+            return ""
+        theirs = self._written(self.paper)
+        if self.text is not None or math.isnan(self.mean) or self.form == "%":
+            return theirs
+        return f"{theirs}, {_signed(format(self.mean - self.paper, '+' + self.form))}"
+
+    def _written(self, value: float) -> str:
+        return _signed(f"{value:+.1f} %") if self.form == "%" else _signed(format(value, self.form))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of cells with what must be said about it."""
+
+    name: str
+    """Of its rows in the CSV file; unique in a chapter."""
+    title: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    footer: tuple[tuple[str, tuple[Cell, ...]], ...] = ()
+    """Rows that are worked out from the others."""
+    notes: tuple[str, ...] = ()
+    on_screen: bool = True
+
+    @property
+    def with_paper(self) -> bool:
+        """Whether any number of the paper is in it."""
+        return any(cell.paper is not None for _, cells in (*self.rows, *self.footer) for cell in cells)
+
+    def lines(self) -> list[tuple[str, tuple[Cell, ...]]]:
+        """Rows and footer."""
+        return [*self.rows, *self.footer]
+
+    # ------------------------------------------------------------------ formats
+
+    def markdown(self) -> str:
+        """Best bold, second best in italics; the paper's number on a line of its own in the cell."""
+        body = [[label, *(_markdown(cell) for cell in cells)] for label, cells in self.lines()]
+        notes = "".join(f"\n{note}\n" for note in self.notes)
+        return f"### {self.title}\n\n{markdown([self.corner, *self.columns], body)}{notes}"
+
+    def latex(self) -> str:
+        """For booktabs; the paper's numbers in a smaller row below ours."""
+        lines = [
+            r"\begin{table}",
+            r"\centering\small",
+            rf"\caption{{{_latex(self.title)}}}",
+            rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}",
+            r"\toprule",
+            " & ".join(_latex(name) for name in (self.corner, *self.columns)) + r" \\",
+            r"\midrule",
+        ]
+        for place, (label, cells) in enumerate(self.lines()):
+            if self.footer and place == len(self.rows):
+                lines.append(r"\midrule")
+            lines.append(" & ".join([_latex(label), *(_latex_cell(cell) for cell in cells)]) + r" \\")
+            if any(cell.paper is not None for cell in cells):
+                small = [rf"{{\scriptsize {_latex(cell.beside())}}}" if cell.beside() else "" for cell in cells]
+                lines.append(" & ".join([r"\quad{\scriptsize paper}", *small]) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\smallskip\footnotesize {_latex(note)}" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+    def csv_rows(self) -> list[list[object]]:
+        """A row per cell, full precision."""
+        found: list[list[object]] = []
+        for label, cells in self.lines():
+            for column, cell in zip(self.columns, cells, strict=True):
+                mean: object = cell.text if cell.text is not None else _or_nothing(cell.mean)
+                apart = cell.mean - cell.paper if cell.paper is not None else math.nan
+                numbers = (_or_nothing(cell.deviation), len(cell.values), _or_nothing(cell.paper), _or_nothing(apart))
+                found.append([self.name, label, column, mean, *numbers, cell.place or ""])
+        return found
+
+    def html(self) -> Markup:
+        """For the page."""
+        worded = {place for place in range(len(self.columns)) if any(c[place].text is not None for _, c in self.rows)}
+        heads = [parts.Head(self.corner, numeric=False)]
+        heads += [parts.Head(name, numeric=place not in worded) for place, name in enumerate(self.columns)]
+        rows = [
+            [parts.Cell(tag("span", label, style="white-space: normal")), *(_html(cell) for cell in cells)]
+            for label, cells in self.lines()
+        ]
+        notes = [parts.paragraph(worded_html(note)) for note in self.notes]
+        return join(parts.table(worded_html(self.title), heads, rows, sortable=not self.footer), notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        rows = [dict(zip(CSV_HEADER[1:], row[1:], strict=True)) for row in self.csv_rows()]
+        return {"table": self.name, "title": self.title, "cells": rows, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What one experiment has to show."""
+
+    name: str
+    title: str
+    about: tuple[str, ...]
+    """What was done, in sentences."""
+    tables: tuple[Table, ...]
+    figures: tuple[parts.Figure, ...] = ()
+    missing: tuple[str, ...] = field(default=())
+    """What could not be shown, and what it would take."""
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def values_of(
+    results: Iterable[RunResult], data: str, label: str, overlap: str, metric: str, dial: bool = False
+) -> tuple[float, ...]:
+    """A metric over the seeds; trainings that failed, and values that do not exist, are left out."""
+    found = []
+    for one in results:
+        if one.data != data or one.label != label:
+            continue
+        metrics = (one.dial or {}).get("metrics", {}) if dial else one.metrics.get(overlap, {})
+        value = metrics.get(metric)
+        if value is not None and math.isfinite(value):
+            found.append(float(value))
+    return tuple(found)
+
+
+def form_of(metric: str) -> str:
+    """Digits: popularity is counted in pairs, all else lies between 0 and 1."""
+    return ".1f" if metric.startswith("arp") else ".4f"
+
+
+def ranked(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The same cells with best and second best (high is good) marked, as shown with four digits."""
+    shown = [None if math.isnan(cell.mean) else round(cell.mean, 4) for cell in cells]
+    levels = sorted({value for value in shown if value is not None}, reverse=True)[:2]
+    if sum(value is not None for value in shown) < 2:
+        return tuple(cells)
+    places = [0 if value is None or value not in levels else levels.index(value) + 1 for value in shown]
+    return tuple(replace(cell, place=place) for cell, place in zip(cells, places, strict=True))
+
+
+def ranked_columns(rows: Sequence[tuple[str, Sequence[Cell]]], columns: Iterable[int]) -> list[tuple[str, list[Cell]]]:
+    """Rows with best and second best marked down these columns."""
+    found = [(label, list(cells)) for label, cells in rows]
+    for column in columns:
+        for (_, cells), cell in zip(found, ranked([cells[column] for _, cells in rows]), strict=True):
+            cells[column] = cell
+    return found
+
+
+def improvements(
+    rows: Sequence[tuple[str, Sequence[Cell]]], columns: Sequence[int], printed: Sequence[float | None]
+) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+    """How much DPAA's rows improve on the best of the paper's baselines, in percent, and on most-popular.
+
+    `printed` is the best baseline of the paper in each column, where it has one.
+    """
+    by_label = dict(rows)
+    width = len(rows[0][1]) if rows else 0
+    baselines = [label for label in by_label if label.split()[0] in paper.BASELINES]
+    found = []
+    for label in by_label:
+        if paper.row_of(label) == "dpaa" and baselines:
+            cells = [
+                _improvement(by_label, label, baselines, column, printed[column])
+                if column in columns
+                else Cell(text="")
+                for column in range(width)
+            ]
+            found.append((f"{label}: improvement over the best baseline", tuple(cells)))
+    if "most-popular" in by_label:
+        for label in by_label:
+            if label.split()[0] in ("dpaa", "dpaa-as-printed", "dpaa-auto"):
+                own = [
+                    _improvement(by_label, label, ["most-popular"], column, None)
+                    if column in columns
+                    else Cell(text="")
+                    for column in range(width)
+                ]
+                found.append((f"{label}: against most-popular", tuple(own)))
+    return tuple(found)
+
+
+def _improvement(
+    rows: dict[str, Sequence[Cell]], label: str, others: Sequence[str], column: int, printed: float | None
+) -> Cell:
+    own = rows[label][column]
+    ours = [cell.mean for other in others if not math.isnan((cell := rows[other][column]).mean)]
+    known = not math.isnan(own.mean) and bool(ours) and max(ours) > 0
+    theirs = 100 * (own.paper / printed - 1) if own.paper is not None and printed else None
+    return Cell((100 * (own.mean / max(ours) - 1),) if known else (), theirs, form="%")
+
+
+def rank_agreement(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's ρ: the correlation of the ranks, ties sharing their mean rank; no number where a side has no order."""
+    ranks = [_ranks(np.asarray(side, dtype=float)) for side in (one, other)]
+    if len(one) < 2 or any(np.ptp(side) == 0 for side in ranks):
+        return math.nan
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def _ranks(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    below = (values[None, :] < values[:, None]).sum(axis=1)
+    equal = (values[None, :] == values[:, None]).sum(axis=1)
+    return np.asarray(below + (equal + 1) / 2, dtype=float)
+
+
+# ---------------------------------------------------------------------- formats
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _markdown(cell: Cell) -> str:
+    ours = cell.ours()
+    ours = {1: f"**{ours}**", 2: f"_{ours}_"}.get(cell.place, ours)
+    return f"{ours}<br>({cell.beside()})" if cell.beside() else ours
+
+
+def _latex_cell(cell: Cell) -> str:
+    ours = _latex(cell.ours())
+    return {1: rf"\textbf{{{ours}}}", 2: rf"\underline{{{ours}}}"}.get(cell.place, ours)
+
+
+def _latex(words: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in words.replace("`", ""))
+
+
+def worded_html(words: str) -> Markup:
+    """Text in which `this` is code."""
+    return join(*(parts.code(piece) if place % 2 else piece for place, piece in enumerate(words.split("`"))))
+
+
+def _html(cell: Cell) -> parts.Cell:
+    ours: object = tag("u", cell.ours()) if cell.place == 2 else cell.ours()
+    theirs = tag("small", tag("br"), f"({cell.beside()})") if cell.beside() else None
+    by = None if cell.text is not None else cell.mean
+    return parts.Cell(join(ours, theirs), by, best=cell.place == 1)
+
+
+def _signed(shown: str) -> str:
+    return parts.minus(shown)
+
+
+def _or_nothing(value: float | None) -> object:
+    return "" if value is None or math.isnan(value) else value

@@ -1,0 +1,96 @@
+"""Chapters become files: Markdown, LaTeX, CSV, figures and one self-contained page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from dpaa.errors import InputError
+from dpaa.files import settled, write_file
+from dpaa.report import parts
+from dpaa.report.figures import altair, save
+from dpaa.report.page import page
+from dpaa.report.theme import PAPER
+from dpaa.reproduction.tables import CSV_HEADER, worded_html
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dpaa.report.markup import Markup
+    from dpaa.reproduction.tables import Chapter
+
+FIGURE_FORMATS = ("png", "svg")
+
+
+def check_target(folder: Path, figures: bool) -> None:
+    """Refuse, before anything is trained, what could not be written afterwards."""
+    if figures:
+        altair()
+    around = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not around.is_dir():
+        raise InputError(f"{around} is a file; name a folder with --out DIR")
+
+
+def write_chapter(chapter: Chapter, folder: Path, stem: str, command: str, figures: bool) -> list[Path]:
+    """`<stem>.md`, `.tex`, `.csv` and each figure as PNG and SVG."""
+    names = [_joined(stem, figure.name.removeprefix(chapter.name)) for figure in chapter.figures]
+    drawn = []
+    if figures:
+        for name, figure in zip(names, chapter.figures, strict=True):
+            drawn += [save(figure.draw(PAPER), folder / f"{name}.{form}") for form in FIGURE_FORMATS]
+    shown = [
+        f"![{figure.description}]({name}.png)\n\n{figure.title}. {figure.reading}"
+        for name, figure in zip(names, chapter.figures, strict=True)
+        if figures
+    ]
+    text = [f"# {chapter.title}", *chapter.about, f"Made by\n\n    {command}", *shown]
+    text += [table.markdown().rstrip("\n") for table in chapter.tables]
+    if chapter.missing:
+        text.append("Not shown, or to be known:\n\n" + "\n".join(f"- {line}" for line in chapter.missing))
+    latex = [_comments(command, *chapter.about), *(table.latex() for table in chapter.tables)]
+    files = [
+        _write(folder / f"{stem}.md", "\n\n".join(text) + "\n"),
+        _write(folder / f"{stem}.tex", "\n".join(latex)),
+        _write(folder / f"{stem}.csv", _csv(chapter)),
+    ]
+    return [*files, *drawn]
+
+
+def write_page(chapters: Sequence[Chapter], folder: Path, stem: str, command: str, figures: bool) -> Path:
+    """All chapters on one page that needs no network."""
+    sections = []
+    for chapter in chapters:
+        content: list[parts.Figure | Markup] = [parts.paragraph(worded_html(line)) for line in chapter.about]
+        content += chapter.figures if figures else ()
+        content += [table.html() for table in chapter.tables]
+        if chapter.missing:
+            content += [parts.paragraph("Not shown, or to be known:"), parts.bullets(chapter.missing)]
+        sections.append(parts.Section(chapter.name, chapter.title, chapter.title, content))
+    how = [parts.paragraph("Every number of this page is made again by ", parts.code(command), ".")]
+    sections.append(parts.Section("made", "How it was made", "How it was made", list(how)))
+    return _write(folder / f"{stem}.html", page("The DPAA paper, reproduced", sections))
+
+
+def _comments(*lines: str) -> str:
+    return "".join(f"% {line}\n" for line in lines)
+
+
+def _joined(stem: str, rest: str) -> str:
+    return f"{stem}-{rest.strip('-')}" if rest else stem
+
+
+def _csv(chapter: Chapter) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_HEADER)
+    for table in chapter.tables:
+        writer.writerows(table.csv_rows())
+    return text.getvalue()
+
+
+def _write(target: Path, content: str) -> Path:
+    """Whole or not at all."""
+    write_file(settled(target), content, "make room or choose another place with --out", make_folders=True)
+    return target

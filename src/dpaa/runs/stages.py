@@ -1,0 +1,118 @@
+"""Trains and validates for a method that is made of several trainings.
+
+Each is a run of its own inside the run's folder, so that an interrupted one goes on where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaa.evaluation.dial_curve import KAPPAS, MOST_USERS, least_turn
+from dpaa.evaluation.exposure import validation_exposure
+from dpaa.evaluation.metrics import ACCURACY
+from dpaa.files import check_within
+from dpaa.methods.dpaa_auto import Part, Verdict
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import Pretrained
+from dpaa.rerank.dial import dialled_family
+from dpaa.runs.folder import PARTS, RunFolder
+from dpaa.words import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpaa.data.dataset import Dataset
+    from dpaa.evaluation.evaluator import Evaluator
+    from dpaa.runs.fit import Watch
+    from dpaa.runs.model import Model
+    from dpaa.training.trainer import EpochReport
+
+
+@dataclass
+class RunWorkshop:
+    """Where the parts of an assembled method are made."""
+
+    data: Dataset
+    watch: Watch
+    run: RunFolder | None
+    validation: Evaluator | None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    """Lines of all parts, in the order they were trained."""
+
+    def train(
+        self, label: str, method: str, settings: dict[str, Any], plain: Part | None = None, start: Part | None = None
+    ) -> Part:
+        """A training, taken up or taken over where it was begun or finished before."""
+        from dpaa.runs.fit import fit_into, fit_method, make_method  # fitting knows this module
+
+        made = make_method(self.data, method, settings)
+        assert isinstance(made, LightGCN)
+        begin = start or plain
+        if begin is not None:
+            made.start_from(begin.method.ego.rows())
+            made.keeps_last = True
+        pretrained = None
+        if plain is not None and made.wants_pretrained():
+            pretrained = Pretrained.of(plain.method, made.pretrained_layers(), {"part": plain.label})
+        lines: list[dict[str, Any]] = []
+
+        def on_epoch(report: EpochReport) -> None:
+            lines.append(report.line())
+            self.watch.on_epoch(report)
+
+        watch = replace(self.watch, on_epoch=on_epoch)
+        if begin is not None:  # the first part has told what there is to know of data and cost
+            watch = replace(watch, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
+            self.say(f"part {label}: {counted(made.settings.epochs, 'epoch', 'epochs')} from {begin.label}")
+        folder = self._folder(label)
+        if folder is None:
+            model = fit_method(made, self.data, watch, pretrained=pretrained, dial=False)
+        elif RunFolder(folder).finished:
+            model, lines = RunFolder(folder).read_model(), RunFolder(folder).history()
+        else:
+            model = fit_into(
+                folder, self.data, made, resume=folder.exists(), watch=watch, pretrained=pretrained, dial=False
+            )
+            lines = RunFolder(folder).history()
+        trained = model.method
+        assert isinstance(trained, LightGCN)
+        before = len(self.history)
+        self.history += [line | {"epoch": before + place, "part": label} for place, line in enumerate(lines, 1)]
+        valid = [line["valid"].get("ndcg@20", 0.0) for line in lines]
+        mean = sum(valid) / max(len(valid), 1)
+        best = int(model.manifest["training"]["best_epoch"])
+        return Part(label, trained, len(lines), self._weights(model, made), mean, best)
+
+    def judge(self, method: LightGCN, objective: str) -> Verdict:
+        """κ by the rule of `least_turn`, and what it gives; 0 where validation is as biased as the log."""
+        if self.validation is None:
+            return Verdict(0.0, 0.0, np.zeros(0))
+        kappas = (0.0,) if validation_exposure(self.data).biased else KAPPAS
+        few = self.validation.sample(MOST_USERS)
+        relevant = few.suite.relevant_per_row()
+        every = few.lists_of(dialled_family(method, kappas), len(kappas))
+        values = np.stack([ACCURACY[objective](few.suite.hits(lists), relevant) for lists in every])
+        place = least_turn(kappas, values)
+        return Verdict(float(values[place].mean()), kappas[place], values[place])
+
+    def exposure_in_words(self) -> str:
+        """What kind of pairs validation has."""
+        return validation_exposure(self.data).in_words() if self.validation else "there are no validation pairs"
+
+    def say(self, line: str) -> None:
+        """Tell the user."""
+        self.watch.say(line)
+
+    def _folder(self, label: str) -> Path | None:
+        return None if self.run is None else check_within(self.run.path / PARTS / label, self.run.path)
+
+    def _weights(self, model: Model, made: LightGCN) -> list[tuple[str, Any]]:
+        """In force at the end; those of a part that was finished before are in its files."""
+        if model.method is made:
+            return made.message_weights()
+        assert model.path is not None
+        weights = RunFolder(model.path).read_weights(model, made.settings.layers)
+        return [(f"weight_{layer}", weight.to_user) for layer, weight in enumerate(weights)]

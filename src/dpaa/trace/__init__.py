@@ -1,0 +1,1 @@
+"""Where popularity enters a run, layer by layer."""

@@ -1,0 +1,209 @@
+"""A finished run's files become a trace: weights, message mass, cosines and gradient by layer and popularity."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import EdgeWeights
+from dpaa.methods.dpaa import DPAA
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.losses import bpr
+from dpaa.runs.folder import RunFolder
+from dpaa.trace.tracer import RULE, Tracer, layer_shares
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dpaa.runs.model import Model
+    from dpaa.trace.tracer import Contributions, LayerShare, LayerWeights, Premise
+
+BATCH_EPOCH = 0
+"""The batch behind Lemma 2's gradient is the first of an epoch that no training sees: they count from 1."""
+SAME_READOUT = 1e-4
+"""Relative difference up to which the saved read-out is the mean of the layers recomputed from tables and weights."""
+
+
+FEW = 100
+"""Edges below which a mean over them says little."""
+_WHOSE = {"own": "the run's own", "pretrained": "the pre-trained model's"}
+_IS = {"holds": "holds", "flat": "is flat", "reversed": "is reversed", "unknown": "cannot be told"}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Where popularity enters a run."""
+
+    run: str
+    method: str
+    headline: str
+    """The premise where the run's weights look for it, and how much it rests on."""
+    premises: list[Premise]
+    """One per layer 0..L and for the read-out, first the run's own, then those of its pre-trained model."""
+    items: list[int]
+    """Items of each decile."""
+    edges: list[int]
+    weights: list[LayerWeights]
+    """Layers 0..L−1."""
+    contributions: list[Contributions]
+    """Lemma 1."""
+    shares: list[LayerShare]
+    """Lemma 2."""
+    emphasis: float | None
+    """η, where the method has it."""
+    epochs: list[dict[str, Any]]
+    """Of each epoch what the history tells of `embedding_shift`, `pretrained_share` and `iiw_by_decile`."""
+    notes: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object for machines; deciles run from rare to popular."""
+        return {
+            "run": self.run,
+            "method": self.method,
+            "verdict": self.headline,
+            "rule": RULE,
+            "verdicts": [premise.as_json() for premise in self.premises],
+            "deciles": {"items": self.items, "edges": self.edges},
+            "weights": [asdict(layer) for layer in self.weights],
+            "lemma_1": [asdict(pair) | {"difference": pair.difference} for pair in self.contributions],
+            "lemma_2": {"layer_emphasis": self.emphasis, "layers": [asdict(share) for share in self.shares]},
+            "epochs": self.epochs,
+            "notes": self.notes,
+        }
+
+
+def trace_run(folder: str | Path) -> Trace:
+    """The trace of a finished run of a method that weights messages."""
+    run = RunFolder(folder)
+    model = run.read_model()
+    method = model.method
+    if not isinstance(method, LightGCN) or not method.settings.layers:
+        reason = "has layers=0" if isinstance(method, LightGCN) else f"is one of {method.name}"
+        raise InputError(
+            f"{folder} {reason} and weights no messages (its edges.parquet has no column weight_0); "
+            "trace a run of a method that propagates, such as lightgcn or dpaa"
+        )
+    weights = run.read_weights(model, method.settings.layers)
+    tracer = Tracer(method.graph, weights, float(getattr(method.settings, "initial_residual", 0.0)))
+    return _Reading(run, model, method, tracer).trace()
+
+
+class _Reading:
+    """The parts of a trace that need the run's tables."""
+
+    def __init__(self, run: RunFolder, model: Model, method: LightGCN, tracer: Tracer) -> None:
+        self.run, self.model, self.method, self.tracer = run, model, method, tracer
+        self.n_users = method.graph.n_users
+        self.ego = method.ego.rows().double()
+        self.readout = torch.cat([method.user_embedding, method.item_embedding]).double()
+        self.layers = list(tracer.layers(self.ego))
+        self.notes: list[str] = []
+        if not self._layers_explain_readout():
+            self.notes.append(
+                f"{method.name} does more to its layers than weighting messages: layers after 0 cannot be had from its "
+                "files and are left out, and layer 0 is taken as what is sent"
+            )
+            self.layers = self.layers[:1]
+
+    def _layers_explain_readout(self) -> bool:
+        mean = torch.stack(self.layers).mean(dim=0)
+        return bool((mean - self.readout).norm() <= SAME_READOUT * self.readout.norm().clamp(min=1e-30))
+
+    def _headline(self, premises: list[Premise]) -> str:
+        """What counts first: the vectors that the weights in force are made from."""
+        settings = self.method.settings
+        source = getattr(settings, "interaction_strength_from", None)
+        layer = None if source == "readout" else 0
+        where = "the read-out" if layer is None else "layer 0"
+        chosen = [premise for premise in premises if premise.layer == layer]
+        told = " and ".join(f"{_IS[premise.verdict]} in {_WHOSE[premise.vectors]} vectors" for premise in chosen)
+        rare = sum(self.tracer.edges_by_decile()[:2])
+        weak = f"; only {rare:,} edges lead to the rarest fifth of the items: too few to lean on" if rare < FEW else ""
+        begins = (
+            f"{self.method.name} weights messages by {where}" if source else f"DPAA would weight messages by {where}"
+        )
+        return f"{begins}: there the premise {told}{weak}"
+
+    def trace(self) -> Trace:
+        weights = [
+            self.tracer.layer_weights(layer, self.layers[layer][self.n_users :] if layer < len(self.layers) else None)
+            for layer in range(self.method.settings.layers)
+        ]
+        premises = [self.tracer.premise(vectors, "own", layer) for layer, vectors in enumerate(self.layers)]
+        premises.append(self.tracer.premise(self.readout, "own", None))
+        premises += self._of_pretrained()
+        known = ("epoch", "embedding_shift", "pretrained_share", "iiw_by_decile")
+        lines = [{key: line[key] for key in known if key in line} for line in self.run.history()]
+        return Trace(
+            run=str(self.run.path),
+            method=self.method.name,
+            headline=self._headline(premises),
+            premises=premises,
+            items=self.tracer.items_by_decile(),
+            edges=self.tracer.edges_by_decile(),
+            weights=weights,
+            contributions=self.tracer.contributions(self.ego[self.n_users :]),
+            shares=self._shares(),
+            emphasis=self._emphasis,
+            epochs=[line for line in lines if len(line) > 1],
+            notes=self.notes,
+        )
+
+    # ------------------------------------------------------------------ Lemma 2
+
+    @property
+    def _emphasis(self) -> float | None:
+        return getattr(self.method.settings, "layer_emphasis", None)
+
+    def _shares(self) -> list[LayerShare]:
+        if len(self.layers) <= self.method.settings.layers:
+            return []
+        sizes = [float(layer.norm(dim=1).sum()) for layer in self.layers]
+        gradient = self.tracer.gradient_norms(self._gradient_in_readout())
+        layer_weights = self.method.layer_weights() if isinstance(self.method, DPAA) else None
+        return layer_shares(sizes, gradient, self._emphasis, layer_weights)
+
+    def _gradient_in_readout(self) -> Tensor:
+        """Of BPR on one batch of triples, a function of the run's seed.  (n_nodes, d)."""
+        batch = next(LightGCN.batches(self.method, BATCH_EPOCH))
+        nodes = batch.nodes(self.n_users)
+        rows = self.readout[nodes].requires_grad_()
+        bpr(*batch.split(rows)).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        assert rows.grad is not None
+        return torch.zeros_like(self.readout).index_add_(0, nodes, rows.grad)
+
+    # ------------------------------------------------------------------ the model trained before
+
+    def _of_pretrained(self) -> list[Premise]:
+        origin = self.model.manifest.get("pretrained")
+        if not isinstance(origin, dict):
+            return []
+        place = origin.get("run")
+        if not isinstance(place, str):
+            self.notes.append("the pre-trained vectors came from embeddings and not from a run; they are not traced")
+            return []
+        try:
+            model = RunFolder(Path(place)).read_model()
+        except InputError as error:
+            self.notes.append(f"the pre-trained model is not traced: {error}")
+            return []
+        same = model.user_ids.equals(self.model.user_ids) and model.item_ids.equals(self.model.item_ids)
+        if not isinstance(model.method, LightGCN) or not same:
+            self.notes.append(f"the pre-trained run {place} is of other users or items; it is not traced")
+            return []
+        before = model.method
+        readout = torch.cat([before.user_embedding, before.item_embedding]).double()
+        found = [self.tracer.premise(readout, "pretrained", None)]
+        if type(before) is LightGCN and np.array_equal(model.train.item, self.model.train.item):
+            # Plain LightGCN has no weights of its own: as many layers as this run has.
+            plain = Tracer(
+                self.method.graph, [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights)
+            )
+            layers = enumerate(plain.layers(before.ego.rows().double()))
+            found = [self.tracer.premise(vectors, "pretrained", layer) for layer, vectors in layers] + found
+        return found

@@ -1,0 +1,357 @@
+"""Where popularity enters the messages: means by popularity, the premise of DPAA, and its two lemmas, all in float64.
+
+Everything here is arithmetic on a graph, its message weights and the layers that come of them; `trace/run.py` takes
+these from a run's files.  Deciles are tenths of the items by training count, rare → popular.
+
+**The premise.**  DPAA expects the inverse interaction weight `1 − cos(e_u, e_i)` to be smaller for popular items.  The
+rule: compare its mean over the edges of the rarest fifth of the items with that of the most popular fifth.  A relative
+change below 5 % either way is *flat*; a fall means the premise *holds*, a rise that it is *reversed*.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.graph.bipartite import EdgeWeights
+from dpaa.graph.cosine import edge_cosines
+from dpaa.graph.propagation import Propagation, TiledTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from dpaa.graph.bipartite import BipartiteGraph
+
+    Floats = NDArray[np.float64]
+    ByDecile = list[float | None]
+    """Ten numbers, rare → popular; None for a decile without items."""
+
+DECILES = 10
+FLAT = 0.05
+"""A relative change of the inverse interaction weight below this says nothing."""
+RULE = (
+    "rule: mean of 1 − cos(e_u, e_i) over the edges of the rarest and of the most popular fifth of the items; "
+    f"a change below {FLAT:.0%} is flat, a fall means the premise holds, a rise that it is reversed"
+)
+TILE = 64
+
+Verdict = Literal["holds", "flat", "reversed", "unknown"]
+
+
+@dataclass(frozen=True)
+class Premise:
+    """What the vectors of one layer say about the premise."""
+
+    vectors: Literal["own", "pretrained"]
+    """Whose vectors: the run's, or those of the model it was pre-trained with."""
+    layer: int | None
+    """None is the read-out."""
+    cosine: ByDecile
+    rarest_fifth: float
+    """Mean inverse interaction weight over the edges of the rarest fifth of the items."""
+    most_popular_fifth: float
+
+    @property
+    def iiw(self) -> ByDecile:
+        """Inverse interaction weight by decile."""
+        return [None if value is None else 1.0 - value for value in self.cosine]
+
+    @property
+    def change(self) -> float:
+        """From the rarest to the most popular fifth, relative to the rarest; nan where a fifth has no items."""
+        rare, popular = self.rarest_fifth, self.most_popular_fifth
+        if rare == 0:
+            return 0.0 if popular == 0 else math.inf
+        return (popular - rare) / rare
+
+    @property
+    def verdict(self) -> Verdict:
+        """By the rule."""
+        return verdict_of(self.change)
+
+    @property
+    def place(self) -> str:
+        """In words."""
+        return "read-out" if self.layer is None else f"layer {self.layer}"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with its numbers."""
+        whose = "" if self.vectors == "own" else "of the pre-trained model "
+        where = f"in the read-out {whose}" if self.layer is None else f"at layer {self.layer} {whose}"
+        if self.verdict == "unknown":
+            return f"{where}the premise cannot be judged: there are fewer than five items in training"
+        states = {"holds": "holds", "flat": "is flat", "reversed": "is reversed"}
+        moves = {"holds": "falls", "flat": "goes", "reversed": "rises"}
+        return (
+            f"{where}the premise {states[self.verdict]} on this data: the inverse interaction weight "
+            f"{moves[self.verdict]} from {_short(self.rarest_fifth)} (rarest fifth of items) to "
+            f"{_short(self.most_popular_fifth)} (most popular fifth)"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "vectors": self.vectors,
+            "place": self.place,
+            "verdict": self.verdict,
+            "rarest_fifth": self.rarest_fifth,
+            "most_popular_fifth": self.most_popular_fifth,
+            "change": self.change,
+            "sentence": self.sentence,
+            "cosine": self.cosine,
+            "iiw": self.iiw,
+        }
+
+
+def verdict_of(change: float) -> Verdict:
+    """The rule: less than 5 % either way is flat, a fall holds, a rise is reversed."""
+    if math.isnan(change):
+        return "unknown"
+    if abs(change) < FLAT:
+        return "flat"
+    return "holds" if change < 0 else "reversed"
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """The messages of one layer by decile of their item."""
+
+    layer: int
+    mean: ByDecile
+    """Mean weight of the messages item → user."""
+    mean_back: ByDecile | None
+    """Of the messages user → item, where they differ."""
+    relative: ByDecile
+    """Mean weight relative to LightGCN's `1/√(d_u d_i)`."""
+    mass_share: ByDecile | None = None
+    """Share of the message mass `Σ w ‖e_i^(l)‖`, item → user; None where the layer's vectors are not known."""
+    plain_mass_share: ByDecile | None = None
+    """The same vectors sent with LightGCN's weights."""
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Lemma 1 for two groups of items, p (popular) and q (rare).
+
+    With `I = Σ d_i ‖e_i‖` and `I' = Σ d_i r̄_i ‖e_i‖` over a group's items, `r̄_i` the item's mean relative weight:
+    `I_p/I_q − I'_p/I'_q = (1 − r̄_p/r̄_q) · I_p/I_q`, with `r̄ = I'/I` of the group.
+    """
+
+    groups: str
+    ratio_without: float
+    """`I_p/I_q`."""
+    ratio_with: float
+    """`I'_p/I'_q`."""
+    reduction: float
+    """Left side, from sums over edges."""
+    reduction_by_items: float
+    """Right side, from the means of the items."""
+
+    @property
+    def difference(self) -> float:
+        """Between the two sides, relative to the ratio without weights."""
+        return abs(self.reduction - self.reduction_by_items) / abs(self.ratio_without)
+
+
+@dataclass(frozen=True)
+class LayerShare:
+    """Lemma 2: how much of read-out and gradient belongs to one layer, beside what λ alone would give."""
+
+    layer: int
+    readout: float
+    """Share of `Σ_v ‖e_v^(ℓ)‖` over layers 0..L."""
+    gradient: float
+    """Share of the norm of the gradient in E that flows through layer ℓ, over layers 0..L."""
+    readout_of_hops: float | None = None
+    """The same among layers 1..L."""
+    gradient_of_hops: float | None = None
+    last_hop: float | None = None
+    """`ℓ^η`, the last hop's factor, normalised over 1..L; None where the method has no layer emphasis, as below."""
+    compounded: float | None = None
+    """`(ℓ!)^η`, the factor of all hops together, normalised over 1..L."""
+    in_force: float | None = None
+    """`λ_0 ⋯ λ_{ℓ−1}` as normalised in this run, normalised over 1..L."""
+
+
+class Tracer:
+    """One graph and the weights of its messages, edge by edge in float64."""
+
+    def __init__(self, graph: BipartiteGraph, weights: Sequence[EdgeWeights], residual: float = 0.0) -> None:
+        self.graph = graph
+        self.weights = [_double(layer) for layer in weights]
+        self.residual = residual
+        self.degree = graph.item_degree.double().numpy()
+        self.item = graph.edge_item.numpy()
+        self.count = graph.edge_count.double().numpy()
+        self.decile = popularity_deciles(self.degree)
+        user_degree = graph.user_degree.double().numpy()[graph.edge_user.numpy()]
+        self.plain = self.count / np.sqrt(user_degree * self.degree[self.item])
+
+    # ------------------------------------------------------------------ layers
+
+    def layers(self, ego: Tensor) -> Iterator[Tensor]:
+        """Layers 0..L of a float64 table, (n_nodes, d) each."""
+        propagation = self._propagation(self.weights, self.residual)
+        return (layer.rows() for layer in propagation.layers(TiledTable.from_dense(ego, TILE)))
+
+    def _propagation(self, weights: Sequence[EdgeWeights], residual: float) -> Propagation:
+        propagation = Propagation(self.graph, len(weights), residual=residual)
+        propagation.set_weights(weights)
+        return propagation
+
+    # ------------------------------------------------------------------ by decile
+
+    @cached_property
+    def _edge_decile(self) -> NDArray[np.int64]:
+        return np.asarray(self.decile[self.item])
+
+    def mean_by_decile(self, values: Floats) -> ByDecile:
+        """Mean over the edges of each decile's items."""
+        edges = np.bincount(self._edge_decile, minlength=DECILES)
+        sums = np.bincount(self._edge_decile, values, minlength=DECILES)
+        return [float(total / n) if n else None for total, n in zip(sums, edges, strict=True)]
+
+    def items_by_decile(self) -> list[int]:
+        """Items of each decile."""
+        return [int(n) for n in np.bincount(self.decile[self.decile >= 0], minlength=DECILES)]
+
+    def edges_by_decile(self) -> list[int]:
+        """Edges of each decile."""
+        return [int(n) for n in np.bincount(self._edge_decile, minlength=DECILES)]
+
+    def premise(self, vectors: Tensor, whose: Literal["own", "pretrained"], layer: int | None) -> Premise:
+        """Cosines along the edges, and their verdict."""
+        cosine = edge_cosines(self.graph, TiledTable.from_dense(vectors, TILE)).numpy()
+        fifth = self._edge_decile // 2
+        rare, popular = (1.0 - _mean(cosine[fifth == place]) for place in (0, 4))
+        return Premise(whose, layer, self.mean_by_decile(cosine), rare, popular)
+
+    def layer_weights(self, layer: int, items: Tensor | None) -> LayerWeights:
+        """Weights of a layer's messages; with its item vectors, their mass too."""
+        weights = self.weights[layer]
+        to_user = weights.to_user.numpy()
+        back = None if weights.to_item is None else self.mean_by_decile(weights.to_item.numpy())
+        shares: list[ByDecile | None] = [None, None]
+        if items is not None:
+            length = _norms(items)[self.item]
+            shares = [self._share(to_user * length), self._share(self.plain * length)]
+        return LayerWeights(
+            layer, self.mean_by_decile(to_user), back, self.mean_by_decile(to_user / self.plain), *shares
+        )
+
+    def _share(self, mass: Floats) -> ByDecile | None:
+        total = float(mass.sum())
+        sums = np.bincount(self._edge_decile, mass, minlength=DECILES)
+        return [float(part / total) for part in sums] if total > 0 else None
+
+    # ------------------------------------------------------------------ Lemma 1
+
+    def contributions(self, items: Tensor) -> list[Contributions]:
+        """Lemma 1 on layer 0 for popular against niche items, and for the most against the least popular decile."""
+        if not self.weights:
+            return []
+        popular = popular_items(self.degree)
+        seen = self.degree > 0
+        pairs = {
+            "popular / niche": (popular, seen & ~popular),
+            "decile 10 / decile 1": (self.decile == DECILES - 1, self.decile == 0),
+        }
+        length = _norms(items)
+        relative = self.weights[0].to_user.numpy() / self.plain
+        found = []
+        for name, (one, other) in pairs.items():
+            if one.any() and other.any() and length[one].any() and length[other].any():
+                found.append(self._contributions(name, one, other, length, relative))
+        return found
+
+    def _contributions(
+        self, name: str, one: NDArray[np.bool_], other: NDArray[np.bool_], length: Floats, relative: Floats
+    ) -> Contributions:
+        # One way: sums over edges.
+        messages = self.count * length[self.item]
+        weighted = messages * relative
+        plain_p, plain_q = (float(messages[group[self.item]].sum()) for group in (one, other))
+        weighted_p, weighted_q = (float(weighted[group[self.item]].sum()) for group in (one, other))
+        ratio_with = weighted_p / weighted_q if weighted_q else math.inf
+        # The other: the items' degrees and mean relative weights.
+        total = np.bincount(self.item, self.count * relative, minlength=len(self.degree))
+        mean = np.divide(total, self.degree, out=np.ones_like(total), where=self.degree > 0)
+        contribution = self.degree * length
+        mean_p, mean_q = (float(np.average(mean[group], weights=contribution[group])) for group in (one, other))
+        ratio = float(contribution[one].sum() / contribution[other].sum())
+        by_items = (1.0 - (mean_p / mean_q if mean_q else math.inf)) * ratio
+        return Contributions(name, plain_p / plain_q, ratio_with, plain_p / plain_q - ratio_with, by_items)
+
+    # ------------------------------------------------------------------ Lemma 2
+
+    def gradient_norms(self, by_readout: Tensor) -> list[float]:
+        """Norm of the part of the gradient in E that flows through each layer 0..L, from that in the read-out.
+
+        `∂e^(ℓ)/∂E = A_{ℓ−1} ⋯ A_0 + δ (1 + A_{ℓ−1} + A_{ℓ−1} A_{ℓ−2} + …)`; the walk goes back from each layer.
+        """
+        back = self._propagation([EdgeWeights(layer.back, layer.to_user) for layer in self.weights], 0.0)
+        start = TiledTable.from_dense(by_readout / (len(self.weights) + 1), TILE)
+        norms = []
+        for layer in range(len(self.weights) + 1):
+            carried, by_residual = start, torch.zeros_like(by_readout)
+            for hop in reversed(range(layer)):
+                by_residual += self.residual * carried.rows()
+                carried = back.hop(hop, carried)
+            norms.append(float((carried.rows() + by_residual).norm()))
+        return norms
+
+
+def layer_shares(
+    readout: Sequence[float],
+    gradient: Sequence[float],
+    emphasis: float | None = None,
+    layer_weights: Sequence[float] | None = None,
+) -> list[LayerShare]:
+    """Lemma 2's table, from the sizes of each layer 0..L in read-out and gradient; η and λ where there are any."""
+    hops = range(1, len(readout))
+    expected: dict[str, list[float]] = {}
+    if emphasis is not None and layer_weights is not None:
+        expected["last_hop"] = normalised([float(hop) ** emphasis for hop in hops])
+        expected["compounded"] = normalised([float(math.factorial(hop)) ** emphasis for hop in hops])
+        expected["in_force"] = normalised([math.prod(layer_weights[:hop]) for hop in hops])
+    all_readout, all_gradient = normalised(readout), normalised(gradient)
+    of_hops = normalised(readout[1:]), normalised(gradient[1:])
+    rows = [LayerShare(0, all_readout[0], all_gradient[0])]
+    for place, hop in enumerate(hops):
+        values = {name: shares[place] for name, shares in expected.items()}
+        shares = all_readout[hop], all_gradient[hop], of_hops[0][place], of_hops[1][place]
+        rows.append(LayerShare(hop, *shares, **values))
+    return rows
+
+
+def normalised(values: Sequence[float]) -> list[float]:
+    """Divided by their sum; zeros stay zeros."""
+    total = math.fsum(values)
+    return [value / total if total else 0.0 for value in values]
+
+
+def _double(weights: EdgeWeights) -> EdgeWeights:
+    return EdgeWeights(weights.to_user.double(), None if weights.to_item is None else weights.to_item.double())
+
+
+def _norms(rows: Tensor) -> Floats:
+    return np.asarray(rows.double().norm(dim=1).numpy())
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _short(value: float) -> str:
+    """`.51`, as papers write it."""
+    return f"{value:.2f}".replace("0.", ".", 1) if 0 <= value < 1 else f"{value:.2f}"

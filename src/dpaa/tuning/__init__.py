@@ -1,0 +1,1 @@
+"""Settings chosen on validation: what may be tried, where trials are kept, and who trains them."""

@@ -1,0 +1,418 @@
+"""A study: an Optuna storage that holds every trial, and the rules by which workers share it.
+
+A worker claims a trial, trains it and says how it went.  What holds at any moment, kill -9 included:
+
+- a setting is trained once: a proposal that repeats a known trial takes its result, one that repeats a running trial
+  is dropped;
+- a trial whose worker is gone is noticed by the next claim and queued again, until its settings have cost `CHANCES`
+  workers; where the whole call is gone, they are hardly to blame;
+- no more than the wanted number of different settings is begun.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+import warnings
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaa.errors import InputError
+from dpaa.files import check_regular, held, locked, own_folder, write_file
+from dpaa.text import json_text
+from dpaa.tuning.space import SMALL, Range, points, size
+from dpaa.tuning.storage import import_optuna, in_words, open_storage, unusable, url_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    import optuna
+    from optuna.trial import FrozenTrial
+
+    from dpaa.tuning.space import Space
+
+STORAGE, TRIAL_LINES, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
+STARTUP = 5
+"""Trials drawn at random before the search learns from them, and trained to the end before any is pruned."""
+REPEATS = 20
+"""Repeated proposals in a row after which the sampler no longer decides."""
+CHANCES, SUSPICION = 3, 0.25
+"""Times a training may take its process with it before its settings are given up; what a death counts with which the
+whole call went: it was killed by somebody, most likely, but a call of one process may have run out of memory."""
+BEAT, SILENCE = 30.0, 180.0
+"""Seconds between signs of life in a storage that several machines may share, and without one until a trial is lost."""
+CLAIM, OUTCOME, LOST, SAME_AS = "claim", "outcome", "lost", "same_as"
+"""What is kept with a trial: its settings and worker; curve, seconds …; that its process ended; its twin's number."""
+TRAINED = ("complete", "pruned", "diverged")
+"""States of a trial that cost a training."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One line of `trials.jsonl`."""
+
+    number: int
+    state: str
+    """`complete`; `pruned`: stopped, being worse than the median of the others; `diverged`: the loss became no number;
+    `repeated`: settings already known, not trained; `lost`: its process ended; `running`."""
+    settings: dict[str, Any]
+    """What was searched; the rest is in `study.json`."""
+    value: float | None
+    """Validation recall@20 of the finished model; of the best epoch so far where it was pruned."""
+    seconds: float | None
+    best_epoch: int | None = None
+    curve: list[float] = field(default_factory=list)
+    """Validation recall@20 after each epoch."""
+    same_as: int | None = None
+    """The trial whose result was taken over."""
+    diverged: str | None = None
+    """What was said when the loss became no number."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the trials of a study have in common, and where they are."""
+
+    folder: Path
+    name: str
+    """In the storage, which may hold other studies; it follows from all that the trials have in common."""
+    space: Space
+    first: dict[str, Any]
+    """Settings that are tried first."""
+    listed: bool
+    """Whether points are taken from a list, in the order of `points`, instead of being proposed."""
+    seed: int
+    prune_after: int
+    """Epochs before a trial may be pruned; 0 prunes none."""
+    storage: str | None = field(default=None, repr=False)
+    """An URL, which may hold a password; None keeps the trials in the folder."""
+    call: str = ""
+    """Who works at it now: the same for the workers of one call, another for every call."""
+
+
+class Ledger:
+    """A study opened by one worker."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self._optuna = import_optuna()
+        self._rdb = _open(study)
+        self._lock = study.folder / LOCK
+        self._beacon = study.folder / LOCKS / f"worker-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._sweep()
+        self._points = points(study.space, study.seed, study.first) if (size(study.space) or SMALL + 1) <= SMALL else []
+        self._distributions = {name: self._distribution(tried) for name, tried in study.space.items()}
+        with (
+            locked(self._lock, wait=True),
+            storage_in_words(study, opening=True),
+        ):  # two at once would both make the tables' first rows
+            self._trials = self._optuna.create_study(
+                storage=self._rdb,
+                study_name=study.name,
+                direction="maximize",
+                load_if_exists=True,
+                pruner=self._optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
+            )
+
+    def _sweep(self) -> None:
+        """Remove the beacons of workers that were killed."""
+        with locked(self._lock, wait=True):
+            for left in self._beacon.parent.glob("*"):
+                if not left.is_symlink() and not held(left):
+                    left.unlink(missing_ok=True)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While it lasts, this process counts as alive; however it ends, others will know."""
+        with ExitStack() as beacon:
+            with locked(self._lock, wait=True):
+                own_folder(self._beacon.parent, "make room and call again")
+                beacon.enter_context(locked(self._beacon, wait=True))
+            beacon.callback(self._beacon.unlink, missing_ok=True)
+            yield
+
+    def close(self) -> None:
+        """Leave the storage."""
+        self._rdb.remove_session()
+        self._rdb.engine.dispose()
+
+    def forget(self) -> None:
+        """Remove the study from the storage: nothing came of it."""
+        self._optuna.delete_study(study_name=self.study.name, storage=self._rdb)
+
+    # ------------------------------------------------------------------ claiming
+
+    def claim(self, wanted: int) -> Claim | None:
+        """The next settings to train, or None where as many as wanted are trained or under way."""
+        with locked(self._lock, wait=True):
+            for repeats in range(100 * REPEATS):
+                self._take_back_lost()
+                known, running = self._known_and_running()
+                if len(known) + len(running) >= wanted:
+                    return None
+                trial, settings = self._propose(known.keys() | running.keys(), repeats)
+                key = key_of(settings)
+                if key in known:
+                    self._repeat(trial, known[key])
+                elif key in running:
+                    trial.set_user_attr(SAME_AS, running[key].number)
+                    self._tell(trial.number, "FAIL")
+                else:
+                    return Claim(self, trial, settings)
+            raise InputError("the search proposes nothing but settings that were tried; widen it or ask for less")
+
+    def _propose(self, taken: set[str], repeats: int) -> tuple[optuna.Trial, dict[str, Any]]:
+        """A new trial: one that waits, the next of the list, or what the sampler makes of the trials so far.
+
+        The draw depends on the seed and the number of trials alone, so that a study that was killed goes on as it
+        would have.
+        """
+        waiting = self._in_state("WAITING")
+        untried = (point for point in self._points if key_of(point) not in taken)
+        if not waiting and (self.study.listed or repeats >= REPEATS) and (point := next(untried, None)):
+            self._trials.enqueue_trial(point)
+        elif not waiting and not self._in_state("COMPLETE", "PRUNED", "RUNNING", "FAIL"):
+            self._trials.enqueue_trial(self.study.first)
+        stream = np.random.SeedSequence([self.study.seed, len(taken), repeats]).generate_state(1)
+        samplers = self._optuna.samplers
+        self._trials.sampler = (
+            samplers.TPESampler(seed=int(stream[0]), n_startup_trials=STARTUP)
+            if repeats < REPEATS
+            else samplers.RandomSampler(seed=int(stream[0]))
+        )
+        trial = self._trials.ask(self._distributions)
+        space = self.study.space
+        settings = {
+            name: tried.neat(trial.params[name]) if isinstance(tried := space[name], Range) else trial.params[name]
+            for name in space
+        }
+        worker = {"host": socket.gethostname(), "beacon": str(self._beacon.resolve()), "call": self.study.call}
+        trial.set_user_attr(CLAIM, {"settings": settings} | worker)
+        return trial, settings
+
+    def _repeat(self, trial: optuna.Trial, twin: FrozenTrial) -> None:
+        """The known result, once more."""
+        trial.set_user_attr(SAME_AS, twin.number)
+        if twin.state.name == "COMPLETE":
+            self._trials.tell(trial.number, twin.value)
+        else:
+            self._tell(trial.number, "PRUNED" if twin.state.name == "PRUNED" else "FAIL")
+
+    def _known_and_running(self) -> tuple[dict[str, FrozenTrial], dict[str, FrozenTrial]]:
+        """Settings that need no training (trained, or given up after too many deaths), and those under way.
+
+        Of one reading: a trial that ends between two would be neither, and trained again.
+        """
+        known, running = {}, {}
+        deaths: dict[str, float] = {}
+        for trial in self._in_state("COMPLETE", "PRUNED", "FAIL", "RUNNING"):
+            if CLAIM not in trial.user_attrs or SAME_AS in trial.user_attrs:
+                continue
+            key = key_of(trial.user_attrs[CLAIM]["settings"])
+            if trial.state.name == "RUNNING":
+                running[key] = trial
+                continue
+            deaths[key] = deaths.get(key, 0) + float(trial.user_attrs.get(LOST, 0))
+            if trial.state.name != "FAIL" or deaths[key] >= CHANCES:
+                known[key] = trial
+        return known, running
+
+    def _take_back_lost(self) -> None:
+        for trial in self._in_state("RUNNING"):
+            if not self._alive(trial):
+                self.take_back(trial.number)
+
+    def take_back(self, number: int, blame: bool = True) -> None:
+        """The training ended without a result: its settings wait for the next worker, unless they killed too many."""
+        trial = next(trial for trial in self._in_state("RUNNING") if trial.number == number)
+        if claim := trial.user_attrs.get(CLAIM):
+            share = (1.0 if claim.get("call", "") == self.study.call else SUSPICION) if blame else 0.0
+            deaths = [one.user_attrs for one in self._in_state("FAIL") if LOST in one.user_attrs]
+            before = sum(float(death[LOST]) for death in deaths if death[CLAIM]["settings"] == claim["settings"])
+            if before + share < CHANCES:
+                self._trials.enqueue_trial(trial.params)  # first: what is queued twice is trained once all the same
+            if blame:
+                self._attribute(trial, LOST, value=share)
+        self._tell(number, "FAIL")
+
+    def _alive(self, trial: FrozenTrial) -> bool:
+        claim = trial.user_attrs.get(CLAIM)
+        if claim is None and self.study.storage is None:
+            return False  # whoever claims holds the lock, which is ours now
+        if claim is not None and claim["host"] == socket.gethostname():
+            return held(Path(claim["beacon"]))
+        started = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
+        seen: float = trial.user_attrs.get("seen", started)
+        return time.time() - seen < SILENCE
+
+    # ------------------------------------------------------------------ what became of it
+
+    def counts(self) -> tuple[int, int]:
+        """Different settings that are known, and trainings under way."""
+        with locked(self._lock, wait=True):
+            self._take_back_lost()
+            known, running = self._known_and_running()
+            return len(known), len(running)
+
+    def trials(self) -> list[Trial]:
+        """All but those that wait."""
+        return [_record(trial) for trial in self._in_state("COMPLETE", "PRUNED", "FAIL", "RUNNING")]
+
+    def write(self) -> list[Trial]:
+        """All trials into `trials.jsonl`, for whoever has no Optuna at hand."""
+        with locked(self._lock, wait=True):
+            trials = self.trials()
+            lines = "".join(json_text(asdict(trial), indent=None) + "\n" for trial in trials)
+            write_file(self.study.folder / TRIAL_LINES, lines, "make room and call again")
+        return trials
+
+    def importance(self) -> dict[str, float] | None:
+        """Share of each setting in what distinguishes good trials (PED-ANOVA); None where there are too few."""
+        if len(self._in_state("COMPLETE")) < 2 * STARTUP:
+            return None
+        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some versions call it an experiment
+            try:
+                return dict(self._optuna.importance.get_param_importances(self._trials, evaluator=evaluator()))
+            except (ValueError, RuntimeError):  # all trials alike
+                return None
+
+    # ------------------------------------------------------------------ Optuna's names for things
+
+    def _in_state(self, *names: str) -> Sequence[FrozenTrial]:
+        states = tuple(self._optuna.trial.TrialState[name] for name in names)
+        try:
+            found: Sequence[FrozenTrial] = self._trials.get_trials(deepcopy=False, states=states)
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:  # rows that Optuna cannot read
+            raise unusable(error, self.study.storage, self.study.folder / STORAGE) from None
+        for trial in found:
+            _check_attributes(self.study, trial)
+        return found
+
+    def _tell(self, number: int, state: str) -> None:
+        self._trials.tell(number, state=self._optuna.trial.TrialState[state], skip_if_finished=True)
+
+    def _attribute(self, trial: FrozenTrial, name: str, value: Any) -> None:
+        self._rdb.set_trial_user_attr(trial._trial_id, name, value)
+
+    def _distribution(self, tried: Range | tuple[Any, ...]) -> Any:
+        kinds = self._optuna.distributions
+        if isinstance(tried, tuple):
+            return kinds.CategoricalDistribution(tried)
+        if tried.whole:
+            return kinds.IntDistribution(int(tried.low), int(tried.high), log=tried.log)
+        return kinds.FloatDistribution(tried.low, tried.high, log=tried.log)
+
+
+class Claim:
+    """A trial that is this worker's to train."""
+
+    def __init__(self, ledger: Ledger, trial: optuna.Trial, settings: dict[str, Any]) -> None:
+        self.number = trial.number
+        self.settings = settings
+        self._ledger, self._trial = ledger, trial
+        self._taken = ledger._optuna.exceptions.UpdateFinishedTrialError
+        self._ended = threading.Event()
+        if ledger.study.storage is not None:
+            threading.Thread(target=self._beat, daemon=True).start()
+
+    def should_stop(self, epoch: int, best: float) -> bool:
+        """Tell the best recall so far; whether the median of the other trials at this epoch was better.
+
+        Also where others gave this worker up for lost, a suspended machine's perhaps: the trial is somebody else's now.
+        """
+        try:
+            self._trial.report(best, epoch)
+        except self._taken:
+            return True
+        return self._trial.should_prune()
+
+    def end(self, state: str, value: float | None = None, **kept: Any) -> None:
+        """The training is over; what is kept of it goes to the storage before the state, so that no state lies."""
+        self._ended.set()
+        with suppress(self._taken):
+            self._trial.set_user_attr(OUTCOME, kept)
+        if state == "COMPLETE":
+            self._ledger._trials.tell(self.number, value, skip_if_finished=True)
+        else:
+            self._ledger._tell(self.number, state)
+
+    def give_back(self) -> None:
+        """Somebody asked to stop: the settings wait for the next worker."""
+        self._ended.set()
+        with locked(self._ledger._lock, wait=True):
+            self._ledger.take_back(self.number, blame=False)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(BEAT):
+            with suppress(Exception):  # no sign of life is no reason to end the training; the next one may get through
+                self._trial.set_user_attr("seen", time.time())
+
+
+def key_of(settings: dict[str, Any]) -> str:
+    """The same for the same settings."""
+    return json.dumps(settings, sort_keys=True)
+
+
+def _open(study: Study) -> Any:
+    file = study.folder / STORAGE
+    if study.storage is None and file.is_symlink():
+        raise InputError(f"{file} is a link to somewhere else; remove it and call again")
+    if study.storage is None and file.exists():
+        check_regular(file)
+    with locked(study.folder / LOCK, wait=True), storage_in_words(study, opening=True):
+        return open_storage(study.storage or url_of(file))
+
+
+def storage_in_words(study: Study, opening: bool = False) -> AbstractContextManager[None]:
+    """What is wrong with a study's storage, in one sentence."""
+    return in_words(study.storage, study.folder / STORAGE, opening)
+
+
+def _check_attributes(study: Study, trial: FrozenTrial) -> None:
+    """What we keep with a trial is as we keep it; the file may be a stranger's."""
+    kept = trial.user_attrs
+    claim, outcome = kept.get(CLAIM, {}), kept.get(OUTCOME, {})
+    sound = isinstance(claim, dict) and isinstance(outcome, dict)
+    if sound and claim:
+        texts = [claim.get("host"), claim.get("beacon")]
+        sound = isinstance(claim.get("settings"), dict) and all(isinstance(text, str) for text in texts)
+    if sound:
+        curve = outcome.get("curve", [])
+        numbers = [outcome.get("seconds"), kept.get(LOST), kept.get("seen")]
+        numbers += curve if isinstance(curve, list) else ["none"]
+        sound = all(number is None or isinstance(number, int | float) for number in numbers)
+    if not sound:
+        raise unusable(ValueError(f"trial {trial.number} is damaged"), study.storage, study.folder / STORAGE)
+
+
+def _record(trial: FrozenTrial) -> Trial:
+    kept = trial.user_attrs
+    outcome = kept.get(OUTCOME, {})
+    state = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "lost", "RUNNING": "running"}[trial.state.name]
+    if "diverged" in outcome:
+        state = "diverged"
+    if SAME_AS in kept:
+        state = "repeated"
+    curve = outcome.get("curve", [])
+    return Trial(
+        number=trial.number,
+        state=state,
+        settings=kept.get(CLAIM, {}).get("settings", {}),
+        value=trial.value if trial.state.name == "COMPLETE" else max(curve, default=None),
+        seconds=outcome.get("seconds"),
+        best_epoch=outcome.get("best_epoch"),
+        curve=curve,
+        same_as=kept.get(SAME_AS),
+        diverged=outcome.get("diverged"),
+    )

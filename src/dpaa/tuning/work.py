@@ -1,0 +1,217 @@
+"""What a worker does: claims trials and trains them, then trains the best settings over seeds.
+
+Trials are trained in memory and leave no file; what they share (the graph, the pre-trained model) is made once.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dpaa.data.pairs import Pairs
+from dpaa.errors import DivergedError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.files import check_within, held, locked, own_folder
+from dpaa.methods import find_method
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import TrainedSettings, make_settings
+from dpaa.runs.fit import Watch, fit_into, fit_method, make_method
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.pretrained import train_or_reuse
+from dpaa.training.trainer import MONITOR
+from dpaa.tuning.study import LOCKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from dpaa.data.dataset import Dataset
+    from dpaa.methods.base import Method
+    from dpaa.methods.pretrained import Pretrained
+    from dpaa.runs.model import Model
+    from dpaa.training.trainer import EpochReport
+    from dpaa.tuning.study import Claim, Ledger, Study
+
+PRUNE_EVERY = 10
+"""Epochs between two questions whether to prune."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the workers of a study are to do; plain data, so that it can be sent to another process."""
+
+    study: Study
+    method: str
+    fixed: dict[str, Any]
+    """Settings that are not searched and differ from the defaults."""
+    wanted: int
+    """Different settings to try."""
+    best: dict[str, Any] | None = None
+    """The settings to train over seeds, once they are known."""
+    best_number: int = 0
+    seeds: tuple[int, ...] = ()
+
+    def settings(self, searched: dict[str, Any], seed: int) -> dict[str, Any]:
+        """All that is set for one training: on one thread, for the workers share the cores."""
+        trained = issubclass(find_method(self.method).settings_type, TrainedSettings)
+        return self.fixed | searched | {"seed": seed} | ({"threads": 1} if trained else {})
+
+    def run_folder(self, seed: int) -> Path:
+        """Where the best settings with this seed are trained into."""
+        folder = self.study.folder
+        return check_within(folder / "runs" / f"trial-{self.best_number}-seed-{seed}", folder)
+
+
+@dataclass
+class Worker:
+    """One worker in one process."""
+
+    order: Order
+    data: Dataset
+    say: Callable[[str], None] = lambda _line: None
+    stop_requested: Callable[[], bool] = lambda: False
+    _first: Method | None = field(default=None, init=False)
+    _pretrained: dict[tuple[int, int], Pretrained] = field(default_factory=dict, init=False)
+
+    def search(self, ledger: Ledger) -> None:
+        """Claim and train until enough settings are tried or under way."""
+        with one_thread(), ledger.at_work():
+            while claim := ledger.claim(self.order.wanted):
+                self._train(claim)
+                self._tell(claim, ledger)
+
+    def _train(self, claim: Claim) -> None:
+        began = time.perf_counter()
+        study, curve = self.order.study, []
+
+        def on_epoch(report: EpochReport) -> None:
+            curve.append(round(report.valid[MONITOR], 6))
+            since = report.epoch - study.prune_after
+            asked = study.prune_after and since >= 0 and since % PRUNE_EVERY == 0
+            if asked and claim.should_stop(report.epoch, max(curve)):
+                raise _Pruned
+
+        state, value, kept = "COMPLETE", None, {}
+        try:
+            method = self._method(self.order.settings(claim.settings, study.seed))
+            watch = Watch(on_epoch=on_epoch, stop_requested=self.stop_requested)
+            model = fit_method(method, self._untested, watch, pretrained=self._vectors(method), dial=False)
+            value = Evaluator(self._untested, 20, "valid", "drop").recall_of(model.method)
+            kept = {"best_epoch": (model.manifest.get("training") or {}).get("best_epoch")}
+        except _Pruned:
+            state = "PRUNED"
+        except DivergedError as error:
+            state, kept = "PRUNED", {"diverged": str(error)}
+        except BaseException:
+            claim.give_back()
+            raise
+        claim.end(state, value, curve=curve, seconds=round(time.perf_counter() - began, 3), **kept)
+
+    def _tell(self, claim: Claim, ledger: Ledger) -> None:
+        trials = ledger.write()
+        trial = next(one for one in trials if one.number == claim.number)
+        done = sum(one.state in ("complete", "pruned", "diverged") for one in trials)
+        best = max((one.value or 0.0 for one in trials if one.state == "complete"), default=None)
+        came = "" if trial.value is None else f" with recall@20 {trial.value:.4f}"
+        if trial.seconds is None:
+            self.say(f"trial {trial.number} was given up for lost by another process, which has its settings now")
+            return
+        epochs = f"{len(trial.curve)} epochs, " if trial.curve else ""
+        settings = " ".join(f"{name}={value}" for name, value in trial.settings.items())
+        self.say(
+            f"{done} of {self.order.wanted}: trial {trial.number} {trial.state}{came} ({epochs}{trial.seconds:.1f} s; "
+            f"{settings}){'' if best is None else f', best so far {best:.4f}'}"
+        )
+
+    def retrain(self) -> None:
+        """Train the best settings with each seed into a run folder; what is finished, or another worker's, is left."""
+        for seed in self.order.seeds:
+            if not held(self._hold(seed)):
+                self.retrain_one(seed)
+
+    def retrain_one(self, seed: int) -> None:
+        """Train one of them, or wait for who is at it."""
+        hold = self._hold(seed)
+        own_folder(hold.parent, "make room and call again")
+        with locked(hold, wait=True), one_thread():
+            self._retrain(self.order.run_folder(seed), seed)
+
+    def _hold(self, seed: int) -> Path:
+        return self.order.study.folder / LOCKS / self.order.run_folder(seed).name
+
+    def _retrain(self, folder: Path, seed: int) -> None:
+        if RunFolder(folder).finished:
+            return
+        assert self.order.best is not None
+        method = self._method(self.order.settings(self.order.best, seed))
+        watch = Watch(stop_requested=self.stop_requested)
+        model = fit_into(
+            folder,
+            self.data,
+            method,
+            resume=folder.exists(),
+            watch=watch,
+            pretrained=self._vectors(method),
+            trials=self.order.wanted,
+        )
+        recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
+        self.say(f"seed {seed}: validation recall@20 {recall:.4f}, kept in {folder}")
+
+    # ------------------------------------------------------------------ what trials share
+
+    @cached_property
+    def _untested(self) -> Dataset:
+        """What trials see: no test split."""
+        return replace(self.data, test=Pairs.of([], []))
+
+    def _method(self, settings: dict[str, Any]) -> Method:
+        """The method on the one graph."""
+        if self._first is None:
+            self._first = make_method(self.data, self.order.method, settings)
+            return self._first
+        kind = type(self._first)
+        return kind(self._first.graph, make_settings(kind.settings_type, settings, kind.name))
+
+    def _vectors(self, method: Method) -> Pretrained | None:
+        """For methods that start from a pre-trained model: LightGCN with the settings that are not searched.
+
+        Searched ones (the learning rate, say) have their defaults in it: one model for all trials of a seed, as the
+        weights that are compared must not come from models of different quality.
+        """
+        if not isinstance(method, LightGCN) or not method.wants_pretrained():
+            return None
+        key = (method.settings.seed, method.pretrained_layers())
+        if key not in self._pretrained:
+            kind = type(method)
+            settings = make_settings(kind.settings_type, self.order.settings({}, method.settings.seed), kind.name)
+            assert isinstance(settings, TrainedSettings)
+            self._pretrained[key] = train_or_reuse(
+                self.data, settings, method.pretrained_layers(), self.order.study.folder, self._train_plain
+            )
+        return self._pretrained[key]
+
+    def _train_plain(self, folder: Path | None, plain: LightGCN) -> Model:
+        assert folder is not None
+        self.say(f"{self.order.method} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
+        watch = Watch(stop_requested=self.stop_requested)
+        return fit_into(folder, self.data, plain, resume=folder.exists(), watch=watch)
+
+
+class _Pruned(Exception):  # noqa: N818  # no error: the search has seen enough
+    """The trial is worse than the median of the others."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Validation too computes on one core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

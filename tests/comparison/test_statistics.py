@@ -1,0 +1,485 @@
+"""Intervals and tests: against loops, against hand-worked cases, and do they keep their level?"""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from dpaa.comparison import statistics
+from dpaa.comparison.statistics import (
+    Contrast,
+    Outcome,
+    compare_means,
+    crossed_t,
+    holm,
+    no_worse,
+    sign_flips,
+    student,
+)
+from dpaa.errors import InputError
+
+PAIR = [Contrast((0,), (1,))]
+TWO_AND_TWO = Contrast((0, 1), (2, 3))
+
+
+def users_world(
+    rng: np.random.Generator, n: int, runs: tuple[int, int] = (1, 1), luck: float = 0.0, factor: float = 1.0
+) -> np.ndarray:
+    """Recall of n users for runs of two methods, (n, runs): 1 to 5 relevant items, hits by a taste both share.
+
+    Many users miss everything, differences are multiples of fractions with many ties and zeros, a tenth has no value.
+    Without luck the expected recall is 1/7 for the other method and `factor` times as much for the one.
+    """
+    relevant, taste, nothing = rng.integers(1, 6, n), rng.beta(1, 6, n), rng.random(n) < 0.1
+    columns = []
+    for chance, number in zip((factor * taste, taste), runs, strict=True):
+        for _ in range(number):
+            lucky = np.clip(chance + luck * rng.standard_normal(), 0, 1)
+            columns.append(np.where(nothing, np.nan, rng.binomial(relevant, lucky) / relevant))
+    return np.stack(columns, axis=1)
+
+
+def outcomes_of_worlds(
+    worlds: int, n: int, runs: tuple[int, int] = (1, 1), luck: float = 0.0, factor: float = 1.0, scale: float = 1.0
+) -> list[Outcome]:
+    """Many independent comparisons, 100 of them sharing coins."""
+    rng, found = np.random.default_rng(1), []
+    width = sum(runs)
+    contrasts = [
+        Contrast(tuple(range(at, at + runs[0])), tuple(range(at + runs[0], at + width)), scale)
+        for at in range(0, 100 * width, width)
+    ]
+    for batch in range(worlds // 100):
+        values = np.concatenate([users_world(rng, n, runs, luck, factor) for _ in range(100)], axis=1)
+        found += compare_means(values, contrasts, resamples=999, seed=batch)
+    return found
+
+
+def leaves_zero_out(found: Outcome) -> bool:
+    return found.low > 0 or found.high < 0
+
+
+def agree(found: Outcome, confidence: float = 0.95) -> bool:
+    """Whether interval, two-sided and one-sided p say the same."""
+    level = round(1 - confidence, 12)
+    return (
+        leaves_zero_out(found) == (found.p < level)
+        and (found.low > 0) == (found.p_at_most_zero < level / 2)
+        and not found.low > found.estimate
+        and not found.high < found.estimate
+    )
+
+
+def test_level_and_coverage_on_2000_null_comparisons() -> None:
+    """The level of a test with 999 series is 49/1000; of 2,000 comparisons the share varies by ± 0.005 around it."""
+    found = outcomes_of_worlds(2000, 300)
+    assert 0.04 <= np.mean([one.p < 0.05 for one in found]) <= 0.06
+    assert 0.93 <= np.mean([one.low <= 0 <= one.high for one in found]) <= 0.97
+    assert 0.01 <= np.mean([one.p_at_most_zero < 0.025 for one in found]) <= 0.04
+    assert all(agree(one) for one in found)
+
+
+def test_coverage_where_there_is_a_difference_and_power_to_see_it() -> None:
+    found = outcomes_of_worlds(1000, 200, factor=0.65)
+    assert 0.93 <= np.mean([one.low <= -0.05 <= one.high for one in found]) <= 0.97
+    assert np.mean([one.p < 0.05 for one in found]) > 0.4
+
+
+def test_no_harm_is_claimed_wrongly_once_in_forty() -> None:
+    """A loss of exactly the margin: the claim "less than that" is false, and made at its level of 2.5 %."""
+    found = outcomes_of_worlds(1000, 200, factor=0.8, scale=0.8)
+    assert 0.012 <= np.mean([no_worse(one) == "shown" for one in found]) <= 0.04
+    assert 0.012 <= np.mean([one.p_at_most_zero < 0.025 for one in found]) <= 0.04
+
+
+@pytest.mark.parametrize(("runs", "luck"), [((3, 3), 0.0), ((3, 3), 0.02), ((5, 5), 0.05)])
+def test_level_with_several_seeds(runs: tuple[int, int], luck: float) -> None:
+    """Seeds that do nothing, a little, and much: never liberal by much, and not useless either."""
+    found = outcomes_of_worlds(600, 150, runs, luck)
+    assert 0.01 <= np.mean([one.p < 0.05 for one in found]) <= 0.08
+    assert 0.91 <= np.mean([one.low <= 0 <= one.high for one in found]) <= 0.99
+    assert all(agree(one) for one in found)
+
+
+def test_ignoring_seeds_would_be_wrong() -> None:
+    """The same worlds with each side's runs averaged beforehand: training luck passes for a difference."""
+    rng, contrasts = np.random.default_rng(20), PAIR
+    alarms = []
+    for world in range(200):
+        values = users_world(rng, 150, (5, 5), 0.05)
+        averaged = np.stack([values[:, :5].mean(axis=1), values[:, 5:].mean(axis=1)], axis=1)
+        alarms.append(compare_means(averaged, contrasts, resamples=199, seed=world)[0].p < 0.05)
+    assert np.mean(alarms) > 0.3
+
+
+# Several runs: Student's t ###########################################################################################
+
+
+@pytest.mark.parametrize("noise", ["run", "side"])
+def test_surer_users_never_raise_p(noise: str) -> None:
+    """549 users, an effect of −48, 2 + 2 seeds: p was .0005, .135, .61, .76 as users' deviation fell from 60 to 1.
+
+    The chance of users is moved to mean 0 in each run, so that nothing changes but their deviation.
+    """
+    chance = np.random.default_rng(1).standard_normal((549, 4))
+    chance = chance[:, [0, 0, 1, 1]] if noise == "side" else chance
+    chance -= chance.mean(axis=0)
+    runs, found = np.array([4.0 - 1.2, 4.0 + 1.2, 52.0 - 1.2, 52.0 + 1.2]), []
+    for deviation in (200, 60, 20, 5, 1):
+        found += compare_means(runs + deviation * chance, [TWO_AND_TWO])
+    assert all(one.estimate == pytest.approx(-48) for one in found)
+    assert all(agree(one) and one.p < 0.05 for one in found)
+    for more, less in pairwise(found):
+        assert less.p <= more.p * (1 + 1e-9)
+        assert less.high - less.low <= (more.high - more.low) * (1 + 1e-9)
+    assert found[-1].high - found[-1].low == pytest.approx(2 * stats.t.ppf(0.975, 2) * np.sqrt(2) * 1.2, rel=0.01)
+
+
+@given(st.floats(0.01, 100), st.floats(0, 100), st.floats(0, 100), st.integers(1, 12), st.integers(20, 2000))
+def test_less_variance_of_users_never_raises_p_or_widens(
+    estimate: float, one: float, other: float, degrees: int, users: int
+) -> None:
+    variances = np.sort([one**2, other**2])
+    estimates, runs, freedom = np.full(2, estimate), np.ones(2), np.full(2, float(degrees))
+    low, _, p = student(estimates, variances, runs, freedom, users)
+    assert p[0] <= p[1] * (1 + 1e-9)
+    assert low[0] >= low[1] - 1e-9 * np.abs(low).max()
+
+
+def test_the_t_of_users_crossed_with_runs_by_hand() -> None:
+    """Users 0, 3 and 6 with 2 + 2 runs; every number below is worked out with a pencil."""
+    one = np.array([[1.0, 3.0], [4.0, 6.0], [8.0, 8.0]])  # run means 13/3, 17/3; users' means 2, 5, 8
+    other = np.array([[0.0, 1.0], [1.0, 2.0], [5.0, 3.0]])  # run means 2, 2; users' means 1/2, 3/2, 4
+    estimate, low, high, p = crossed_t(one, other)
+    of_users = np.var([1.5, 3.5, 4.0], ddof=1) / 3  # A = 7/12
+    of_runs = (2 * (2 / 3) ** 2 + 0) / 2 * (1 / 2 + 1 / 2)  # B = 4/9
+    left_one, left_other = 2 * (1 / 9 + 1 / 9 + 4 / 9), 2 * (1 / 4 + 1 / 4 + 1)
+    of_both = (left_one + left_other) / (2 * 2) / 3  # C = 13/36
+    variance = of_users - of_both + of_runs
+    share = of_runs / variance  # 2/3
+    degrees = 1 / (share**2 / 2 + (1 - share) ** 2 / 2)
+    assert estimate == pytest.approx(3)
+    assert variance == pytest.approx(2 / 3)
+    assert degrees == pytest.approx(18 / 5)
+    runs_alone = stats.t.ppf(0.975, 2) * np.sqrt(of_runs)
+    assert runs_alone > stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+    assert high - estimate == pytest.approx(runs_alone)
+    assert estimate - low == pytest.approx(high - estimate)
+    assert p == pytest.approx(2 * stats.t.sf(3 / np.sqrt(of_runs), 2))
+    unsure = crossed_t(one, other + np.array([[0], [4], [-4]]))  # differences 1.5, −.5, 8: users are nearly all of it
+    of_users = np.var([1.5, -0.5, 8.0], ddof=1) / 3
+    variance = of_users - of_both + of_runs
+    degrees = 1 / ((of_runs / variance) ** 2 / 2 + (1 - of_runs / variance) ** 2 / 2)
+    assert unsure[2] - unsure[0] == pytest.approx(stats.t.ppf(0.975, degrees) * np.sqrt(variance))
+    assert unsure[3] == pytest.approx(2 * stats.t.sf(3 / np.sqrt(variance), degrees))
+
+
+def test_many_problems_at_once_are_those_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.random((7, 40, 3)), rng.random((7, 40, 2))
+    one[3] = one[3][:, :1]  # runs of this side agree
+    found = np.stack(crossed_t(one, other, 0.9), axis=1)
+    contrast = Contrast((0, 1, 2), (3, 4), 0.9)
+    for numbers, first, second in zip(found, one, other, strict=True):
+        alone = compare_means(np.concatenate([first, second], axis=1), [contrast])[0]
+        np.testing.assert_allclose(numbers, [alone.estimate, alone.low, alone.high, alone.p], rtol=1e-9)
+        assert not alone.by_coins
+
+
+def test_one_run_beside_several() -> None:
+    """Runs that differ by a constant per run: the error is √(users + runs), its degrees those of the three runs."""
+    user = np.random.default_rng(0).normal(0, 1, 400)
+    shift = np.array([0.0, 0.1, 0.2])
+    values = np.column_stack([*(user[:, None] * 0.1 + shift).T, np.zeros(400)])
+    found = compare_means(values, [Contrast((0, 1, 2), (3,))])[0]
+    of_users, of_runs = (0.1 * user).var(ddof=1) / 400, shift.var(ddof=1) / 3
+    share = of_runs / (of_users + of_runs)
+    degrees = 1 / (share**2 / 2 + (1 - share) ** 2 / 399)
+    of_both = stats.t.ppf(0.975, degrees) * np.sqrt(of_users + of_runs)
+    assert found.high - found.estimate == pytest.approx(max(of_both, stats.t.ppf(0.975, 2) * np.sqrt(of_runs)))
+
+
+def test_the_margin_scales_the_others_runs() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.random((50, 2)), rng.random((50, 3))
+    whole = np.concatenate([one, 0.8 * other], axis=1)
+    scaled = crossed_t(one, other, 0.8)
+    assert scaled[0] == pytest.approx(compare_means(whole, [Contrast((0, 1), (2, 3, 4))])[0].estimate)
+    # One variance for the runs of both sides: that of the other's is scaled after pooling, not before.
+    for runs in (one, other):
+        alone = crossed_t(runs, np.zeros((50, 1)), 0.8)
+        assert alone == pytest.approx(crossed_t(runs, np.zeros((50, 1))))
+    assert crossed_t(np.zeros((50, 1)), other, 0.8)[1] == pytest.approx(0.8 * crossed_t(np.zeros((50, 1)), other)[1])
+
+
+def test_runs_that_agree_are_one_run() -> None:
+    """A method without luck: more of its runs change nothing, on both sides and on one."""
+    values = users_world(np.random.default_rng(3), 300, (1, 3), 0.02, 0.7)
+    same, twice = values[:, [0, 1]], values[:, [0, 0, 1, 1]]
+    assert compare_means(twice, [TWO_AND_TWO]) == compare_means(same, PAIR)
+    beside = compare_means(values[:, [0, 0, 1, 2, 3]], [Contrast((0, 1), (2, 3, 4))])[0]
+    alone = compare_means(values, [Contrast((0,), (1, 2, 3))])[0]
+    assert not beside.by_coins
+    np.testing.assert_allclose([beside.low, beside.high, beside.p], [alone.low, alone.high, alone.p], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "least", "most"),
+    [(1, 0.022, 0.0501), (2, 0.044, 0.0515), (3, 0.049, 0.056), (4, 0.0495, 0.0575), (8, 0.0495, 0.053)],
+)
+def test_the_level_by_quadrature(degrees: int, least: float, most: float) -> None:
+    """Many users, so that their part is known; the runs' mean square is χ²/ν.  Satterthwaite's own goes up to .078."""
+    draws = special.chdtri(degrees, 1 - (np.arange(4000) + 0.5) / 4000) / degrees
+    freedom, satterthwaite = np.full(4000, float(degrees)), []
+    for share in np.linspace(0, 1, 51):
+        of_users, of_runs = np.full(4000, 1 - share), share * draws
+        _, reach, _ = student(np.zeros(4000), of_users, of_runs, freedom, 10**6)
+        assert least <= np.mean(2 * special.ndtr(-reach)) <= most, share
+        _, reach, _ = student(np.zeros(4000), of_users, of_runs, freedom, 10**6, 0.996)
+        assert np.mean(2 * special.ndtr(-reach)) <= 1.42 * 0.004, share
+        found = of_runs / (of_users + of_runs)
+        alone = special.stdtrit(1 / (found**2 / degrees + (1 - found) ** 2 / 10**6), 0.975)
+        satterthwaite.append(np.mean(2 * special.ndtr(-alone * np.sqrt(of_users + of_runs))))
+    assert degrees != 2 or max(satterthwaite) > 0.075
+
+
+def test_no_spread_at_all() -> None:
+    """The interval is a point; p is 1 at 0 and 0 elsewhere."""
+    point = [Contrast((0, 1), (2, 3)), Contrast((0, 1), (0, 1))]
+    values = np.tile([1.25, 1.5, 0.5, 0.5], (6, 1))
+    values[:, 1] = 1.25
+    different, same = compare_means(values, point)
+    assert (different.low, different.high) == (0.75, 0.75)
+    assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0)
+    by_t, zero = crossed_t(values[:, :2], values[:, 2:]), crossed_t(values[:, :2], values[:, :2])
+    assert [float(number) for number in by_t] == [0.75, 0.75, 0.75, 0.0]
+    assert [float(number) for number in zero] == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_rounding_is_no_difference() -> None:
+    """The mean of three runs in another order may differ in the last digit, for every user alike."""
+    runs = np.tile([0.1, 0.7, 0.3], (50, 1))
+    turned = runs[:, [1, 2, 0]]
+    assert runs.mean(axis=1)[0] != turned.mean(axis=1)[0]
+    found = compare_means(np.concatenate([runs, turned], axis=1), [Contrast((0, 1, 2), (3, 4, 5))])[0]
+    assert (found.estimate, found.p) == (0.0, 1.0)
+
+
+def test_users_that_differ_are_not_overlooked_where_runs_cancel() -> None:
+    """Means of runs that agree and chance that takes all of the users' variance: not an interval of width 0."""
+    one = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    estimate, low, high, p = crossed_t(one, np.zeros((3, 1)))
+    assert estimate == pytest.approx(2 / 3)
+    assert low < estimate < high
+    assert 0 < p < 1
+
+
+values_of_few = st.sampled_from([-1.0, -0.5, 0.0, 0.0, 0.25, 1 / 3, 0.5, 1.0, 2.0])
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[np.ndarray, Contrast]:
+    users, one, other = draw(st.integers(0, 15)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    cells = st.one_of(values_of_few, values_of_few, values_of_few, st.just(float("nan")))
+    rows = draw(st.lists(st.lists(cells, min_size=one + other, max_size=one + other), min_size=users, max_size=users))
+    scale = draw(st.sampled_from([1.0, 1.0, 0.95, 0.5]))
+    values = np.array(rows).reshape(users, one + other)
+    return values, Contrast(tuple(range(one)), tuple(range(one, one + other)), scale)
+
+
+@given(problems(), st.sampled_from([100, 127, 999, 2000]), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_interval_and_p_never_disagree(problem: tuple[np.ndarray, Contrast], resamples: int, confidence: float) -> None:
+    values, contrast = problem
+    found = compare_means(values, [contrast], resamples=resamples, confidence=confidence)[0]
+    assert agree(found, confidence)
+    assert found.users == int((~np.isnan(values)).all(axis=1).sum())
+
+
+# One run a side: coin series #########################################################################################
+
+
+def slow_p(differences: list[float]) -> float:
+    """Every series of signs, one by one."""
+    found = abs(sum(differences))
+    sums = [
+        sum(s * d for s, d in zip(signs, differences, strict=True))
+        for signs in product((-1, 1), repeat=len(differences))
+    ]
+    return sum(abs(one) >= found - 1e-9 for one in sums) / len(sums)
+
+
+def p_of(differences: object, resamples: int = 2000, seed: int = 0) -> float:
+    return float(sign_flips(np.asarray(differences, dtype=float)[:, None], resamples, seed)[2][0])
+
+
+@given(st.lists(st.sampled_from([-0.5, -1 / 3, 0.0, 0.1, 0.2, 1 / 3, 1.0]), min_size=1, max_size=9))
+def test_few_users_are_counted_through(differences: list[float]) -> None:
+    assert p_of(differences) == pytest.approx(slow_p(differences))
+
+
+@given(st.lists(st.integers(-3, 3), min_size=6, max_size=9))
+@example([0, 0, 0, 0, 0, 0])
+@example([1, 1, 1, 1, 1, 1])
+def test_the_interval_is_where_the_shifted_test_is_not_significant(differences: list[int]) -> None:
+    """Just inside of each end p is at least .05, at the end too, and just outside it is less."""
+    low, high, _ = (float(numbers[0]) for numbers in sign_flips(np.array(differences, dtype=float)[:, None], 2000, 0))
+    for end, outwards in ((low, -1), (high, 1)):
+        if low < high:
+            assert slow_p([one - end + 1e-6 * outwards for one in differences]) >= 0.05
+        assert slow_p([one - end for one in differences]) >= 0.05
+        assert slow_p([one - end - 1e-6 * outwards for one in differences]) < 0.05
+
+
+@given(
+    st.lists(st.one_of(st.integers(-2, 2).map(float), st.just(float("nan"))), min_size=8, max_size=60),
+    st.sampled_from([100, 101, 199, 999, 1000]),
+)
+def test_drawn_series_agree_with_their_interval(differences: list[float], resamples: int) -> None:
+    """Many ties and zeros, and levels that fall on an order statistic exactly (199: p of 10/200 is .05)."""
+    column = np.array(differences)
+    found = compare_means(np.stack([column, np.zeros_like(column)], axis=1), PAIR, resamples=resamples)[0]
+    assert agree(found)
+
+
+def test_many_users_are_near_the_exact_share() -> None:
+    differences = np.random.default_rng(5).choice([-0.5, 0.2, 0.25, 1 / 3], 14)
+    p = p_of(differences, 20_000 - 1, seed=1)  # 2^14 = 16,384 series: counted through
+    drawn = p_of(differences, 16_000, seed=1)  # not quite enough: drawn
+    assert p == pytest.approx(slow_p(differences.tolist()))
+    assert drawn == pytest.approx(p, abs=0.015)
+    assert drawn != p
+
+
+def test_sign_flip_by_hand() -> None:
+    """1, 1, 1: of eight series two have |sum| ≥ 3; 1, 1, −1: all have |sum| ≥ 1; 0 counts nowhere."""
+    table = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.0, 0.0]])
+    assert sign_flips(table, 100, seed=0)[2].tolist() == [0.25, 1.0, 1.0]
+
+
+def test_drawn_series_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks of users and of columns as in one piece; users without a value do not count in their column."""
+    table = np.random.default_rng(3).normal(0.2, 1, (17, 3))
+    table[4, 1] = table[9, 1] = table[0, 2] = np.nan
+    whole = np.stack(sign_flips(table, 150, seed=9))
+    words = np.random.default_rng([9, 1]).integers(0, 2**64, (150, 1), dtype=np.uint64)
+    heads = np.unpackbits(words.view(np.uint8), axis=1, count=17).astype(bool)
+    for column, (low, high, p) in zip(table.T, whole.T, strict=True):
+        means = [(np.nanmean(column[row]), np.nanmean(column[~row])) for row in heads]
+        smaller, larger = np.sort([min(pair) for pair in means]), np.sort([max(pair) for pair in means])
+        as_far = sum(min(pair) <= 0 <= max(pair) for pair in means)
+        assert p == pytest.approx((1 + as_far) / 151)
+        assert (low, high) == pytest.approx((smaller[6], larger[-7]))  # (1 + 7)/151 is the first p of at least .05
+    monkeypatch.setattr(statistics, "CHUNK", 40)
+    np.testing.assert_allclose(np.stack(sign_flips(table, 150, seed=9)), whole, rtol=1e-12)
+
+
+def test_below_six_users_there_is_no_interval() -> None:
+    """Series of heads or tails alone are always as far: p is at least 2/2⁵ whatever the differences, and above .05."""
+    table = np.full((6, 2), 1.0)
+    table[5, 0] = np.nan
+    low, high, p = sign_flips(table, 2000, seed=0)
+    assert p.tolist() == [2 / 32, 2 / 64]
+    assert np.isnan([low[0], high[0]]).all()
+    assert (low[1], high[1]) == (1.0, 1.0)
+
+
+def test_the_interval_is_near_that_of_students_t() -> None:
+    values = users_world(np.random.default_rng(6), 500, factor=0.7)
+    values = values[~np.isnan(values).any(axis=1)]
+    found = compare_means(values, PAIR, resamples=9_999, seed=0)[0]
+    theirs = stats.ttest_rel(values[:, 0], values[:, 1])
+    np.testing.assert_allclose([found.low, found.high], theirs.confidence_interval(), atol=0.002)
+    assert found.by_coins
+    assert found.p == pytest.approx(theirs.pvalue, abs=0.005)
+
+
+def test_no_difference_at_all() -> None:
+    values = np.random.default_rng(0).random((50, 1)).repeat(2, axis=1)
+    found = compare_means(values, PAIR, resamples=200)[0]
+    assert (found.estimate, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_one_user_and_none(runs: int) -> None:
+    contrast = [Contrast(tuple(range(runs)), (runs,))]
+    found = compare_means(np.array([[*[1.0, 3.0][:runs], 0.0]]), contrast, resamples=200)[0]
+    assert (found.estimate, found.p, found.users, found.p_at_most_zero) == (runs, 1.0, 1, 1.0)
+    assert np.isnan(found.low)
+    assert np.isnan(found.high)
+    nobody = compare_means(np.full((4, runs + 1), np.nan), contrast, resamples=200)[0]
+    assert nobody.users == 0
+    assert np.isnan([nobody.estimate, nobody.p, nobody.low]).all()
+
+
+def test_users_without_a_value_change_nothing_but_the_draws() -> None:
+    rng = np.random.default_rng(1)
+    values = users_world(rng, 400, factor=0.7)
+    kept = values[~np.isnan(values).any(axis=1)]
+    one, other = compare_means(values, PAIR, seed=4)[0], compare_means(kept, PAIR, seed=4)[0]
+    assert one.estimate == pytest.approx(other.estimate)
+    assert one.users == other.users == len(kept)
+    assert one.low == pytest.approx(other.low, abs=0.1 * (other.high - other.low))
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_values_on_one_side_only(runs: int) -> None:
+    """Estimate, interval and test are of the pairs alone: what is on one side only says nothing about a difference."""
+    values = np.array([[1.0, 2.0, 0.0], [0.0, 5.0, np.nan], [1.0, 0.5, 1.0], [np.nan, 3.0, 0.0]])
+    kept = values[[0, 2]]
+    contrast = [Contrast(tuple(range(runs)), (2,))]
+    found = compare_means(values, contrast, resamples=200)[0]
+    assert repr(found) == repr(compare_means(kept, contrast, resamples=200)[0])  # NaN is not equal to itself
+    assert found.estimate == pytest.approx(kept[:, :runs].mean() - 1 / 2)
+    assert found.users == 2
+
+
+def test_the_seed_decides_where_coins_are_thrown() -> None:
+    values = users_world(np.random.default_rng(2), 300, (2, 3), 0.02)
+    coins, student = [Contrast((0,), (2,))], [Contrast((0, 1), (2, 3, 4))]
+    assert compare_means(values, coins, seed=7) == compare_means(values, coins, seed=7)
+    assert compare_means(values, coins, seed=7) != compare_means(values, coins, seed=8)
+    assert compare_means(values, student, seed=7) == compare_means(values, student, seed=8, resamples=100)
+
+
+# Holm, non-inferiority, choices ######################################################################################
+
+
+def test_holm_by_hand() -> None:
+    """Smallest × 4, next × 3, next × 2, largest × 1, none below the one before."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+    with_none = holm([0.02, float("nan"), 0.03])
+    assert np.isnan(with_none[1])
+    assert [with_none[0], with_none[2]] == pytest.approx([0.04, 0.04])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_holm_laws(p: list[float], random: object) -> None:
+    corrected = holm(p)
+    assert all(a <= b <= 1 for a, b in zip(p, corrected, strict=True))
+    assert all(b <= min(1.0, len(p) * a) + 1e-12 for a, b in zip(p, corrected, strict=True))  # never above Bonferroni
+    order = list(range(len(p)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    assert holm([p[i] for i in order]) == [corrected[i] for i in order]
+
+
+def test_non_inferiority_in_three_words() -> None:
+    def found(low: float, high: float) -> str:
+        return no_worse(Outcome(0.0, low, high, 1.0, 0.5, 9))
+
+    assert [found(0.1, 0.2), found(-0.2, -0.1), found(-0.1, 0.1), found(0.0, 0.1)] == ["shown", "harm", "open", "open"]
+    assert found(float("nan"), float("nan")) == "open"
+
+
+def test_wrong_choices() -> None:
+    with pytest.raises(InputError, match="resamples must be at least 100, got 5"):
+        compare_means(np.zeros((3, 2)), PAIR, resamples=5)
+    with pytest.raises(InputError, match="confidence must be from"):
+        compare_means(np.zeros((3, 2)), PAIR, confidence=95)
+    assert compare_means(np.zeros((3, 2)), []) == []

@@ -1,0 +1,287 @@
+"""The curve of the popularity dial on validation, and what is chosen from it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import replace
+from math import isnan, nan
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.evaluation.dial_curve import (
+    KAPPAS,
+    DialCurve,
+    DialPoint,
+    Objective,
+    dial_curve,
+    kappa_in_force,
+    least_turn,
+)
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.methods.base import Method
+from dpaa.runs.fit import fit
+from dpaa.runs.folder import finite
+
+
+def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) -> DialPoint:
+    return DialPoint(kappa, ndcg, recall, niche, arp=10.0, coverage=0.5)
+
+
+def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
+    wanted = Objective.parse(objective)
+    return DialCurve(points, wanted, 20, 5, ValidationExposure(False, True, 0.4), wanted.best(points).kappa, 0.0)
+
+
+# ---------------------------------------------------------------------- the choice
+
+
+@pytest.mark.parametrize("text", ["ndcg", "recall", "niche:5", "niche:0", "niche:2.5", "niche:100"])
+def test_an_objective_reads_as_it_is_written(text: str) -> None:
+    assert str(Objective.parse(text)) == text
+
+
+def test_a_percent_sign_is_allowed() -> None:
+    assert Objective.parse("niche:5%") == Objective.parse("niche:5")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "NDCG", "niche", "niche:", "niche:x", "niche:-1", "niche:101", "niche:nan", "ndcg:5", "recall:", "hit"]
+)
+def test_what_is_no_objective(text: str) -> None:
+    with pytest.raises(InputError, match="ndcg, recall or niche:X"):
+        Objective.parse(text)
+
+
+def test_ndcg_and_recall_choose_their_own_best() -> None:
+    points = [point(-1, 0.3, 0.2), point(0, 0.4, 0.3), point(1, 0.5, 0.2), point(2, 0.2, 0.6)]
+    assert Objective.parse("ndcg").best(points).kappa == 1
+    assert Objective.parse("recall").best(points).kappa == 2
+
+
+def test_niche_takes_the_most_niche_recall_that_the_allowance_pays_for() -> None:
+    points = [point(-2, 0.89, niche=0.9), point(-1, 0.945, niche=0.5), point(-0.5, 0.955, niche=0.3), point(0, 1.0)]
+    assert Objective.parse("niche:2").best(points).kappa == 0
+    assert Objective.parse("niche:5").best(points).kappa == -0.5
+    assert Objective.parse("niche:10").best(points).kappa == -1
+    assert Objective.parse("niche:12").best(points).kappa == -2
+
+
+def test_without_allowance_niche_may_still_gain_for_nothing() -> None:
+    assert Objective.parse("niche:0").best([point(-1, 0.5, niche=0.3), point(0, 0.5)]).kappa == -1
+
+
+def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
+    for objective in ("ndcg", "recall", "niche:5"):
+        best = Objective.parse(objective).best
+        assert best([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)]).kappa == 0
+        outer = [point(kappa, 0.5, 0.5, 0.5) for kappa in (-2, -1, 1, 2)] + [point(0, 0.5, 0.4, 0.4)]
+        assert best(outer).kappa == (0 if objective == "ndcg" else -1)
+        assert best(outer[::-1]).kappa == (0 if objective == "ndcg" else -1)
+
+
+def test_where_validation_has_no_niche_item_the_dial_stays() -> None:
+    points = [point(kappa, 0.5, niche=nan) for kappa in (-2, -1, 0, 1)]
+    curve = drawn(*points, objective="niche:50")
+    assert curve.suggested == 0
+    assert "nan" not in curve.in_words()
+    assert "nan" not in drawn(point(-1, 0.6, niche=nan), *points[2:]).in_words()
+
+
+@given(
+    st.dictionaries(st.integers(-9, 9), st.tuples(*[st.floats(0, 1)] * 3), min_size=1).filter(lambda found: 0 in found),
+    st.sampled_from(["ndcg", "recall", "niche:0", "niche:10", "niche:100"]),
+)
+def test_nothing_allowed_is_better_than_the_chosen(
+    values: dict[int, tuple[float, float, float]], objective: str
+) -> None:
+    points = [point(float(kappa), *three) for kappa, three in values.items()]
+    wanted = Objective.parse(objective)
+    chosen = wanted.best(points)
+    if wanted.name == "niche":
+        floor = (1 - wanted.allowance) * next(one.ndcg for one in points if one.kappa == 0)
+        assert chosen.ndcg >= floor
+        assert all(one.niche_recall <= chosen.niche_recall for one in points if one.ndcg >= floor)
+    else:
+        assert all(getattr(one, wanted.name) <= getattr(chosen, wanted.name) for one in points)
+
+
+# ---------------------------------------------------------------------- words and JSON
+
+
+def test_in_words() -> None:
+    curve = drawn(point(-0.5, 0.25, niche=0.125), point(0, 0.2), point(1, 0.1))
+    assert curve.in_words() == (
+        "popularity dial: κ = 0 is in force (the method itself); the best NDCG on validation would be at κ = -0.5 "
+        "(away from popularity): NDCG@20 0.2000 → 0.2500, niche recall 0.1000 → 0.1250; `dpaa evaluate RUN "
+        "--dial-objective ndcg` puts that in force; validation comes from unbiased exposure (tilt to popular items "
+        "0.40 of training's): what is chosen on it is what people like"
+    )
+    assert (
+        curve.in_force()
+        .in_words()
+        .startswith(
+            "popularity dial: κ = -0.5 is in force (chosen for the best NDCG); the best NDCG on validation is there: "
+            "against κ = 0 NDCG@20 0.2000 → 0.2500, niche recall 0.1000 → 0.1250; validation comes from"
+        )
+    )
+    other = replace(curve, kappa=1.0, rule="somebody's choice").in_words()
+    assert "κ = 1 is in force (somebody's choice); the best NDCG on validation would be at κ = -0.5 (away from" in other
+    assert "NDCG@20 0.1000 → 0.2500" in other
+    assert "(towards popularity)" in drawn(point(0, 0.2), point(1, 0.3)).in_words()
+    assert (
+        "the best recall on validation would be at κ = 1"
+        in drawn(point(0, 0.2), point(1, 0.2, 0.3), objective="recall").in_words()
+    )
+    assert "the method itself); the best NDCG on validation is there; validation" in drawn(point(0, 0.2)).in_words()
+    found = drawn(point(0, 0.2), point(-1, 0.2, niche=0.4), objective="niche:5").in_words()
+    assert "the most niche recall for at most 5 % less NDCG on validation would be at κ = -1" in found
+
+
+def test_what_is_stored_is_read_and_not_chosen_again() -> None:
+    """Even where the rule would choose another point today."""
+    stored = finite(drawn(point(-1, 0.5), point(0, 0.3), point(2, 0.1)).as_json())
+    read = DialCurve.from_json(stored | {"kappa": 2.0, "suggested": 0.0, "chosen_for": "niche:5"})
+    assert (read.kappa, read.suggested, read.chosen_for) == (2.0, 0.0, "niche:5")
+    assert "κ = 2 is in force (chosen for the most niche recall" in read.in_words()
+
+
+def test_a_curve_of_before_has_a_suggestion_and_the_methods_own_in_force() -> None:
+    stored = finite(drawn(point(-1, 0.5), point(0, 0.3)).as_json())
+    old = {name: value for name, value in stored.items() if name not in ("suggested", "chosen_for")} | {"kappa": -1.0}
+    for own in (0.0, 3.0):
+        read = DialCurve.from_json(old, own, "its rule")
+        assert (read.kappa, read.suggested, read.chosen_for, read.rule) == (own, -1.0, None, "its rule")
+        assert kappa_in_force(old, own) == own
+
+
+@pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
+def test_a_stored_setting_that_is_none_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"popularity dial is damaged .* choose it again with"):
+        kappa_in_force({"kappa": wrong, "suggested": 0.0}, 0.0)
+    with pytest.raises(InputError, match="popularity dial is damaged"):
+        kappa_in_force({"suggested": 0.0}, 0.0)
+
+
+def test_the_least_turn_is_the_nearest_to_0_that_is_not_behind_by_more_than_noise() -> None:
+    values = np.array([[0.1, 0.1, 0.1, 0.1], [0.5, 0.1, 0.5, 0.2], [0.4, 0.4, 0.4, 0.2]])
+    assert least_turn((0.0, 0.5, 1.0), values) == 1
+    assert least_turn((0.0, -1.0, 1.0), values) == 1
+    assert least_turn((0.0, 2.0, 1.0), values) == 2
+    assert least_turn((0.0, 2.0, 1.0), np.ones((3, 4))) == 0
+
+
+@pytest.mark.parametrize("niche", [0.1, nan])
+@pytest.mark.parametrize("tilt", [None, 0.7])
+def test_json_and_back(niche: float, tilt: float | None) -> None:
+    curve = replace(
+        drawn(point(-1, 0.5, niche=niche), point(0, 0.3, niche=niche), objective="niche:5"),
+        exposure=ValidationExposure(True, False, tilt),
+    )
+    again = DialCurve.from_json(json.loads(json.dumps(finite(curve.as_json()), allow_nan=False)))
+    assert again.as_json() | {"curve": None} == curve.as_json() | {"curve": None}
+    assert finite(again.as_json()) == finite(curve.as_json())
+
+
+GOOD = finite(drawn(point(-1, 0.5), point(0, 0.3)).as_json())
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(key=st.sampled_from(sorted(GOOD)), value=values, whole=st.booleans(), inner=st.booleans())
+def test_a_damaged_curve_is_wrong_input_and_nothing_else(key: str, value: object, whole: bool, inner: bool) -> None:
+    point_key = sorted(GOOD["curve"][0])[len(str(value)) % len(GOOD["curve"][0])]
+    damaged: object = value if whole else GOOD | {key: value}
+    if inner:
+        damaged = GOOD | {"curve": [GOOD["curve"][1], GOOD["curve"][0] | {point_key: value}]}
+    with contextlib.suppress(InputError):
+        DialCurve.from_json(damaged).in_words()
+
+
+@pytest.mark.parametrize("damaged", [[], {}, GOOD | {"curve": []}, GOOD | {"curve": GOOD["curve"][:1]}])
+def test_a_damaged_curve_says_what_to_do(damaged: object) -> None:
+    with pytest.raises(InputError, match="draw it again with `dpaa evaluate RUN --dial-objective ndcg`"):
+        DialCurve.from_json(damaged)
+
+
+# ---------------------------------------------------------------------- the curve
+
+
+@pytest.fixture(scope="module", params=["lightgcn", "ease"])
+def method(request: pytest.FixtureRequest, small_world: Dataset) -> Method:
+    """One that ranks by an inner product, one that does not."""
+    settings = {"embedding_size": 16, "layers": 2, "epochs": 5} if request.param == "lightgcn" else {}
+    return fit(small_world, request.param, **settings).method
+
+
+def test_every_point_is_what_the_evaluator_says_at_this_setting(method: Method, small_world: Dataset) -> None:
+    validation = Evaluator(small_world, 20, "valid")
+    curve = dial_curve(method, validation)
+    assert [one.kappa for one in curve.points] == list(KAPPAS)
+    assert curve.users == len(validation.users)
+    for one in curve.points:
+        found = validation.evaluate(method, one.kappa)
+        assert found.protocol.popularity_dial == one.kappa
+        expected = {name: found.metrics[name] for name in one.named(20) if name != "kappa"}
+        assert {name: value for name, value in one.named(20).items() if name != "kappa"} == pytest.approx(
+            expected, rel=2e-3
+        )  # two scores that tie to rounding may change places between the two ways of computing them
+
+
+def test_the_mean_popularity_of_lists_never_falls(method: Method, small_world: Dataset) -> None:
+    arp = [one.arp for one in dial_curve(method, Evaluator(small_world, 20, "valid")).points]
+    assert (np.diff(arp) >= -1e-9).all()
+    assert arp[-1] > 1.2 * arp[KAPPAS.index(0.0)]
+
+
+def test_zero_is_drawn_unasked(method: Method, small_world: Dataset) -> None:
+    curve = dial_curve(method, Evaluator(small_world, 20, "valid"), "recall", [4, -1])
+    assert [one.kappa for one in curve.points] == [-1, 0, 4]
+    assert str(curve.objective) == "recall"
+
+
+def test_of_many_users_some_are_taken(method: Method, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.evaluation.dial_curve.MOST_USERS", 40)
+    validation = Evaluator(small_world, 20, "valid")
+    assert len(validation.users) > 100
+    curve = dial_curve(method, validation, kappas=[1.0])
+    assert curve.users == 40
+    rows = np.linspace(0, len(validation.users) - 1, 40).astype(int)
+    for one in curve.points:
+        per_user = validation.evaluate(method, one.kappa).per_user[rows.tolist()]
+        assert one.recall == pytest.approx(per_user["recall@20"].mean(), rel=2e-3)  # type: ignore[arg-type]
+        assert one.niche_recall == pytest.approx(per_user["recall@20/niche"].mean(), rel=2e-3)  # type: ignore[arg-type]
+        assert one.arp == pytest.approx(per_user["arp@20"].mean(), rel=2e-3)  # type: ignore[arg-type]
+
+
+def test_a_sample_is_of_distinct_users_from_end_to_end(small_world: Dataset) -> None:
+    whole = Evaluator(small_world, 20, "valid")
+    few = whole.sample(7)
+    assert len(set(few.users)) == 7
+    assert {few.users[0], few.users[-1]} == {whole.users[0], whole.users[-1]}
+    assert few.protocol.users == 7
+    assert few.protocol.relevant == int(few.suite.relevant_per_row().sum())
+    assert whole.protocol.users == len(whole.users)  # the whole is as it was
+    assert whole.sample(len(whole.users)) is whole
+
+
+def test_validation_without_niche_items() -> None:
+    train = pl.DataFrame({"user_id": [1, 2, 3, 4, 1], "item_id": [1, 1, 1, 1, 2]})
+    data = Dataset.from_frame(train, valid=pl.DataFrame({"user_id": [5], "item_id": [1]}), name="made")
+    model = fit(data, "most-popular")
+    curve = dial_curve(model.method, Evaluator(data, 20, "valid"), "niche:10")
+    assert all(isnan(one.niche_recall) for one in curve.points)
+    assert curve.suggested == 0
+    assert model.manifest["dial"]["curve"][0]["recall@20/niche"] is None  # JSON knows no NaN
+    assert model.dial_curve is not None
+    assert model.kappa("run") == model.dial_curve.kappa == 0

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.kernels import cooccurrence
+from dpaa.kernels.cooccurrence import Lists, in_common, row_blocks
+
+
+@given(seed=st.integers(0, 100))
+def test_in_common_equals_the_dense_product(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m, columns = rng.integers(1, 12, 3)
+    one, two = rng.random((n, columns)) < 0.3, rng.random((m, columns)) < 0.3
+    lists = [Lists.of(*map(torch.from_numpy, np.nonzero(part)), len(part), int(columns)) for part in (one, two)]
+    rows = rng.integers(0, n, 5)
+    found = in_common(lists[0], torch.from_numpy(rows), lists[1])
+    np.testing.assert_array_equal(found, one[rows].astype(float) @ two.T.astype(float))
+    owner, column = lists[0].entries(torch.from_numpy(rows))
+    again = np.zeros((5, columns), bool)
+    again[owner, column] = True
+    np.testing.assert_array_equal(again, one[rows])
+
+
+def test_blocks_cover_the_rows_in_order_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = torch.arange(300)
+    lists = Lists.of(rows, rows % 4, 300, 4)
+    blocks = row_blocks(rows, lists, lists)
+    assert torch.equal(torch.cat(blocks), rows)
+    assert max(map(len, blocks)) == cooccurrence.BLOCK_ROWS
+    whole = in_common(lists, rows, lists)
+    monkeypatch.setattr(cooccurrence, "BLOCK_CELLS", 700)
+    assert max(map(len, row_blocks(rows, lists, lists))) == 2
+    assert torch.equal(in_common(lists, rows, lists), whole)

@@ -1,0 +1,52 @@
+"""Real datasets from official files or lists, and what is said of those that are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpaa.errors import InputError
+from dpaa.reproduction.sources import Sources, coat, kuairec
+
+
+def test_coat_official_and_in_lists(real_data: Path) -> None:
+    lists, official = coat(real_data / "coat-paper-split"), coat(real_data / "coat")
+    assert (len(lists.train), len(lists.valid), len(lists.test)) == (3622, 617, 1245)
+    assert len(lists.overlap("train", "test")) == 129
+    assert len(official.train) == 3622
+
+
+def test_kuairec_in_lists(tmp_path: Path) -> None:
+    (tmp_path / "valid.txt").write_text("1 10 11\n2 11\n")
+    (tmp_path / "test.txt").write_text("1 12\n2 10\n")
+    assert kuairec(tmp_path) is None
+    assert Sources(kuairec=tmp_path).real() == {}
+    assert "the small matrix only" in Sources(kuairec=tmp_path).missing({})[1]
+    (tmp_path / "train.txt").write_text("1 13 14\n2 14 10\n3 13\n")
+    found = kuairec(tmp_path)
+    assert found is not None
+    assert found.candidates is not None
+    assert found.item_ids.gather(found.candidates).to_list() == [10, 11, 12]
+    (tmp_path / "not_candidate.txt").write_text("13\n99\n")
+    found = kuairec(tmp_path)
+    assert found is not None
+    assert found.candidates is not None
+    assert found.item_ids.gather(found.candidates).to_list() == [10, 11, 12, 14]
+    assert len(Sources(kuairec=tmp_path).exposed()) == 5
+
+
+def test_severity_from_official_and_from_lists_of_kuairec(real_data: Path, tmp_path: Path) -> None:
+    assert len(Sources(kuairec=real_data / "kuairec" / "paper-split").exposed()) == 216_716
+    assert len(Sources(kuairec=real_data / "kuairec" / "all-small-positives").exposed()) == 217_175
+    rows = "".join(f"{u},{v},{100 + u + v},{1.5 + v}\n" for u in range(3) for v in range(3))
+    for name in ("big_matrix.csv", "small_matrix.csv"):
+        (tmp_path / name).write_text("user_id,video_id,timestamp,watch_ratio\n" + rows)
+    with pytest.raises(InputError, match="official"):
+        Sources(kuairec=tmp_path).exposed()
+
+
+def test_what_is_missing() -> None:
+    told = Sources().missing({})
+    assert len(told) == 3
+    assert "--yahoo-r3 DIR" in " ".join(told)

@@ -1,0 +1,125 @@
+"""Cells, places, improvements and the formats of tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpaa.reproduction import paper
+from dpaa.reproduction.budget import BUDGETS, nearest
+from dpaa.reproduction.tables import Cell, Chapter, Table, improvements, rank_agreement, ranked
+from dpaa.reproduction.writing import write_chapter
+
+
+def table() -> Table:
+    rows = (
+        ("most-popular", ranked([Cell((0.2,)), Cell()])),
+        ("dpaa a|b_c", (Cell((0.10, 0.12), 0.13, place=2), Cell((12.34,), form=".1f"))),
+    )
+    footer = (("gain", (Cell((-3.21,), 1.0, form="%"), Cell(text=""))),)
+    return Table("t", "Title & `drop`", "method", ("recall@20", "arp@20"), rows, footer, ("Note with 5 %.",))
+
+
+def test_a_cell_says_mean_deviation_paper_and_difference() -> None:
+    cell = Cell((0.10, 0.12), 0.13)
+    assert cell.ours() == "0.1100 ± 0.0141"
+    assert cell.beside() == "0.1300, −0.0200"
+    assert Cell((0.1,)).ours() == "0.1000"
+    assert Cell((), 0.13).ours() == "–"
+    assert Cell((), 0.13).beside() == "0.1300"
+    assert Cell((2.0,), 1.5, form="%").beside() == "+1.5 %"
+
+
+def test_places_are_those_of_what_is_shown() -> None:
+    cells = [Cell((value,)) for value in (0.10001, 0.3, 0.10004, 0.2, 0.29996)]
+    assert [cell.place for cell in ranked(cells)] == [0, 1, 0, 2, 1]
+    assert [cell.place for cell in ranked([Cell((0.1,)), Cell()])] == [0, 0]
+
+
+def test_improvement_is_over_the_best_baseline_ours_and_printed() -> None:
+    rows = [
+        ("most-popular", [Cell((0.5,))]),
+        ("ips", [Cell((0.2,), 0.1)]),
+        ("cvib", [Cell((0.1,), 0.3)]),
+        ("dpaa", [Cell((0.3,), 0.36)]),
+    ]
+    over, against = improvements(rows, [0], [0.3])
+    assert over[1][0].mean == pytest.approx(50)
+    assert over[1][0].paper == pytest.approx(20)
+    assert against[1][0].mean == pytest.approx(-40)
+    assert "most-popular" in against[0]
+
+
+def test_markdown_latex_and_csv() -> None:
+    text = table().markdown()
+    assert "| dpaa a\\|b_c | _0.1100 ± 0.0141_<br>(0.1300, −0.0200) | 12.3 |" in text
+    assert text.endswith("\nNote with 5 %.\n")
+    latex = table().latex()
+    assert r"\underline{0.1100 $\pm$ 0.0141}" in latex
+    assert r"\caption{Title \& drop}" in latex
+    assert r"dpaa a|b\_c" in latex
+    assert latex.count(r"\begin{tabular}{lrr}") == latex.count(r"\end{tabular}") == 1
+    body = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {line.replace(r"\&", "").count("&") for line in body} == {2}
+    rows = table().csv_rows()
+    assert rows[2] == [
+        "t",
+        "dpaa a|b_c",
+        "recall@20",
+        pytest.approx(0.11),
+        pytest.approx(0.02 / 2**0.5),
+        2,
+        0.13,
+        pytest.approx(-0.02),
+        2,
+    ]
+
+
+def test_files_of_a_chapter(tmp_path: Path) -> None:
+    folder = tmp_path
+    chapter = Chapter("c", "Chapter", ("About.",), (table(),), missing=("als is left out",))
+    files = write_chapter(chapter, folder, "c-quick", "dpaa reproduce c", figures=False)
+    assert [file.name for file in files] == ["c-quick.md", "c-quick.tex", "c-quick.csv"]
+    found = list(csv.DictReader(io.StringIO((folder / "c-quick.csv").read_text())))
+    assert found[2]["paper"] == "0.13"
+    assert "    dpaa reproduce c\n" in (folder / "c-quick.md").read_text()
+    assert "- als is left out" in (folder / "c-quick.md").read_text()
+
+
+def test_text_on_the_page_stays_text() -> None:
+    odd = Table("t", "<b>", "m", ("x",), (("<script>", (Cell(text="<i>"),)),))
+    assert "<script>" not in odd.html()
+    assert "&lt;script&gt;" in odd.html()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
+def test_rank_agreement_is_spearmans(pairs: list[tuple[int, int]]) -> None:
+    one, other = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
+    found = rank_agreement(one, other)
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(stats.spearmanr(one, other).statistic)
+
+
+def test_the_papers_rows() -> None:
+    assert paper.row_of("dpaa-as-printed layer_emphasis=3") == "dpaa"
+    assert paper.row_of("dpaa iiw=false") is None
+    assert paper.row_of("most-popular") is None
+    assert paper.at_severity(paper.SEVERITY["lightgcn"], 9.0) == 0.0278
+    assert paper.at_severity(paper.SEVERITY["lightgcn"], 2.5) is None
+    assert paper.at_severity(paper.SEVERITY["lightgcn"], 10.0) is None
+    assert all(len(row) == 10 for row in (*paper.SEVERITY.values(), *paper.ABLATION.values()))
+
+
+def test_other_severities_take_the_nearest_tuned_setting() -> None:
+    tuning = BUDGETS["standard"].tuning
+    assert tuning is not None
+    assert [nearest(s, tuning.severities) for s in range(10)] == [0, 0, 0, 5, 5, 5, 5, 5, 9, 9]

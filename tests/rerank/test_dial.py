@@ -1,0 +1,300 @@
+"""The popularity dial against its definition, for every method; what holds at its ends and in degenerate cases."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from dpaa.data.pairs import Pairs
+from dpaa.data.sources.world import simulate
+from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import METHODS
+from dpaa.methods.base import Histories, Method
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.references.item_knn import ItemKNN
+from dpaa.methods.settings import Settings
+from dpaa.rerank.dial import DialVectors, dialled, dialled_family, popularity_coordinate
+from dpaa.runs.fit import fit
+from tests.methods.tools import even_graph, some_graph, started
+from tests.rerank.slow_dial import slow_dial
+
+if TYPE_CHECKING:
+    from dpaa.methods.base import Scorer
+
+KAPPAS = (-2.0, -0.5, 0.0, 0.5, 2.0)
+needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed")
+every_method = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_extra) if name == "als" else name for name in METHODS]
+)
+each_kappa = pytest.mark.parametrize("kappa", KAPPAS)
+NEWCOMERS = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)
+
+
+@cache
+def fitted(name: str) -> Method:
+    """Trained a little on a small world."""
+    settings = {"embedding_size": 16, "layers": 2, "epochs": 3, "learning_rate": 0.02, "batch_size": 1024}
+    return fit(simulate(users=120, items=90, seed=1), name, **(settings if METHODS[name].iterative else {})).method
+
+
+def people(method: Method) -> Tensor:
+    return torch.arange(0, method.graph.n_users, 3)
+
+
+def direct(method: Method, kappa: float, histories: Histories | None = None) -> np.ndarray:
+    """By definition, from the method's own scores."""
+    users = people(method) if histories is None else torch.arange(histories.n_users)
+    own = method.scorer(None, histories)(users).double().numpy()
+    return slow_dial(own, method.graph.item_degree.numpy(), kappa)
+
+
+def same(found: Tensor, expected: np.ndarray) -> None:
+    """To single precision of the largest score of each user."""
+    largest = np.abs(expected).max(axis=1, keepdims=True)
+    assert found.shape == expected.shape
+    assert (np.abs(found.numpy() - expected) <= 5e-6 * largest).all()
+
+
+# ---------------------------------------------------------------------- every method, against the definition
+
+
+@every_method
+@each_kappa
+def test_scores_are_those_of_the_definition(name: str, kappa: float) -> None:
+    method = fitted(name)
+    same(dialled(method, kappa)(people(method)), direct(method, kappa))
+
+
+@every_method
+@each_kappa
+def test_lists_are_those_of_the_definition_ties_aside(name: str, kappa: float) -> None:
+    method = fitted(name)
+    expected = direct(method, kappa)
+    block = next(ranked_blocks(method, people(method).numpy(), 20, dial=kappa))
+    best = -np.sort(-expected, axis=1)[:, :20]
+    given_scores = np.take_along_axis(expected, block.items, axis=1)
+    assert (np.sort(block.items, axis=1)[:, 1:] != np.sort(block.items, axis=1)[:, :-1]).all()  # no item twice
+    largest = np.abs(expected).max(axis=1, keepdims=True)
+    assert (np.abs(given_scores - best) <= 5e-6 * largest).all()  # at every place as good an item as can be
+
+
+@every_method
+def test_at_zero_it_is_the_method_bit_for_bit(name: str) -> None:
+    method = fitted(name)
+    users = people(method)
+    own = method.scorer()(users)
+    assert torch.equal(dialled(method, 0.0)(users), own)
+    family = dialled_family(method, [1.0, 0.0])(None)
+    assert torch.equal(list(family(users))[1], own)
+
+
+@every_method
+def test_far_up_is_the_order_of_popularity_and_far_down_its_reverse(name: str) -> None:
+    method = fitted(name)
+    users = people(method)
+    moved = method.scorer()(users).double().std(dim=1) > 1e-6
+    assert moved.any()
+    counts = method.graph.item_degree.numpy()
+    for kappa, falling in ((1e4, counts), (-1e4, -counts)):
+        block = next(ranked_blocks(method, users[moved].numpy(), len(counts), dial=kappa))
+        assert (np.diff(falling[block.items], axis=1) <= 0).all()
+
+
+@every_method
+@each_kappa
+def test_newcomers_are_dialled_alike(name: str, kappa: float) -> None:
+    method = fitted(name)
+    same(dialled(method, kappa, None, NEWCOMERS)(torch.arange(3)), direct(method, kappa, NEWCOMERS))
+
+
+@every_method
+@pytest.mark.parametrize("block_scores", [1, 100, 4_000_000])
+def test_candidates_change_no_score(name: str, block_scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What κ means depends on all items, not on those that may be recommended."""
+    monkeypatch.setattr("dpaa.rerank.dial.BLOCK_SCORES", block_scores)
+    method, some = fitted(name), torch.tensor([40, 3, 7])
+    for histories, users in ((None, people(method)), (NEWCOMERS, torch.arange(3))):
+        whole = dialled(method, 1.5, None, histories)(users)
+        torch.testing.assert_close(dialled(method, 1.5, some, histories)(users), whole[:, some], rtol=1e-4, atol=1e-5)
+    scores = next(dialled_family(method, [1.5])(some)(people(method)))
+    torch.testing.assert_close(scores, dialled(method, 1.5)(people(method))[:, some], rtol=1e-4, atol=1e-5)
+
+
+@every_method
+def test_a_family_is_its_members(name: str) -> None:
+    method = fitted(name)
+    users = people(method)
+    for kappa, found in zip(KAPPAS, dialled_family(method, KAPPAS)(None)(users), strict=True):
+        torch.testing.assert_close(found, dialled(method, kappa)(users), rtol=1e-4, atol=1e-5)
+        found.fill_(-torch.inf)  # whoever ranks a block hides pairs in it: the next one must not see that
+
+
+@every_method
+def test_one_table_serves_every_request(name: str) -> None:
+    method = fitted(name)
+    prepared, users, some = DialVectors.of(method), people(method), torch.tensor([40, 3, 7])
+    assert (prepared is None) == (method.vectors() is None)
+    for items in (None, some):
+        for histories, index in ((None, users), (NEWCOMERS, torch.arange(3))):
+            plain = dialled(method, 2.0, items, histories)(index)
+            assert torch.equal(dialled(method, 2.0, items, histories, prepared)(index), plain)
+
+
+def test_both_ways_are_met_by_some_method() -> None:
+    by_vectors = {name for name in METHODS if name != "als" and fitted(name).vectors() is not None}
+    assert {"lightgcn", "dpaa"} <= by_vectors
+    assert not {"most-popular", "macr", "ppac", "ease", "item-knn"} & by_vectors
+
+
+# ---------------------------------------------------------------------- a law
+
+
+class Given(Method):
+    """A method that scores as it is told."""
+
+    name: ClassVar[str] = "given"
+
+    def __init__(self, scores: np.ndarray, counts: list[int]) -> None:
+        n_users = max(*counts, len(scores), 1)
+        users = [user for count in counts for user in range(count)]
+        items = [item for item, count in enumerate(counts) for _ in range(count)]
+        graph = BipartiteGraph.from_pairs(Pairs.of(users, items), n_users, len(counts))
+        super().__init__(graph, Settings())
+        self.table = torch.from_numpy(scores).float()
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        del histories
+        return lambda index: self.table[index] if items is None else self.table[index][:, items]
+
+    def tensors(self) -> dict[str, Tensor]:
+        raise NotImplementedError
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+        raise NotImplementedError
+
+
+@given(
+    counts=st.lists(st.integers(0, 40), min_size=2, max_size=12),
+    k=st.integers(1, 6),
+    kappas=st.lists(
+        st.sampled_from([-8.0, -2.0, -0.5, 0.0, 0.25, 1.0, 3.0, 16.0]), min_size=2, max_size=2, unique=True
+    ),
+    seed=st.integers(0, 10_000),
+    whole=st.booleans(),
+)
+def test_what_enters_a_list_as_the_dial_goes_up_is_at_least_as_popular_as_what_leaves_it(
+    counts: list[int], k: int, kappas: list[float], seed: int, whole: bool
+) -> None:
+    drawn = np.random.default_rng(seed).normal(size=(5, len(counts)))
+    method = Given(drawn.round() if whole else drawn, counts)  # whole scores: ties
+    low, high = sorted(kappas)
+    before, after = (next(ranked_blocks(method, np.arange(5), k, dial=kappa)).items for kappa in (low, high))
+    popularity = popularity_coordinate(method.graph).numpy()
+    for one, other in zip(before, after, strict=True):
+        leaving, entering = set(one) - set(other), set(other) - set(one)
+        if leaving:
+            assert min(popularity[list(entering)]) >= max(popularity[list(leaving)]) - 1e-4
+        assert sum(counts[item] for item in other if item >= 0) >= sum(counts[item] for item in one if item >= 0)
+
+
+# ---------------------------------------------------------------------- numbers by hand, and degenerate cases
+
+
+def test_by_hand() -> None:
+    # Counts 0, 1, 3: logs 0, log 2, 2 log 2, deviation log 2 · √(2/3).  Scores 1, 2, 3: deviation √(2/3).
+    method = Given(np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]), [0, 1, 3])
+    found = dialled(method, -0.5)(torch.arange(2))
+    torch.testing.assert_close(found, torch.tensor([[1.0, 1.5, 2.0], [5.0, 5.0, 5.0]]))
+
+
+def test_popularity_is_in_units_of_its_deviation() -> None:
+    found = popularity_coordinate(some_graph()).double()
+    assert found.std(correction=0).item() == pytest.approx(1.0, abs=1e-6)
+    assert found[-1] == 0  # the cold item
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3, 7, 49, 1000])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 10])
+def test_equal_popularity_moves_nothing(n_items: int, count: int) -> None:
+    scores = np.random.default_rng(n_items).normal(size=(2, n_items))
+    method = Given(scores, [count] * n_items)
+    assert torch.equal(popularity_coordinate(method.graph), torch.zeros(n_items))
+    assert torch.equal(dialled(method, 32.0)(torch.arange(2)), method.table)
+
+
+def test_equal_popularity_moves_nothing_by_vectors() -> None:
+    method = started(LightGCN, even_graph(), embedding_size=8)
+    method.finish()
+    torch.testing.assert_close(dialled(method, 32.0)(torch.arange(8)), method.scorer()(torch.arange(8)))
+
+
+def test_one_item_is_recommended_at_every_setting() -> None:
+    method = started(LightGCN, BipartiteGraph.from_pairs(Pairs.of([0], [0]), 2, 1), embedding_size=4)
+    method.finish()
+    for kappa in KAPPAS:
+        block = next(ranked_blocks(method, np.array([1]), 3, dial=kappa))
+        assert block.items.tolist() == [[0, -1, -1]]
+        assert np.isfinite(block.scores[0, 0])
+
+
+def test_who_likes_everything_alike_is_left_alone() -> None:
+    """Without a deviation there is no unit to turn by: scores stay, ties go to the lower index."""
+    graph = some_graph()
+    by_vectors = started(LightGCN, graph, embedding_size=8)
+    by_vectors.finish()
+    by_vectors.user_embedding[4] = 0.0
+    assert not dialled(by_vectors, 2.0)(torch.tensor([4])).any()
+    by_scores = ItemKNN(graph, ItemKNN.settings_type())
+    by_scores.fit()
+    alone = torch.tensor([graph.n_users - 1])  # nothing taken
+    assert not dialled(by_scores, 2.0)(alone).any()
+
+
+def test_what_all_item_vectors_share_takes_no_digits_from_the_deviation() -> None:
+    rng = np.random.default_rng(3)
+    method = started(LightGCN, some_graph(), embedding_size=8)
+    method.finish()
+    offset = np.full(8, 4096.0)
+    table = (rng.normal(size=(20, 8)) + offset).astype(np.float32)
+    method.item_embedding = torch.from_numpy(table)
+    queries = rng.normal(size=(5, 8)).astype(np.float32)
+    prepared = DialVectors.of(method)
+    assert prepared is not None
+    expected = (queries.astype(np.float64) @ table.astype(np.float64).T).std(axis=1)
+    np.testing.assert_allclose(prepared.deviation(torch.from_numpy(queries)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, -1e5])
+def test_what_all_scores_share_takes_no_digits_from_the_deviation(offset: float) -> None:
+    scores = (np.random.default_rng(4).normal(size=(3, 5000)) + offset).astype(np.float32)
+    method = Given(scores, [item % 7 for item in range(5000)])
+    added = dialled(method, 1000.0)(torch.arange(3)).double().numpy() - scores  # the dial's part outweighs all else
+    expected = (
+        1000.0 * scores.astype(np.float64).std(axis=1, keepdims=True) * popularity_coordinate(method.graph).numpy()
+    )
+    np.testing.assert_allclose(added, expected, rtol=1e-5, atol=0.02)
+
+
+def test_the_covariance_is_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = fitted("lightgcn")
+    whole = DialVectors.of(method)
+    monkeypatch.setattr("dpaa.rerank.dial.BLOCK_ROWS", 7)
+    parts = DialVectors.of(method)
+    assert whole is not None
+    assert parts is not None
+    torch.testing.assert_close(parts.covariance, whole.covariance, rtol=1e-12, atol=1e-15)
+    expected = np.cov(method.item_embedding.double().numpy().T, bias=True)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(whole.covariance, expected, rtol=1e-9, atol=1e-15)

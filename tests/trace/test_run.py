@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.sources.splits import from_files
+from dpaa.errors import InputError
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.runs.fit import fit_into, make_method
+from dpaa.runs.folder import RunFolder
+from dpaa.trace.run import trace_run
+
+COMMON = {"embedding_size": 12, "layers": 2, "epochs": 5, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lightgcn": ("lightgcn", {}),
+    "first": ("dpaa", {}),
+    "all": ("dpaa", {"weighted_layers": "all", "layer_emphasis": 2, "half_trust_shift": 0.05}),
+    "as-printed": ("dpaa-as-printed", {}),
+    "neutral": ("dpaa", {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}),
+    "row": ("navip", {"normalisation": "row"}),
+    "apda": ("apda", {}),
+    "none": ("lightgcn", {"layers": 0}),
+    "most-popular": ("most-popular", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traced")
+    for name, (method, settings) in RUNS.items():
+        common = {} if method == "most-popular" else COMMON
+        fit_into(folder / name, small_world, make_method(small_world, method, common | settings))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["lightgcn", "first", "all", "as-printed", "row"])
+def test_lemma_1_holds_in_trained_runs(runs: Path, name: str) -> None:
+    found = trace_run(runs / name)
+    assert [pair.groups for pair in found.contributions] == ["popular / niche", "decile 10 / decile 1"]
+    assert max(pair.difference for pair in found.contributions) < 1e-6
+    assert found.notes == []
+
+
+@pytest.mark.parametrize("name", ["lightgcn", "first", "all", "as-printed", "row", "apda"])
+def test_shares_sum_to_one(runs: Path, name: str) -> None:
+    found = trace_run(runs / name)
+    assert len(found.weights) == 2
+    for layer in found.weights:
+        for shares in (layer.mass_share, layer.plain_mass_share):
+            assert shares is None or sum(share or 0 for share in shares) == pytest.approx(1)
+    assert found.weights[0].mass_share is not None
+    for values in ([row.readout for row in found.shares], [row.gradient for row in found.shares]):
+        assert not values or sum(values) == pytest.approx(1)
+
+
+def test_a_neutral_run_equals_the_plain_one(runs: Path) -> None:
+    plain, neutral = trace_run(runs / "lightgcn"), trace_run(runs / "neutral")
+    assert neutral.premises == plain.premises
+    assert neutral.weights == plain.weights
+    assert neutral.contributions == plain.contributions
+    for one, other in zip(neutral.shares, plain.shares, strict=True):
+        assert (one.readout, one.gradient) == (other.readout, other.gradient)
+    assert neutral.epochs == plain.epochs == []
+    for layer in plain.weights:
+        assert layer.relative == pytest.approx([1] * 10)
+
+
+def test_layers_are_those_of_training(runs: Path) -> None:
+    """What the trace calls weights and strengths is what the method used."""
+    found = trace_run(runs / "first")
+    assert [(premise.vectors, premise.layer) for premise in found.premises] == [
+        *(("own", 0), ("own", 1), ("own", 2), ("own", None)),
+        *(("pretrained", 0), ("pretrained", 1), ("pretrained", 2), ("pretrained", None)),
+    ]
+    history = found.epochs
+    assert [line["epoch"] for line in history] == [1, 2, 3, 4, 5]
+    # Epoch 1 has β = 1: the weights in force were the pre-trained model's.
+    assert history[0]["iiw_by_decile"] == pytest.approx(found.premises[4].iiw, abs=1e-5)
+    emphasis = 2 / 3  # λ_0 with mean 1 over two layers
+    assert found.weights[1].relative == pytest.approx([4 / 3] * 10)
+    best = RunFolder(runs / "first").read_json("manifest.json")["training"]["best_epoch"]
+    in_force = np.array(found.weights[0].relative, dtype=float) / emphasis
+    assert in_force == pytest.approx(history[best - 1]["iiw_by_decile"], abs=1e-5)
+
+
+def test_the_pretrained_model_equals_its_own_trace(runs: Path) -> None:
+    before = next(runs.glob("pretrained-lightgcn-*"))
+    own = [premise.cosine for premise in trace_run(before).premises]
+    found = [premise.cosine for premise in trace_run(runs / "first").premises if premise.vectors == "pretrained"]
+    for one, other in zip(own, found, strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_a_pretrained_model_that_is_gone_is_a_note(runs: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(runs / "first", tmp_path / "run"))
+    manifest = (run / "manifest.json").read_text()
+    place = str(next(runs.glob("pretrained-lightgcn-*")).resolve())
+    assert place in manifest
+    (run / "manifest.json").write_text(manifest.replace(place, str(tmp_path / "gone")))
+    found = trace_run(run)
+    assert {premise.vectors for premise in found.premises} == {"own"}
+    assert "the pre-trained model is not traced" in found.notes[0]
+
+
+def test_weights_of_the_way_back(runs: Path) -> None:
+    found = trace_run(runs / "row")
+    assert found.weights[0].mean_back is not None
+    assert found.weights[0].mean_back != found.weights[0].mean
+    assert trace_run(runs / "lightgcn").weights[0].mean_back is None
+
+
+def test_what_a_method_does_besides_weighting_is_said(runs: Path) -> None:
+    found = trace_run(runs / "apda")
+    assert "does more to its layers than weighting" in found.notes[0]
+    assert [premise.layer for premise in found.premises] == [0, None]
+    assert found.weights[1].mass_share is None
+    assert found.shares == []
+
+
+def unbound(run: Path, copy: Path) -> Path:
+    """A copy of a run as it was written before the manifest had digests of the other files."""
+    shutil.copytree(run, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    del manifest["files"]
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return copy
+
+
+def test_the_order_of_edges_does_not_matter(runs: Path, tmp_path: Path) -> None:
+    run = unbound(runs / "all", tmp_path / "run")
+    edges = pl.read_parquet(run / "edges.parquet")
+    edges.sample(fraction=1, shuffle=True, seed=0).write_parquet(run / "edges.parquet")
+    assert trace_run(run).weights == trace_run(runs / "all").weights
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("none", "has layers=0 and weights no messages"), ("most-popular", "is one of most-popular and")]
+)
+def test_runs_without_messages_are_refused(runs: Path, name: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        trace_run(runs / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda edges: edges.drop("weight_1"), "lacks the column 'weight_1'"),
+        (lambda edges: edges.with_columns(weight_0=pl.lit(float("nan"))), "'weight_0' of .* must hold decimal numbers"),
+        (lambda edges: edges.with_columns(weight_0=pl.lit("loud")), "'weight_0' of .* must hold decimal numbers"),
+        (lambda edges: pl.concat([edges, edges[:1]]), "has a pair twice"),
+    ],
+)
+def test_spoilt_edges_are_refused(runs: Path, tmp_path: Path, change: Any, says: str) -> None:
+    run = unbound(runs / "first", tmp_path / "run")
+    change(pl.read_parquet(run / "edges.parquet")).write_parquet(run / "edges.parquet")
+    with pytest.raises(InputError, match=says):
+        trace_run(run)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "verdicts"),
+    [
+        (35, {0: "holds", 1: "holds", 2: "holds"}),  # where early stopping ends with seed 0
+        (250, {0: "reversed", 2: "holds"}),
+    ],
+)
+def test_the_premise_on_coat_turns_with_training(
+    real_data: Path, tmp_path: Path, epochs: int, verdicts: dict[int, str]
+) -> None:
+    folder = real_data / "coat-paper-split"
+    coat = from_files(folder / "train.txt", test=folder / "test.txt")  # no validation: all epochs are trained
+    settings = {"embedding_size": 256, "layers": 2, "learning_rate": 1e-3, "epochs": epochs}
+    method = make_method(coat, "lightgcn", settings)
+    assert isinstance(method, LightGCN)
+    fit_into(tmp_path / "run", coat, method)
+    found = {premise.layer: premise for premise in trace_run(tmp_path / "run").premises}
+    assert {layer: found[layer].verdict for layer in verdicts} == verdicts
