@@ -14,9 +14,9 @@ from dpaa.methods.lightgcn import Batch, LightGCN
 
 def readout_loss(final: Tensor, ego: Tensor, batch: Batch, n_users: int, l2: float) -> Tensor:
     """BPR + L2 on whole tables, as it is usually written."""
-    user, liked, other = final[batch.users], final[batch.liked + n_users], final[batch.other + n_users]
-    rows = ego[batch.users], ego[batch.liked + n_users], ego[batch.other + n_users]
-    margin = (user * liked).sum(1) - (user * other).sum(1)
+    user, positive, negative = final[batch.users], final[batch.positive + n_users], final[batch.negative + n_users]
+    rows = ego[batch.users], ego[batch.positive + n_users], ego[batch.negative + n_users]
+    margin = (user * positive).sum(1) - (user * negative).sum(1)
     squares = sum(row.norm(2).pow(2) for row in rows)
     return softplus(-margin).mean() + l2 * 0.5 * squares / len(batch)
 

@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 
 from dpaa.data.sources.world import simulate
-from dpaa.runs.fit import Watch, fit_into, make_method
+from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 
 SETTINGS = {"embedding_size": 32, "layers": 2, "batch_size": 512, "epochs": 40, "patience": 40, "threads": 1}
@@ -32,8 +32,8 @@ SAME_BYTES = ("config.json", "model.safetensors", "users.parquet", "items.parque
 def train(folder: Path, method: str, resume: bool) -> None:
     """One attempt at a run, in a process of its own: thread pools do not survive a fork, so the parent starts none."""
     data = simulate(users=300, items=200, seed=2)
-    watch = Watch(checkpoint_seconds=0.05)
-    fit_into(folder, data, make_method(data, method, SETTINGS), resume=resume, watch=watch)
+    callbacks = Callbacks(checkpoint_seconds=0.05)
+    fit_into(folder, data, make_method(data, method, SETTINGS), resume=resume, callbacks=callbacks)
 
 
 def start(folder: Path, method: str, resume: bool) -> int:

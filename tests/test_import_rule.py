@@ -9,7 +9,7 @@ import dpaa
 
 ORDER = [
     *("errors", "words", "text", "files"),
-    *("kernels", "data", "graph", "methods", "rerank", "training", "evaluation", "audit"),
+    *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
     *("runs", "comparison", "trace", "tuning", "report", "reproduction", "cli"),
 ]
 ROOT = Path(dpaa.__file__).parent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dpaa.audit.audit import Audit, audit
+    from dpaa.auditing.audit import Audit, audit
     from dpaa.data.dataset import Dataset, read_dataset
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from dpaa.runs.model import Model
 
 _HOME = {
-    "Audit": "dpaa.audit.audit",
+    "Audit": "dpaa.auditing.audit",
     "Dataset": "dpaa.data.dataset",
     "Evaluation": "dpaa.evaluation.evaluator",
     "InputError": "dpaa.errors",
     "METHODS": "dpaa.methods",
     "Model": "dpaa.runs.model",
-    "audit": "dpaa.audit.audit",
+    "audit": "dpaa.auditing.audit",
     "evaluate": "dpaa.runs.fit",
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.folder",

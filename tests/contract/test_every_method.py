@@ -19,7 +19,7 @@ from dpaa.methods import METHODS
 from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import PROCESS_BYTES, LightGCN
 from dpaa.methods.settings import make_settings
-from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import load
 from dpaa.training.trainer import Interrupted
 
@@ -132,7 +132,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
             tmp_path / "parts",
             small_world,
             make_method(small_world, name, settings),
-            watch=Watch(stop_requested=stop),
+            callbacks=Callbacks(stop_requested=stop),
         )
     resumed = fit_into(tmp_path / "parts", small_world, make_method(small_world, name, settings), resume=True)
     for tensor, expected in straight.method.tensors().items():
@@ -181,8 +181,8 @@ def test_wrong_settings_get_one_sentence(name: str, values: dict[str, object], s
 def test_a_checkpoint_after_every_batch_changes_nothing(name: str, small_world: Dataset, tmp_path: Path) -> None:
     settings = quick(name) | {"epochs": 3}
     fit_into(tmp_path / "plain", small_world, make_method(small_world, name, settings))
-    watch = Watch(checkpoint_seconds=0)
-    fit_into(tmp_path / "often", small_world, make_method(small_world, name, settings), watch=watch)
+    callbacks = Callbacks(checkpoint_seconds=0)
+    fit_into(tmp_path / "often", small_world, make_method(small_world, name, settings), callbacks=callbacks)
     files = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("plain", "often")]
     assert files[0] == files[1]
 

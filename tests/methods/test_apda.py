@@ -77,8 +77,8 @@ def test_loss_and_gradient_equal_the_dense_definition(weighting: str, similarity
     def by_definition(stop: bool) -> tuple[float, Tensor]:
         table = method.ego.rows().double().requires_grad_()
         nodes = batch.nodes(graph.n_users)
-        user, liked, other = batch.split(dense_readout(method, table, stop)[nodes])
-        margin = torch.sum(user * (liked - other), dim=1)
+        user, positive, negative = batch.split(dense_readout(method, table, stop)[nodes])
+        margin = torch.sum(user * (positive - negative), dim=1)
         total = torch.nn.functional.softplus(-margin).mean() + 0.01 * 0.5 * table[nodes].square().sum() / len(batch)
         total.backward()
         assert table.grad is not None

@@ -1,4 +1,4 @@
-"""DPAA that sets itself: what it decides, told by a workshop that answers as it is asked to."""
+"""DPAA that sets itself: what it decides, told by a stages that answers as it is asked to."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
 from dpaa.methods.dpaa_auto import FASTEST, DpaaAuto, Part, Verdict, _mean_and_noise, _surely_best
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.runs.fit import Watch, evaluate, fit_method, make_method
-from dpaa.runs.stages import RunWorkshop
+from dpaa.runs.fit import Callbacks, evaluate, fit_method, make_method
+from dpaa.runs.stages import RunStages
 
 QUICK = {"embedding_size": 8, "layers": 2, "epochs": 12, "patience": 50, "threads": 1}
 
@@ -51,11 +51,11 @@ class ScriptedWorkshop:
         self.said.append(line)
 
 
-def assembled(data: Dataset, workshop: ScriptedWorkshop, falls: dict[str, float], **settings: Any) -> Any:
+def assembled(data: Dataset, stages: ScriptedWorkshop, falls: dict[str, float], **settings: Any) -> Any:
     method = make_method(data, "dpaa-auto", {**QUICK, "epochs": 1000, **settings})
     assert isinstance(method, DpaaAuto)
     method._fall = lambda _plain, source: falls[source]  # type: ignore[method-assign]
-    return method, method.assemble(workshop)
+    return method, method.assemble(stages)
 
 
 RACE = {"none": 0.2, "iiw": 0.3, "dpaa": 0.25, "printed": 0.1, "residual": 0.1}
@@ -64,15 +64,15 @@ RACE = {"none": 0.2, "iiw": 0.3, "dpaa": 0.25, "printed": 0.1, "residual": 0.1}
 def test_the_winner_of_the_race_is_trained_on_and_its_best_stretch_taken(small_world: Dataset) -> None:
     stretches = {f"stretch-{number}": 0.4 for number in range(1, 11)}
     valid = {"iiw": 0.1, "stretch-1": 0.2, "stretch-2": 0.5, "stretch-3": 0.3}
-    workshop = ScriptedWorkshop(small_world, {"plain": 0.2} | RACE | stretches, valid)
-    method, found = assembled(small_world, workshop, {"layer": 0.1, "readout": 0.3})
+    stages = ScriptedWorkshop(small_world, {"plain": 0.2} | RACE | stretches, valid)
+    method, found = assembled(small_world, stages, {"layer": 0.1, "readout": 0.3})
     assert found["chosen"]["part"] == "stretch-2"
     assert found["chosen"]["settings"]["interaction_strength_from"] == "readout"
     assert found["chosen"]["kappa"] == method.popularity_dial == pytest.approx(4.0)
     # Four stretches without a better one end it: 2 + 4.
-    assert [label for label, *_ in workshop.asked] == ["plain", *list(RACE)[:4], *list(stretches)[:6]]
-    assert [begin for *_, begin in workshop.asked] == [None, *["plain"] * 4, "iiw", *list(stretches)[:5]]
-    assert workshop.said[-1] == f"popularity dial κ = 4 ({DpaaAuto.dial_rule}); validation is as it is"
+    assert [label for label, *_ in stages.asked] == ["plain", *list(RACE)[:4], *list(stretches)[:6]]
+    assert [begin for *_, begin in stages.asked] == [None, *["plain"] * 4, "iiw", *list(stretches)[:5]]
+    assert stages.said[-1] == f"popularity dial κ = 4 ({DpaaAuto.dial_rule}); validation is as it is"
 
 
 def test_the_plain_model_is_kept_only_where_validation_is_sure(small_world: Dataset) -> None:
@@ -103,11 +103,11 @@ def test_weights_race_only_where_the_premise_holds(
     small_world: Dataset, falls: dict[str, float], racers: list[str]
 ) -> None:
     values = {"plain": 0.2} | RACE | {f"stretch-{number}": 0.2 for number in range(1, 11)}
-    workshop = ScriptedWorkshop(small_world, values)
-    assembled(small_world, workshop, falls)
-    raced = [label for label, _, _, begin in workshop.asked if begin == "plain"]
+    stages = ScriptedWorkshop(small_world, values)
+    assembled(small_world, stages, falls)
+    raced = [label for label, _, _, begin in stages.asked if begin == "plain"]
     assert raced == racers
-    sources = {settings.get("interaction_strength_from") for _, _, settings, _ in workshop.asked}
+    sources = {settings.get("interaction_strength_from") for _, _, settings, _ in stages.asked}
     assert "readout" not in sources
 
 
@@ -115,8 +115,8 @@ def test_weights_race_only_where_the_premise_holds(
 def test_the_budget_is_kept(small_world: Dataset, budget: float) -> None:
     values = {"plain": 0.2} | RACE | {f"stretch-{number}": 0.2 for number in range(1, 200)}
     valid = {f"stretch-{number}": float(number) for number in range(1, 200)}
-    workshop = ScriptedWorkshop(small_world, values, valid)
-    _, found = assembled(small_world, workshop, {"layer": 0.1, "readout": 0.3}, budget=budget)
+    stages = ScriptedWorkshop(small_world, values, valid)
+    _, found = assembled(small_world, stages, {"layer": 0.1, "readout": 0.3}, budget=budget)
     assert found["cost_in_epochs_of_plain"] <= 1 + budget
     assert found["cost_in_epochs_of_plain"] >= 1 + 0.75 * budget
     assert found["limited_by"] == "budget", "the last stretch was the best"
@@ -131,17 +131,17 @@ def test_all_parts_together_keep_within_the_epochs(
     stretches = [f"stretch-{number}" for number in range(1, 1001)]
     values = {"plain": 0.2} | RACE | dict.fromkeys(stretches, 0.3)
     valid = {label: float(number) for number, label in enumerate(stretches)}
-    workshop = ScriptedWorkshop(small_world, values, valid)
+    stages = ScriptedWorkshop(small_world, values, valid)
     fall = 0.3 if holds else 0.0
-    _, found = assembled(small_world, workshop, {"layer": fall, "readout": fall}, epochs=epochs, budget=budget)
+    _, found = assembled(small_world, stages, {"layer": fall, "readout": fall}, epochs=epochs, budget=budget)
     trained = sum(part["epochs"] for part in found["parts"])
     assert trained <= epochs
-    assert workshop.asked[0][2]["epochs"] == int(np.ceil(epochs / (1 + budget)))
+    assert stages.asked[0][2]["epochs"] == int(np.ceil(epochs / (1 + budget)))
     labels = [part["part"] for part in found["parts"]]
     assert [part["from"] for part in found["parts"]][:1] == [None]
     assert all(part["from"] in labels for part in found["parts"][1:])
     rates = {part["part"]: part["learning_rate"] for part in found["parts"]}
-    asked = {label: settings["learning_rate"] for label, _, settings, _ in workshop.asked}
+    asked = {label: settings["learning_rate"] for label, _, settings, _ in stages.asked}
     assert rates == asked
 
 
@@ -150,7 +150,7 @@ def test_a_training_of_few_epochs_works_and_obeys(small_world: Dataset, epochs: 
     """25 asked were 96 trained."""
     lines: list[object] = []
     method = make_method(small_world, "dpaa-auto", {**QUICK, "epochs": epochs})
-    model = fit_method(method, small_world, Watch(on_epoch=lines.append))
+    model = fit_method(method, small_world, Callbacks(on_epoch=lines.append))
     assert 1 <= len(lines) <= epochs
     assert model.manifest["training"]["epochs"] == len(lines)
     assert model.recommend(k=5).height == 5 * small_world.n_users
@@ -165,8 +165,8 @@ def test_what_ended_a_training_that_was_still_getting_better_is_told(small_world
     rising = {label: float(number) for number, label in enumerate(stretches)}
     falls = {"layer": 0.1, "readout": 0.3}
     for epochs, valid, limited in ((1000, rising, "budget"), (80, rising, "epochs"), (1000, {"stretch-1": 1.0}, None)):
-        workshop = ScriptedWorkshop(small_world, values, valid)
-        assert assembled(small_world, workshop, falls, epochs=epochs)[1]["limited_by"] == limited
+        stages = ScriptedWorkshop(small_world, values, valid)
+        assert assembled(small_world, stages, falls, epochs=epochs)[1]["limited_by"] == limited
 
 
 def test_nothing_is_sped_up_beyond_the_fastest_rate(small_world: Dataset) -> None:
@@ -217,7 +217,7 @@ def test_the_least_turn_that_validation_cannot_tell_from_the_best_is_taken(small
     model = fit_method(make_method(small_world, "lightgcn", QUICK), small_world)
     assert isinstance(model.method, LightGCN)
     validation = Evaluator(small_world, 20, "valid", "drop")
-    verdict = RunWorkshop(small_world, Watch(), None, validation).judge(model.method, "ndcg")
+    verdict = RunStages(small_world, Callbacks(), None, validation).judge(model.method, "ndcg")
     relevant = validation.suite.relevant_per_row()
     values = {
         kappa: ACCURACY["ndcg"](validation.suite.hits(validation.lists(model.method, kappa)), relevant)

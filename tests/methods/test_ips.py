@@ -34,7 +34,7 @@ def test_loss_equals_the_formula() -> None:
     count = graph.item_degree.double().numpy() + 1
     inverse = count.max() / count
     weight = np.minimum(inverse, np.median(inverse)) / np.median(inverse)
-    u, i, j = batch.users.numpy(), batch.liked.numpy(), batch.other.numpy()
+    u, i, j = batch.users.numpy(), batch.positive.numpy(), batch.negative.numpy()
     margin = np.sum(final[u] * (final[n + i] - final[n + j]), axis=1)
     expected = np.mean(weight[i] * np.logaddexp(0, -margin)) + l2_of(method, batch)
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)

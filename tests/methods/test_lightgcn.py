@@ -72,7 +72,7 @@ def test_one_training_step_equals_the_dense_reference(graph: BipartiteGraph, lay
     user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
     weight = reference.symmetric_weights(30, 20, user, item)
     matrices = [reference.adjacency(30, 20, user, item, weight, weight)] * layers
-    nodes = batch.users.numpy(), batch.liked.numpy() + 30, batch.other.numpy() + 30
+    nodes = batch.users.numpy(), batch.positive.numpy() + 30, batch.negative.numpy() + 30
     adam = TiledAdam(method)
     rows = method.forward(batch)
     loss = method.loss(batch, rows)
@@ -122,7 +122,7 @@ def test_batches_depend_on_seed_and_epoch_alone(graph: BipartiteGraph) -> None:
     one, two = started(graph, batch_size=16), started(graph, batch_size=16)
     first, again = list(one.batches(3)), list(two.batches(3))
     assert all(
-        torch.equal(a.users, b.users) and torch.equal(a.other, b.other) for a, b in zip(first, again, strict=True)
+        torch.equal(a.users, b.users) and torch.equal(a.negative, b.negative) for a, b in zip(first, again, strict=True)
     )
     later = list(one.batches(3, start=2))
     assert torch.equal(later[0].users, first[2].users)

@@ -8,9 +8,9 @@ from dpaa.methods.losses import bpr, half_squares, margins, margins_of_rows
 
 def test_bpr_by_hand() -> None:
     user = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    liked, other = torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-    assert margins(user, liked, other).tolist() == [1.0, 0.0]
-    assert bpr(user, liked, other).item() == pytest.approx((0.3132617 + 0.6931472) / 2)
+    positive, negative = torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
+    assert margins(user, positive, negative).tolist() == [1.0, 0.0]
+    assert bpr(user, positive, negative).item() == pytest.approx((0.3132617 + 0.6931472) / 2)
 
 
 def test_bpr_survives_huge_margins() -> None:
@@ -41,7 +41,9 @@ def test_half_squares_of_tiles_count_each_row() -> None:
 def test_margins_of_rows_are_those_of_the_gathered_rows() -> None:
     generator = torch.Generator().manual_seed(1)
     rows = torch.randn(6, 5, dtype=torch.float64, generator=generator, requires_grad=True)
-    place = torch.tensor([0, 1, 0, 0, 2, 3, 3, 2, 4, 2, 3, 4])  # four triples; users, liked and other items repeat
+    place = torch.tensor(
+        [0, 1, 0, 0, 2, 3, 3, 2, 4, 2, 3, 4]
+    )  # four triples; users, positive and negative items repeat
     gathered = margins(*torch.split(rows.index_select(0, place), 4))
     found = margins_of_rows(rows, place)
     assert torch.equal(found, gathered)

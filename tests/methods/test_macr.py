@@ -43,14 +43,16 @@ def test_loss_equals_the_formula(pairs: str) -> None:
     method = started(MACR, graph, embedding_size=8, layers=2, item_weight=0.3, user_weight=0.2, l2=0.01, pairs=pairs)
     batch = next(method.batches(1))
     final, n = readout_of(method), graph.n_users
-    e_u, e_i, e_j = (final[nodes] for nodes in (batch.users.numpy(), n + batch.liked.numpy(), n + batch.other.numpy()))
+    e_u, e_i, e_j = (
+        final[nodes] for nodes in (batch.users.numpy(), n + batch.positive.numpy(), n + batch.negative.numpy())
+    )
     w_i, w_u = method.item_branch.detach().double().numpy(), method.user_branch.detach().double().numpy()
     q_i, q_j, q_u = sigmoid(e_i @ w_i), sigmoid(e_j @ w_i), sigmoid(e_u @ w_u)
-    liked, other = np.sum(e_u * e_i, axis=1), np.sum(e_u * e_j, axis=1)
+    positive, negative = np.sum(e_u * e_i, axis=1), np.sum(e_u * e_j, axis=1)
     if pairs == "own":
-        y_i, y_j = liked * q_i * q_u, other * q_j * q_u
+        y_i, y_j = positive * q_i * q_u, negative * q_j * q_u
     else:
-        y_i, y_j = np.outer(q_i * q_u, liked), np.outer(q_j * q_u, other)
+        y_i, y_j = np.outer(q_i * q_u, positive), np.outer(q_j * q_u, negative)
     scores = np.mean(-np.log(sigmoid(y_i))) + np.mean(-np.log(1 - sigmoid(y_j)))
     items, users = np.mean(-np.log(q_i) - np.log(1 - q_j)), np.mean(-np.log(q_u) - np.log(1 - q_u))
     assert loss_of(method, batch) == pytest.approx(scores + 0.3 * items + 0.2 * users + l2_of(method, batch), abs=1e-5)

@@ -74,7 +74,7 @@ def test_loss_equals_the_formula() -> None:
 
     personal, degree = rows_of_personal_popularity(method).double().numpy(), graph.item_degree.double().numpy()
     u, y, errors = batch.users.numpy(), [], 0.0
-    for items in (batch.liked.numpy(), batch.other.numpy()):
+    for items in (batch.positive.numpy(), batch.negative.numpy()):
         near = sigmoid(np.sum(network("personal", ego[u]) * network("personal", ego[n + items]), axis=1))
         known = sigmoid(network("global", ego[n + items])[:, 0])
         y.append(np.sum(final[u] * final[n + items], axis=1) * near * known)
@@ -87,10 +87,10 @@ def test_loss_equals_the_formula() -> None:
 def test_every_interaction_once_and_never_a_liked_other_item() -> None:
     graph = some_graph()
     batches = list(started(PPAC, graph, batch_size=16).batches(1))
-    drawn = torch.cat([batch.users * graph.n_items + batch.liked for batch in batches])
+    drawn = torch.cat([batch.users * graph.n_items + batch.positive for batch in batches])
     edges = graph.edge_user * graph.n_items + graph.edge_item
     assert torch.equal(drawn.sort().values, edges)
-    others = torch.cat([batch.users * graph.n_items + batch.other for batch in batches])
+    others = torch.cat([batch.users * graph.n_items + batch.negative for batch in batches])
     assert not torch.isin(others, edges).any()
 
 

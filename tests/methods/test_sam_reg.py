@@ -48,7 +48,7 @@ def test_loss_equals_the_formula(popularity: str) -> None:
     method = started(SamReg, graph, embedding_size=8, layers=2, correlation_weight=0.3, popularity=popularity, l2=0.01)
     batch = next(method.batches(1))
     final, n = readout_of(method), graph.n_users
-    u, i, j = batch.users.numpy(), batch.liked.numpy(), batch.other.numpy()
+    u, i, j = batch.users.numpy(), batch.positive.numpy(), batch.negative.numpy()
     margin = np.sum(final[u] * (final[n + i] - final[n + j]), axis=1)
     count = graph.item_degree.double().numpy()
     inverse = (count.max() + 1) / (count + 1)
@@ -84,21 +84,21 @@ def sampler_of(seed: int) -> tuple[BalancedSampler, np.ndarray, set[tuple[int, i
 @given(seed=st.integers(0, 50))
 def test_the_other_item_is_never_liked(seed: int) -> None:
     sampler, _, taken = sampler_of(seed)
-    users, _, other = sampler.epoch(np.random.default_rng(seed), "user-uniform")
-    assert not taken & set(zip(users.tolist(), other.tolist(), strict=True))
+    users, _, negative = sampler.epoch(np.random.default_rng(seed), "user-uniform")
+    assert not taken & set(zip(users.tolist(), negative.tolist(), strict=True))
 
 
 def test_the_coin_is_fair_and_each_side_uniform() -> None:
     sampler, popularity, taken = sampler_of(3)
     user, item = next((u, i) for u, i in sorted(taken) if popularity[i] == np.median(popularity[popularity > 0]))
     n = 40_000
-    users, liked = np.full(n, user), np.full(n, item)
-    other = sampler.draw_other(np.random.default_rng(0), users, liked)
+    users, positive = np.full(n, user), np.full(n, item)
+    negative = sampler.draw_negative(np.random.default_rng(0), users, positive)
     free = np.array([candidate for candidate in range(len(popularity)) if (user, candidate) not in taken])
     above, below = free[popularity[free] > popularity[item]], free[popularity[free] < popularity[item]]
     assert len(above) > 1
     assert len(below) > 1
-    share = np.bincount(other, minlength=len(popularity)) / n
+    share = np.bincount(negative, minlength=len(popularity)) / n
     np.testing.assert_allclose(share[above], 0.5 / len(above), atol=0.01)
     np.testing.assert_allclose(share[below], 0.5 / len(below), atol=0.01)
 
@@ -107,7 +107,7 @@ def test_where_all_items_are_alike_any_untaken_item_will_do() -> None:
     graph = even_graph()
     user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
     sampler = BalancedSampler(user, item, np.ones(len(user), np.int64), 8, 8)
-    other = sampler.draw_other(np.random.default_rng(0), np.zeros(5000, np.int64), np.zeros(5000, np.int64))
+    negative = sampler.draw_negative(np.random.default_rng(0), np.zeros(5000, np.int64), np.zeros(5000, np.int64))
     free = sorted(set(range(8)) - set(item[user == 0].tolist()))
-    np.testing.assert_allclose(np.bincount(other, minlength=8)[free] / 5000, 1 / len(free), atol=0.03)
-    assert set(other.tolist()) == set(free)
+    np.testing.assert_allclose(np.bincount(negative, minlength=8)[free] / 5000, 1 / len(free), atol=0.03)
+    assert set(negative.tolist()) == set(free)

@@ -64,7 +64,7 @@ def readout_of(method: LightGCN) -> np.ndarray:
 
 def l2_of(method: LightGCN, batch: Batch) -> float:
     ego, n = method.ego.rows().double().numpy(), method.graph.n_users
-    nodes = np.concatenate([batch.users, batch.liked + n, batch.other + n])
+    nodes = np.concatenate([batch.users, batch.positive + n, batch.negative + n])
     return float(method.settings.l2 * 0.5 * np.sum(ego[nodes] ** 2) / len(batch))
 
 
@@ -74,8 +74,8 @@ class CrossEntropyLightGCN(LightGCN):
     share = 1.0
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        user, liked, other = batch.split(rows.readout)
-        return self.share * cross_entropy(scores(user, liked), scores(user, other)) + self.l2_term(batch, rows)
+        user, positive, negative = batch.split(rows.readout)
+        return self.share * cross_entropy(scores(user, positive), scores(user, negative)) + self.l2_term(batch, rows)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.audit.audit import audit
+from dpaa.auditing.audit import audit
 from dpaa.data.dataset import Dataset
 from dpaa.report.inputs import Family, gather
 from dpaa.report.page import audit_page, write_page
-from dpaa.report.sections import exposure, made, training, users
+from dpaa.report.sections import exposure, provenance, training, users
 from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from tests.command import Said, dpaa_ok, run_dpaa
@@ -182,8 +182,8 @@ def test_hits_are_the_test_items(demo_folder: Path) -> None:
 
 def test_commands_make_the_run_again(demo_folder: Path, tmp_path: Path) -> None:
     (family,) = gather([demo_folder / "runs" / "lightgcn"]).families
-    train = made.train_command(family.runs[0])
-    assert made.evaluate_command(family.runs[0]) == (
+    train = provenance.train_command(family.runs[0])
+    assert provenance.evaluate_command(family.runs[0]) == (
         f"dpaa evaluate {demo_folder / 'runs' / 'lightgcn'} --k 20 --overlap drop"
     )
     again = train.replace(str(demo_folder / "runs" / "lightgcn"), str(tmp_path / "again"))

@@ -17,7 +17,7 @@ from dpaa.runs.fit import evaluate, fit
 from dpaa.runs.folder import RunFolder, load
 from dpaa.runs.model import Model
 from dpaa.runs.vectors import write_vectors
-from tests.rerank.slow_dial import slow_dial
+from tests.reranking.slow_dial import slow_dial
 
 KAPPAS = (-2.0, -0.5, 0.0, 0.5, 2.0)
 each_kappa = pytest.mark.parametrize("kappa", KAPPAS)

@@ -14,7 +14,7 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.files import lock_of, locked
-from dpaa.runs.fit import Watch, evaluate, fit, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder, load
 from dpaa.runs.model import Model
 from dpaa.training.trainer import Interrupted
@@ -111,18 +111,19 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
 
     folder, said = tmp_path / "run", []
     with pytest.raises(Interrupted):
-        fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), watch=Watch(stop_requested=stop))
+        method = make_method(small_world, "lightgcn", SETTINGS)
+        fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=stop))
     with pytest.raises(InputError, match="holds an unfinished run; go on with --resume or pass --overwrite"):
         fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
     with pytest.raises(InputError, match=r"is an unfinished run \(it has no manifest.json\); finish it with"):
         load(folder)
     history = folder / "history.jsonl"
     history.write_text(history.read_text() + '{"epoch": 99, "torn')  # what a crash may leave
-    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
     other = make_method(small_world, "lightgcn", SETTINGS | {"l2": 0.5})
     with pytest.raises(InputError, match="the checkpoint was made with another settings"):
         fit_into(folder, small_world, other, resume=True)
-    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True, watch=watch)
+    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True, callbacks=callbacks)
     assert any(note.startswith("going on in epoch") for note in said)
     for name in ("model.safetensors", "edges.parquet", "users.parquet", "items.parquet", "config.json"):
         assert (folder / name).read_bytes() == (run / name).read_bytes(), name
@@ -133,9 +134,9 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
 
 def test_resume_without_a_checkpoint_starts_afresh_and_says_so(small_world: Dataset, tmp_path: Path) -> None:
     said: list[str] = []
-    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
     method = make_method(small_world, "lightgcn", SETTINGS | {"epochs": 1})
-    fit_into(tmp_path / "run", small_world, method, resume=True, watch=watch)
+    fit_into(tmp_path / "run", small_world, method, resume=True, callbacks=callbacks)
     assert "there is no checkpoint to resume from: training starts afresh" in said
 
 
@@ -226,8 +227,8 @@ def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
     frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
     data = Dataset.from_frame(frame, name="made")
     said: list[str] = []
-    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
-    model = fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {"epochs": 3}), watch=watch)
+    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
+    model = fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {"epochs": 3}), callbacks=callbacks)
     assert model.manifest["training"] == {"epochs": 3, "best_epoch": 3, "best_valid_recall@20": None}
     assert any("validation split is empty: all 3 epochs are trained" in note for note in said)
     assert any("1 user took every item" in note for note in said)
@@ -281,8 +282,10 @@ def test_more_memory_than_there_is_is_refused_in_one_sentence(
 
 def test_the_preview_comes_first(small_world: Dataset) -> None:
     seen: list[str] = []
-    watch = Watch(on_preview=lambda preview: seen.append(f"{preview.epochs}"), on_epoch=lambda _: seen.append("epoch"))
-    fit_method(make_method(small_world, "lightgcn", SETTINGS | {"epochs": 2}), small_world, watch)
+    callbacks = Callbacks(
+        on_preview=lambda preview: seen.append(f"{preview.epochs}"), on_epoch=lambda _: seen.append("epoch")
+    )
+    fit_method(make_method(small_world, "lightgcn", SETTINGS | {"epochs": 2}), small_world, callbacks)
     assert seen == ["2", "epoch", "epoch"]
 
 
@@ -305,7 +308,7 @@ def test_a_failed_training_leaves_other_folders_alone(small_world: Dataset, tmp_
 
     method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
     with pytest.raises(InputError, match="the loss became"):
-        fit_into(tmp_path / "new" / "runs" / "bad", small_world, method, watch=Watch(on_preview=neighbour))
+        fit_into(tmp_path / "new" / "runs" / "bad", small_world, method, callbacks=Callbacks(on_preview=neighbour))
     assert [folder.name for folder in (tmp_path / "new" / "runs").iterdir()] == ["other"]
     with pytest.raises(InputError, match="the loss became"):
         fit_into(tmp_path / "newer" / "runs" / "bad", small_world, method)
@@ -315,9 +318,9 @@ def test_a_failed_training_leaves_other_folders_alone(small_world: Dataset, tmp_
 def interrupted_overwrite(folder: Path, data: Dataset, settings: dict[str, Any]) -> None:
     """Overwrite a run, and stop in the middle."""
     asked = iter(range(100))
-    watch = Watch(stop_requested=lambda: next(asked) == 5)
+    callbacks = Callbacks(stop_requested=lambda: next(asked) == 5)
     with pytest.raises(Interrupted):
-        fit_into(folder, data, make_method(data, "lightgcn", settings), overwrite=True, watch=watch)
+        fit_into(folder, data, make_method(data, "lightgcn", settings), overwrite=True, callbacks=callbacks)
 
 
 def test_an_interrupted_overwrite_is_resumed_with_the_same_call(
@@ -326,9 +329,9 @@ def test_an_interrupted_overwrite_is_resumed_with_the_same_call(
     folder, settings = Path(shutil.copytree(run, tmp_path / "run")), SETTINGS | {"seed": 9}
     interrupted_overwrite(folder, small_world, settings)
     said: list[str] = []
-    watch = Watch(on_start=lambda _method, notes: said.extend(notes))
+    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
     method = make_method(small_world, "lightgcn", settings)
-    fit_into(folder, small_world, method, overwrite=True, resume=True, watch=watch)
+    fit_into(folder, small_world, method, overwrite=True, resume=True, callbacks=callbacks)
     assert any(note.startswith("going on in epoch") for note in said)
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
@@ -354,9 +357,9 @@ def test_epochs_are_counted_over_interruptions(small_world: Dataset, tmp_path: P
         nonlocal reports
         reports += 1
 
-    watch = Watch(on_epoch=count, stop_requested=lambda: reports == 5)
+    callbacks = Callbacks(on_epoch=count, stop_requested=lambda: reports == 5)
     with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), watch=watch)
+        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), callbacks=callbacks)
     model = fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True)
     assert model.manifest["training"]["epochs"] == 5
 

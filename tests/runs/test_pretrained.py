@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods.dpaa import DPAA
-from dpaa.runs.fit import Watch, fit, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, fit, fit_into, fit_method, make_method
 from dpaa.runs.pretrained import read_pretrained
 from dpaa.training.trainer import Interrupted
 
@@ -49,12 +49,13 @@ def tables(data: Dataset, folder: Path, ending: str, seed: int = 0) -> tuple[str
 
 def test_lightgcn_is_trained_first_kept_and_reused(small_world: Dataset, tmp_path: Path) -> None:
     started: list[str] = []
-    watch = Watch(on_start=lambda method, _notes: started.append(method.name))
+    callbacks = Callbacks(on_start=lambda method, _notes: started.append(method.name))
     for name in ("one", "two"):
-        fit_into(tmp_path / name, small_world, make_method(small_world, "dpaa", SETTINGS), watch=watch)
+        fit_into(tmp_path / name, small_world, make_method(small_world, "dpaa", SETTINGS), callbacks=callbacks)
     assert started == ["lightgcn", "dpaa", "dpaa"]
     assert (tmp_path / "one/model.safetensors").read_bytes() == (tmp_path / "two/model.safetensors").read_bytes()
-    fit_into(tmp_path / "three", small_world, make_method(small_world, "dpaa", SETTINGS | {"seed": 1}), watch=watch)
+    other = make_method(small_world, "dpaa", SETTINGS | {"seed": 1})
+    fit_into(tmp_path / "three", small_world, other, callbacks=callbacks)
     assert started[3:] == ["lightgcn", "dpaa"]
     kept = sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("pretrained-lightgcn-"))
     assert len(kept) == 2
@@ -164,10 +165,10 @@ def test_a_run_is_not_resumed_with_another_pretrained_model(
     small_world: Dataset, tmp_path: Path, lightgcn: Path
 ) -> None:
     asked = iter(range(100))
-    watch = Watch(stop_requested=lambda: next(asked) == 3)
+    callbacks = Callbacks(stop_requested=lambda: next(asked) == 3)
     method = make_method(small_world, "dpaa", SETTINGS)
     with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", small_world, method, watch=watch, pretrained=lightgcn)
+        fit_into(tmp_path / "run", small_world, method, callbacks=callbacks, pretrained=lightgcn)
     place, _ = tables(small_world, tmp_path, "parquet")
     again = make_method(small_world, "dpaa", SETTINGS)
     with pytest.raises(InputError, match="made with another pre-trained model"):
@@ -178,5 +179,5 @@ def test_a_run_is_not_resumed_with_another_pretrained_model(
 def test_without_layers_nothing_is_pretrained(small_world: Dataset) -> None:
     started: list[str] = []
     method = make_method(small_world, "dpaa", SETTINGS | {"layers": 0})
-    fit_method(method, small_world, Watch(on_start=lambda method, _notes: started.append(method.name)))
+    fit_method(method, small_world, Callbacks(on_start=lambda method, _notes: started.append(method.name)))
     assert started == ["dpaa"]

@@ -14,7 +14,7 @@ import pytest
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.files import lock_of, locked
-from dpaa.runs.fit import Watch, evaluate, fit, fit_into, make_method
+from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder, load
 from dpaa.training.trainer import Interrupted
 from tests.command import run_dpaa
@@ -51,10 +51,15 @@ def names(folder: Path) -> list[str]:
 
 def stopped(folder: Path, data: Dataset, **more: bool) -> None:
     asked = iter(range(100))
-    watch = Watch(stop_requested=lambda: next(asked) == 5)
+    callbacks = Callbacks(stop_requested=lambda: next(asked) == 5)
     with pytest.raises(Interrupted):
         fit_into(
-            folder, data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True, watch=watch, **more
+            folder,
+            data,
+            make_method(data, "lightgcn", SETTINGS | {"seed": 7}),
+            overwrite=True,
+            callbacks=callbacks,
+            **more,
         )
 
 
@@ -219,7 +224,7 @@ def test_planted_folders_are_not_written_through(place: Path, name: str) -> None
     (run / name).symlink_to(outside)
     method = make_method(data, "dpaa-auto" if "parts" in name else "lightgcn", SETTINGS)
     with suppress(InputError):  # a link may be refused or replaced
-        fit_into(run, data, method, resume=True, watch=Watch(checkpoint_seconds=0))
+        fit_into(run, data, method, resume=True, callbacks=Callbacks(checkpoint_seconds=0))
     assert outside.read_text() == "" if outside.is_file() else not any(outside.iterdir())
 
 
@@ -273,7 +278,7 @@ def test_resuming_a_run_that_was_killed_in_its_last_moment_gives_that_run(place:
     (place / "seed-1" / "checkpoint").mkdir()
     said: list[str] = []
     method = make_method(data, "lightgcn", SETTINGS | {"seed": 1, "layers": 1})
-    model = fit_into(place / "seed-1", data, method, resume=True, watch=Watch(say=said.append))
+    model = fit_into(place / "seed-1", data, method, resume=True, callbacks=Callbacks(say=said.append))
     assert "is finished already" in said[0]
     assert model.manifest["seed"] == 1
     assert content(place / "seed-1") == before

@@ -26,7 +26,7 @@ from dpaa.tuning import study as study_module
 from dpaa.tuning import tune as tune_module
 from dpaa.tuning import work
 from dpaa.tuning.space import Range
-from dpaa.tuning.study import CHANCES, SILENCE, SUSPICION, Ledger, Study
+from dpaa.tuning.study import CHANCES, SILENCE, SUSPICION, Study, TrialStore
 from dpaa.tuning.tune import TuneResult, tune
 
 TINY = {"epochs": 3, "embedding_size": 8}
@@ -222,14 +222,14 @@ def test_stopped_in_a_trial_the_study_goes_on_as_it_would_have(
     assert len(calls) == 8
 
 
-def ledger(folder: Path, **more: Any) -> Ledger:
+def store(folder: Path, **more: Any) -> TrialStore:
     folder.mkdir(exist_ok=True)
     space = {"x": Range(0, 1)}
-    return Ledger(Study(folder, "s", space, {"x": 0.5}, listed=False, seed=0, prune_after=0, **more))
+    return TrialStore(Study(folder, "s", space, {"x": 0.5}, listed=False, seed=0, prune_after=0, **more))
 
 
 def test_settings_that_kill_their_process_are_given_up(tmp_path: Path) -> None:
-    one = ledger(tmp_path)  # never at work: to others, a process that is gone
+    one = store(tmp_path)  # never at work: to others, a process that is gone
     taken = []
     for _ in range(CHANCES + 1):
         claim = one.claim(2)
@@ -245,7 +245,7 @@ def test_settings_are_not_given_up_because_whole_calls_were_killed(tmp_path: Pat
     most = int(CHANCES / SUSPICION)
     taken = []
     for number in range(most + 1):
-        one = ledger(tmp_path, call=f"call {number}")  # the one before is gone, with all its workers
+        one = store(tmp_path, call=f"call {number}")  # the one before is gone, with all its workers
         claim = one.claim(2)
         assert claim
         taken.append(claim.settings)
@@ -255,7 +255,7 @@ def test_settings_are_not_given_up_because_whole_calls_were_killed(tmp_path: Pat
 
 
 def test_no_more_is_begun_than_is_wanted_and_what_runs_is_not_begun_again(tmp_path: Path) -> None:
-    one, other = ledger(tmp_path), ledger(tmp_path)
+    one, other = store(tmp_path), store(tmp_path)
     with one.at_work(), other.at_work():
         first, second = one.claim(2), other.claim(2)
         assert first
@@ -276,24 +276,24 @@ def test_no_more_is_begun_than_is_wanted_and_what_runs_is_not_begun_again(tmp_pa
 def test_a_trial_that_ends_while_another_worker_claims_is_not_trained_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = ledger(tmp_path), ledger(tmp_path)
+    one, other = store(tmp_path), store(tmp_path)
     with one.at_work(), other.at_work():
         before = one.claim(3)
         assert before
         before.end("COMPLETE", 0.4)
         first = one.claim(3)
         assert first
-        read = Ledger._in_state
+        read = TrialStore._in_state
         ended: list[tuple[str, ...]] = []
 
-        def in_state(self: Ledger, *names: str) -> Any:
+        def in_state(self: TrialStore, *names: str) -> Any:
             found = read(self, *names)
             if "COMPLETE" in names and not ended:
                 ended.append(names)
                 first.end("COMPLETE", 0.5)  # just after the other one has looked
             return found
 
-        monkeypatch.setattr(Ledger, "_in_state", in_state)
+        monkeypatch.setattr(TrialStore, "_in_state", in_state)
         second = other.claim(3)
         assert ended
         assert second
@@ -304,7 +304,7 @@ def test_a_trial_that_ends_while_another_worker_claims_is_not_trained_again(
 
 def test_on_another_machine_silence_means_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
-    far, near = ledger(tmp_path / "far", storage=url), ledger(tmp_path / "near", storage=url)
+    far, near = store(tmp_path / "far", storage=url), store(tmp_path / "near", storage=url)
     with monkeypatch.context() as there:
         there.setattr(socket, "gethostname", lambda: "far away")
         claim = far.claim(1)
@@ -341,7 +341,7 @@ def test_killed_workers_are_followed_by_others(world: Dataset, tmp_path: Path, m
     def killed(stage: str, order: work.Order, place: Path, jobs: int, say: Callable[[str], None]) -> int:
         """Workers of which one is killed each time after some trials."""
         rounds.append(jobs)
-        with closing(Ledger(order.study)) as here:
+        with closing(TrialStore(order.study)) as here:
             work.Worker(replace(order, wanted=2 * len(rounds)), read_dataset(place)).search(here)
         return 1
 

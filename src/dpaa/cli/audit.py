@@ -21,9 +21,9 @@ from dpaa.errors import InputError
 from dpaa.files import same_place
 
 if TYPE_CHECKING:
-    from dpaa.audit.amplification import Amplification, ItemShift
-    from dpaa.audit.audit import Audit
-    from dpaa.audit.skew import Skew
+    from dpaa.auditing.amplification import Amplification, ItemShift
+    from dpaa.auditing.audit import Audit
+    from dpaa.auditing.skew import Skew
 
 
 def audit(
@@ -81,7 +81,7 @@ def audit(
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
     """
     _check_targets(data, recs, per_user, figure, html, overwrite)
-    from dpaa.audit.audit import audit as measure
+    from dpaa.auditing.audit import audit as measure
     from dpaa.data.log import ColumnNames
 
     found = measure(
@@ -181,7 +181,7 @@ def _print_deciles(log: Skew, recs: Amplification | None) -> None:
 
 def _print_tastes(found: Audit) -> None:
     """Users by taste; with recommendations, what happens to each."""
-    from dpaa.audit.names import full_name
+    from dpaa.auditing.names import full_name
 
     header = ["tastes", "users", "popular items in history", "history (median)"]
     rows = [
@@ -215,7 +215,7 @@ def _print_tastes(found: Audit) -> None:
 
 
 def _print_periods(log: Skew) -> None:
-    from dpaa.audit.sentences import moments
+    from dpaa.auditing.sentences import moments
 
     shown = moments([time for period in log.periods for time in (period.start, period.end)])
     rows = [

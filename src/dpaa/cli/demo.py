@@ -49,12 +49,12 @@ def demo(
       dpaa demo --out dpaa-demo
       dpaa demo --full --out dpaa-demo
     """
-    from dpaa.audit.audit import audit
+    from dpaa.auditing.audit import audit
     from dpaa.cli.dial import print_dial
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
-    from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
+    from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
     from dpaa.runs.folder import RunFolder
 
     if out_folder.exists() and not overwrite:
@@ -74,10 +74,10 @@ def demo(
         method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
         folder = out_folder / "runs" / name
-        watch = Watch(display.start, display.preview, display.epoch, say=err.print)
+        callbacks = Callbacks(display.start, display.preview, display.epoch, say=err.print)
         pretrained = out_folder / "runs" / "lightgcn" if name == "dpaa" else None
         with display:
-            model = fit_into(folder, data, method, overwrite=overwrite, watch=watch, pretrained=pretrained)
+            model = fit_into(folder, data, method, overwrite=overwrite, callbacks=callbacks, pretrained=pretrained)
         found = evaluate(model, data)
         RunFolder(folder).write_evaluation(found)
         values = [f"{found.metrics[metric]:.4f}" for metric in SHOWN.values()]

@@ -65,7 +65,7 @@ class DialOptions:
             raise InputError(_missing(model, data))
         return curve
 
-    def keep(self, folder: RunFolder, curve: DialCurve | None, model: Model, data: Dataset) -> None:
+    def commit(self, folder: RunFolder, curve: DialCurve | None, model: Model, data: Dataset) -> None:
         """Write what was asked for: the figure into its file, the choice into the run."""
         if curve is None:
             print_notes([_missing(model, data)])

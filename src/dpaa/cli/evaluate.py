@@ -148,7 +148,7 @@ def _of_run(
     data = read_dataset(place)
     curve = dial.curve(model, data)
     found = measure(model, data, cuts, overlap, mask_valid, dial.kappa)  # type: ignore[arg-type]
-    dial.keep(folder, curve, model, data)
+    dial.commit(folder, curve, model, data)
     folder.write_evaluation(found)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
     return model.method.name, replace(found, notes=(*found.notes, *([unfinished] if unfinished else ()))), curve

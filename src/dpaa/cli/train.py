@@ -53,7 +53,7 @@ def train(
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
-    from dpaa.runs.fit import Watch, fit_into, make_method
+    from dpaa.runs.fit import Callbacks, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
     from dpaa.tuning.tune import trials_behind
@@ -75,7 +75,7 @@ def train(
         fitted = calibrated(fitted, say=err.print)
     signals = StopSignals()
     display: EpochDisplay = EpochDisplay(fitted)
-    watch = Watch(
+    callbacks = Callbacks(
         on_start=display.start,
         on_preview=display.preview,
         on_epoch=display.epoch,
@@ -91,7 +91,7 @@ def train(
                 fitted,
                 overwrite=overwrite,
                 resume=resume,
-                watch=watch,
+                callbacks=callbacks,
                 pretrained=pretrained,
                 trials=0 if config is None else trials_behind(config),
             )

@@ -1,4 +1,4 @@
-"""Training pairs become triples (user, liked item, other item), a whole epoch at once."""
+"""Training pairs become triples (user, positive item, negative item), a whole epoch at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _narrow(n: int) -> type[np.unsignedinteger[Any] | np.signedinteger[Any]]:
 
 
 class TripleSampler:
-    """Draws triples whose other item is never a training item of the user.
+    """Draws triples whose negative item is never a training item of the user.
 
     `user-uniform`: as many draws as there are interactions; a user uniformly with replacement, then one of the user's
     items.  A draw that falls on a user without items, or on one who took every item, is skipped, so an epoch may be
@@ -51,28 +51,28 @@ class TripleSampler:
         self.users_with_every_item = int((taken == n_items).sum())
 
     def epoch(self, rng: np.random.Generator, how: str) -> tuple[Ints, Ints, Ints]:
-        """Users, liked and other items of one epoch, shuffled; each (triples,), uint16 or int32."""
-        users, liked = self._by_user(rng) if how == "user-uniform" else self._by_interaction(rng)
-        return users, liked, self.draw_other(rng, users, liked)
+        """Users, positive and negative items of one epoch, shuffled; each (triples,), uint16 or int32."""
+        users, positive = self._by_user(rng) if how == "user-uniform" else self._by_interaction(rng)
+        return users, positive, self.draw_negative(rng, users, positive)
 
-    def draw_other(self, rng: np.random.Generator, users: Ints, liked: Ints) -> Ints:
+    def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """An item the user did not take, uniformly.  Returns (users,)."""
-        del liked
+        del positive
         keys = gap_keys(self._indptr, self._items, self.n_items)  # made again each epoch: quickly, and not kept
-        other = np.empty(len(users), _narrow(self.n_items))
+        negative = np.empty(len(users), _narrow(self.n_items))
         for part in _blocks(len(users)):
-            other[part] = draw_missing(rng, users[part], self._indptr, keys, self.n_items)
-        return other
+            negative[part] = draw_missing(rng, users[part], self._indptr, keys, self.n_items)
+        return negative
 
     def _by_user(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
         users = np.empty(self.n_interactions, _narrow(self.n_users))
         for part in _blocks(len(users)):
             users[part] = rng.integers(0, self.n_users, part.stop - part.start)
         users = users[self._usable[users]]
-        liked = np.empty(len(users), _narrow(self.n_items))
+        positive = np.empty(len(users), _narrow(self.n_items))
         for part in _blocks(len(users)):
-            liked[part] = self._items[self._slots(rng, users[part])]
-        return users, liked
+            positive[part] = self._items[self._slots(rng, users[part])]
+        return users, positive
 
     def _slots(self, rng: np.random.Generator, users: Ints) -> Ints:
         """A pair of each user, in proportion to its count.  (users,)."""
@@ -87,12 +87,12 @@ class TripleSampler:
         if self._repeats is not None:
             slots = np.repeat(slots, self._repeats)
         slots = rng.permutation(slots[self._usable[self._users[slots]]])
-        users, liked = self._users.astype(_narrow(self.n_users)), self._items.astype(_narrow(self.n_items))
-        return users[slots], liked[slots]
+        users, positive = self._users.astype(_narrow(self.n_users)), self._items.astype(_narrow(self.n_items))
+        return users[slots], positive[slots]
 
 
 class BalancedSampler(TripleSampler):
-    """The other item is, by a fair coin, strictly more or strictly less popular than the liked one.
+    """The negative item is, by a fair coin, strictly more or strictly less popular than the positive one.
 
     Where the user left no such item, any item not taken.  Items are numbered by popularity, so both sides are ranges,
     and a uniform draw from the untaken part of a range is one binary search.
@@ -110,11 +110,11 @@ class BalancedSampler(TripleSampler):
         self._taken = np.sort(users.astype(np.int64) * n_items + place[items])  # users ascending, then places
         self._place_keys = gap_keys(self._indptr, self._taken % n_items, n_items)
 
-    def draw_other(self, rng: np.random.Generator, users: Ints, liked: Ints) -> Ints:
-        """By a fair coin from above or below the liked item's popularity.  Returns (users,)."""
+    def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
+        """By a fair coin from above or below the positive item's popularity.  Returns (users,)."""
         untaken = self.n_items - np.diff(self._indptr)[users]
-        first = self._untaken_before(users, self._first_more_popular[liked])
-        last = self._untaken_before(users, self._first_as_popular[liked])
+        first = self._untaken_before(users, self._first_more_popular[positive])
+        last = self._untaken_before(users, self._first_as_popular[positive])
         above = rng.random(len(users)) < 0.5
         low, high = np.where(above, first, 0), np.where(above, untaken, last)
         nobody = low == high

@@ -23,7 +23,7 @@ from dpaa.evaluation import bias
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.methods.base import ITSELF
-from dpaa.rerank.dial import dialled_family
+from dpaa.reranking.dial import dialled_family
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

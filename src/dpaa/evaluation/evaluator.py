@@ -62,7 +62,7 @@ class Protocol:
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
     popularity_dial: float | None = None
-    """κ of the popularity dial in force (`dpaa.rerank.dial`); None where the lists are not a method's."""
+    """κ of the popularity dial in force (`dpaa.reranking.dial`); None where the lists are not a method's."""
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""

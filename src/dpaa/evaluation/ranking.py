@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dpaa.kernels.topk import top_k
-from dpaa.rerank.dial import dialled
+from dpaa.reranking.dial import dialled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dpaa.data.pairs import Pairs
     from dpaa.methods.base import Histories, Method
-    from dpaa.rerank.dial import DialVectors
+    from dpaa.reranking.dial import DialVectors
 
     Ints = NDArray[Any]
 

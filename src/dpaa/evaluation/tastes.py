@@ -20,7 +20,7 @@ def tastes(popular_share: NDArray[np.float64]) -> NDArray[np.int64]:
 
     With lo and hi the 20 % and 80 % quantiles of the shares: niche ≤ lo, blockbuster ≥ hi, diverse between; all are
     diverse where lo = hi.  Users with equal shares are never parted, so a group may hold more than a fifth
-    (Abdollahpouri et al., RecSys 2019 workshop on multi-stakeholder environments, cut by rank).  Returns (users,).
+    (Abdollahpouri et al., RecSys 2019 stages on multi-stakeholder environments, cut by rank).  Returns (users,).
     """
     known = ~np.isnan(popular_share)
     found = np.full(len(popular_share), -1, dtype=np.int64)

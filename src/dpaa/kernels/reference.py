@@ -52,20 +52,20 @@ def readout(adjacencies: Sequence[Floats], ego: Floats, residual: float = 0.0) -
     return np.asarray(np.mean(layers(adjacencies, ego, residual), axis=0))
 
 
-def bpr_with_l2(final: Floats, ego: Floats, user: Ints, liked: Ints, other: Ints, l2: float) -> float:
+def bpr_with_l2(final: Floats, ego: Floats, user: Ints, positive: Ints, negative: Ints, l2: float) -> float:
     """`mean softplus(s_uj − s_ui) + ρ₂ · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`; all three are node indices."""
-    margin = np.sum(final[user] * (final[liked] - final[other]), axis=1)
-    squares = np.sum(ego[user] ** 2) + np.sum(ego[liked] ** 2) + np.sum(ego[other] ** 2)
+    margin = np.sum(final[user] * (final[positive] - final[negative]), axis=1)
+    squares = np.sum(ego[user] ** 2) + np.sum(ego[positive] ** 2) + np.sum(ego[negative] ** 2)
     return float(np.mean(np.logaddexp(0.0, -margin)) + l2 * 0.5 * squares / len(user))
 
 
 def bpr_with_l2_gradient(
-    adjacencies: Sequence[Floats], ego: Floats, user: Ints, liked: Ints, other: Ints, l2: float
+    adjacencies: Sequence[Floats], ego: Floats, user: Ints, positive: Ints, negative: Ints, l2: float
 ) -> Floats:
     """Gradient of `bpr_with_l2` in the ego table, by the chain rule written out.  Returns (n, d)."""
     final = readout(adjacencies, ego)
     by_final, by_ego = np.zeros_like(ego), np.zeros_like(ego)
-    for u, i, j in zip(user, liked, other, strict=True):
+    for u, i, j in zip(user, positive, negative, strict=True):
         slope = -1.0 / (1.0 + np.exp(final[u] @ (final[i] - final[j]))) / len(user)
         by_final[u] += slope * (final[i] - final[j])
         by_final[i] += slope * final[u]

@@ -93,7 +93,7 @@ class APDA(LightGCN):
     def batches(self, epoch: int, start: int = 0) -> Iterator[NumberedBatch]:
         """LightGCN's triples, numbered."""
         for number, batch in enumerate(super().batches(epoch, start), start):
-            yield NumberedBatch(batch.users, batch.liked, batch.other, epoch, number)
+            yield NumberedBatch(batch.users, batch.positive, batch.negative, epoch, number)
 
     @cached_property
     def layers(self) -> ApdaLayers:

@@ -101,7 +101,7 @@ class Method(ABC):
 
     @property
     def popularity_dial(self) -> float:
-        """κ of the popularity dial (`dpaa.rerank.dial`) when training ends: 0, the method itself.
+        """κ of the popularity dial (`dpaa.reranking.dial`) when training ends: 0, the method itself.
 
         A run keeps it in its manifest, where it may be changed (`dpaa.evaluation.dial_curve`).
         """

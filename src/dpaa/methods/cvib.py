@@ -3,7 +3,7 @@
     p = σ(s),   m₊ = mean p on the triples' pairs F,   m₋ = mean p on random pairs C
     loss = mean_F BCE + α [ −m₊ log m₋ − (1 − m₊) log(1 − m₋) ] + γ mean_F p log p + L2
 
-Random pairs are drawn anew for every batch from all users × items; liked pairs are not excluded.
+Random pairs are drawn anew for every batch from all users × items; positive pairs are not excluded.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BatchWithRandomPairs(Batch):
         return torch.cat([super().nodes(n_users), self.random_users, self.random_items + n_users])
 
     def split(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Rows of users, liked, other items, then of random users and items."""
+        """Rows of users, positive, negative items, then of random users and items."""
         size = len(self)
         return torch.split(rows, [size, size, size, 2 * size, 2 * size])
 
@@ -82,7 +82,7 @@ class CVIB(LightGCN):
     settings: CvibSettings
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[BatchWithRandomPairs]:
-        """LightGCN's triples with random pairs; liked pairs are not excluded."""
+        """LightGCN's triples with random pairs; positive pairs are not excluded."""
         rng = np.random.default_rng([self.settings.seed, epoch, RANDOM_PAIRS])
         n_pairs = 2 * self.sampler.n_interactions
         users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs))
@@ -91,12 +91,12 @@ class CVIB(LightGCN):
             first = 2 * number * self.batch_size
             part = slice(first, first + 2 * len(batch))
             pairs = users[part].to(self.device), items[part].to(self.device)
-            yield BatchWithRandomPairs(batch.users, batch.liked, batch.other, *pairs)
+            yield BatchWithRandomPairs(batch.users, batch.positive, batch.negative, *pairs)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy, agreement, confidence, and LightGCN's L2."""
-        user, liked, other, random_user, random_item = batch.split(rows.readout)
-        positive, negative = scores(user, liked), scores(user, other)
+        user, positive, negative, random_user, random_item = batch.split(rows.readout)
+        positive, negative = scores(user, positive), scores(user, negative)
         drawn = torch.cat([positive, negative])
         agreed = agreement(torch.sigmoid(drawn), torch.sigmoid(scores(random_user, random_item)))
         information = self.settings.agreement_weight * agreed + self.settings.confidence_weight * confidence(drawn)

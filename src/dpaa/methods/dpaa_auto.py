@@ -91,7 +91,7 @@ class Verdict:
     """The same for each validation user."""
 
 
-class Workshop(Protocol):
+class Stages(Protocol):
     """Who trains and validates for a method that is made of several trainings."""
 
     def train(
@@ -146,11 +146,11 @@ class DpaaAuto(LightGCN):
 
     # ------------------------------------------------------------------ how it comes about
 
-    def assemble(self, workshop: Workshop) -> dict[str, Any]:
+    def assemble(self, stages: Stages) -> dict[str, Any]:
         """Train, race, train on, choose; returns what was chosen and why."""
         objective, allowed = self.settings.objective, self.settings.epochs
         first = math.ceil(allowed / (1 + self.settings.budget))
-        plain = workshop.train("plain", "lightgcn", self._shared() | {"epochs": first})
+        plain = stages.train("plain", "lightgcn", self._shared() | {"epochs": first})
         by_budget = max(1, math.floor(self.settings.budget * plain.epochs))
         left = min(by_budget, allowed - plain.epochs)
         limit = "budget" if by_budget < allowed - plain.epochs else "epochs"
@@ -158,7 +158,7 @@ class DpaaAuto(LightGCN):
 
         def because(reason: str) -> None:
             reasons.append(reason)
-            workshop.say(reason)
+            stages.say(reason)
 
         premise = {source: self._fall(plain.method, source) for source in SOURCES}
         source = max(premise, key=lambda name: premise[name])
@@ -170,9 +170,9 @@ class DpaaAuto(LightGCN):
         if left < 1:
             because("no epochs are left for short trainings: the plain model is kept")
         else:
-            entry, race, winner = self._race(workshop, plain, _entries(source if holds else None), left, because)
+            entry, race, winner = self._race(stages, plain, _entries(source if holds else None), left, because)
             left -= sum(part.epochs for part in race)
-            stretches = self._train_on(workshop, entry, plain, race[winner], left)
+            stretches = self._train_on(stages, entry, plain, race[winner], left)
             on = max(stretches, key=lambda part: part.valid)
             if len(stretches) == 1:
                 because("no epochs are left to train it on")
@@ -184,7 +184,7 @@ class DpaaAuto(LightGCN):
                 )
             parts += [_told(part, plain, self._rate) for part in race]
             parts += [_told(part, start, self._rate) for start, part in itertools.pairwise(stretches)]
-            before, after = workshop.judge(plain.method, objective), workshop.judge(on.method, objective)
+            before, after = stages.judge(plain.method, objective), stages.judge(on.method, objective)
             behind, noise = _mean_and_noise(before.per_user - after.per_user)
             if behind <= noise:
                 chosen, settings, before = on, entry.settings, after
@@ -193,8 +193,8 @@ class DpaaAuto(LightGCN):
                 f"against the plain model {objective}@20 on validation changes by {-behind:+.4f} ± {noise:.4f}: "
                 + ("the plain model is kept" if chosen is plain else "it is taken")
             )
-        verdict = before or workshop.judge(plain.method, objective)
-        because(f"popularity dial κ = {verdict.kappa:g} ({self.dial_rule}); {workshop.exposure_in_words()}")
+        verdict = before or stages.judge(plain.method, objective)
+        because(f"popularity dial κ = {verdict.kappa:g} ({self.dial_rule}); {stages.exposure_in_words()}")
         self._take(chosen, verdict.kappa, settings)
         return {
             "chosen": {"part": chosen.label, "settings": settings, "kappa": verdict.kappa},
@@ -206,7 +206,7 @@ class DpaaAuto(LightGCN):
         }
 
     def _race(
-        self, workshop: Workshop, plain: Part, entries: list[Entry], epochs: int, because: Callable[[str], None]
+        self, stages: Stages, plain: Part, entries: list[Entry], epochs: int, because: Callable[[str], None]
     ) -> tuple[Entry, list[Part], int]:
         """Short trainings from the plain model: who won, all of them, and the winner's place.
 
@@ -216,11 +216,11 @@ class DpaaAuto(LightGCN):
         if epochs < len(entries):
             entries = entries[:1]
         short = max(1, min(plain.epochs // RACE_SHARE, epochs // (2 * len(entries))))
-        race = [workshop.train(entry.label, "dpaa", self._faster(short) | entry.settings, plain) for entry in entries]
+        race = [stages.train(entry.label, "dpaa", self._faster(short) | entry.settings, plain) for entry in entries]
         if len(race) == 1:
             because(f"{counted(epochs, 'epoch is', 'epochs are')} too few for a race; {entries[0].what} is taken")
             return entries[0], race, 0
-        verdicts = [workshop.judge(part.method, objective) for part in race]
+        verdicts = [stages.judge(part.method, objective) for part in race]
         winner = _surely_best(verdicts)
         told = ", ".join(f"{one.what} {verdict.value:.4f}" for one, verdict in zip(entries, verdicts, strict=True))
         because(
@@ -229,7 +229,7 @@ class DpaaAuto(LightGCN):
         )
         return entries[winner], race, winner
 
-    def _train_on(self, workshop: Workshop, entry: Entry, plain: Part, first: Part, epochs: int) -> list[Part]:
+    def _train_on(self, stages: Stages, entry: Entry, plain: Part, first: Part, epochs: int) -> list[Part]:
         """The winner of the race and what becomes of it, stretch by stretch, until it has long been getting worse.
 
         The mean over a stretch's epochs is far less noisy than one epoch's number, on which early stopping depends.
@@ -238,7 +238,7 @@ class DpaaAuto(LightGCN):
         size = max(1, epochs // STRETCHES)
         for number in range(epochs // size):
             settings = self._faster(size) | entry.settings
-            stretches.append(workshop.train(f"stretch-{number + 1}", "dpaa", settings, plain, stretches[-1]))
+            stretches.append(stages.train(f"stretch-{number + 1}", "dpaa", settings, plain, stretches[-1]))
             best = max(range(len(stretches)), key=lambda place: stretches[place].valid)
             if len(stretches) - 1 - best >= WORSE:
                 break

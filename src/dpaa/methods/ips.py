@@ -1,4 +1,4 @@
-"""IPS-CN: weight each liked interaction by its item's inverse popularity, capped and normalised.
+"""IPS-CN: weight each positive interaction by its item's inverse popularity, capped and normalised.
 
 Gruson et al. propose capped, normalised importance sampling for evaluation; as a training loss it comes from the
 comparisons of MACR and BC-Loss.
@@ -37,7 +37,7 @@ class IPS(LightGCN):
     """LightGCN with weighted triples.  Changes: `loss`."""
 
     name: ClassVar[str] = "ips"
-    title: ClassVar[str] = "liked items weighted by inverse popularity, capped and normalised"
+    title: ClassVar[str] = "positive items weighted by inverse popularity, capped and normalised"
     paper: ClassVar[str] = (
         "Gruson et al., Offline Evaluation to Make Decisions About Playlist Recommendation, WSDM 2019"
     )
@@ -54,4 +54,4 @@ class IPS(LightGCN):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted BPR and LightGCN's L2."""
         margin = margins(*batch.split(rows.readout))
-        return (self.item_weight[batch.liked] * softplus(-margin)).mean() + self.l2_term(batch, rows)
+        return (self.item_weight[batch.positive] * softplus(-margin)).mean() + self.l2_term(batch, rows)

@@ -40,18 +40,18 @@ class Batch:
     """Triples: user, an item the user took, an item the user did not take; each (batch,) int64."""
 
     users: Tensor
-    liked: Tensor
-    other: Tensor
+    positive: Tensor
+    negative: Tensor
 
     def __len__(self) -> int:
         return len(self.users)
 
     def nodes(self, n_users: int) -> Tensor:
         """The nodes whose rows the loss needs, in the order that `split` takes them apart.  (3 · batch,)."""
-        return torch.cat([self.users, self.liked + n_users, self.other + n_users])
+        return torch.cat([self.users, self.positive + n_users, self.negative + n_users])
 
     def split(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Rows of `nodes` as those of users, liked and other items, each (batch, d)."""
+        """Rows of `nodes` as those of users, positive and negative items, each (batch, d)."""
         return torch.split(rows, len(self))
 
 
@@ -156,14 +156,14 @@ class LightGCN(Method):
 
     @cached_property
     def sampler(self) -> TripleSampler:
-        """Draws liked and other items for this graph's users."""
+        """Draws positive and negative items for this graph's users."""
         users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
         counts = self.graph.edge_count.cpu().numpy().astype(np.int32)
         return self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
-        """How other items are drawn: uniformly."""
+        """How negative items are drawn: uniformly."""
         return TripleSampler
 
     @property

@@ -11,18 +11,18 @@ from torch.nn.functional import softplus
 from dpaa.kernels.add_rows import add_rows_
 
 
-def margins(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
+def margins(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """`s_ui − s_uj` with `s` the inner product.  (batch,)."""
-    return torch.sum(user * (liked - other), dim=1)
+    return torch.sum(user * (positive - negative), dim=1)
 
 
-def bpr(user: Tensor, liked: Tensor, other: Tensor) -> Tensor:
+def bpr(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """Bayesian personalised ranking, `mean softplus(s_uj − s_ui)`.  A scalar."""
-    return softplus(-margins(user, liked, other)).mean()
+    return softplus(-margins(user, positive, negative)).mean()
 
 
 def margins_of_rows(rows: Tensor, place: Tensor) -> Tensor:
-    """`margins` of the rows at these places: those of the users, then of liked, then of other items.  (batch,)."""
+    """`margins` of the rows at these places: those of the users, then of positive and of negative items.  (batch,)."""
     return _Margins.apply(rows, place)  # type: ignore[no-any-return, no-untyped-call]  # torch leaves it untyped
 
 
@@ -31,21 +31,21 @@ class _Margins(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, place: Tensor) -> Tensor:
-        users, liked, other = place.view(3, -1)
+        users, positive, negative = place.view(3, -1)
         ctx.user = rows.index_select(0, users)
-        ctx.difference = rows.index_select(0, liked).sub_(rows.index_select(0, other))
+        ctx.difference = rows.index_select(0, positive).sub_(rows.index_select(0, negative))
         ctx.n_rows = len(rows)
         ctx.save_for_backward(place)
         return torch.sum(ctx.user * ctx.difference, dim=1)
 
     @staticmethod
     def backward(ctx: Any, by_margin: Tensor) -> tuple[Tensor, None]:
-        users, liked, other = ctx.saved_tensors[0].view(3, -1)
+        users, positive, negative = ctx.saved_tensors[0].view(3, -1)
         by_item, by_user, ctx.user, ctx.difference = ctx.user, ctx.difference, None, None  # there is one way back
         by_rows = by_item.new_zeros(ctx.n_rows, by_item.shape[1])
-        add_rows_(by_rows, liked, by_item.mul_(by_margin[:, None]))
+        add_rows_(by_rows, positive, by_item.mul_(by_margin[:, None]))
         add_rows_(by_rows, users, by_user.mul_(by_margin[:, None]))
-        return add_rows_(by_rows, other, by_item.neg_()), None
+        return add_rows_(by_rows, negative, by_item.neg_()), None
 
 
 def scores(user: Tensor, item: Tensor) -> Tensor:
@@ -53,9 +53,9 @@ def scores(user: Tensor, item: Tensor) -> Tensor:
     return torch.sum(user * item, dim=1)
 
 
-def cross_entropy(liked: Tensor, other: Tensor) -> Tensor:
+def cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
     """`mean[ −log σ(s_ui) − log(1 − σ(s_uj)) ]` from scores.  A scalar."""
-    return (softplus(-liked) + softplus(other)).mean()
+    return (softplus(-positive) + softplus(negative)).mean()
 
 
 def squared_correlation(one: Tensor, two: Tensor) -> Tensor:

@@ -85,13 +85,16 @@ class MACR(LightGCN):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy of the matched scores and of both branches, and LightGCN's L2."""
-        user, liked, other = batch.split(rows.readout)
+        user, positive, negative = batch.split(rows.readout)
         user_logit = self.branch(user, self.user_branch)
-        liked_logit, other_logit = self.branch(liked, self.item_branch), self.branch(other, self.item_branch)
+        positive_logit, negative_logit = (
+            self.branch(positive, self.item_branch),
+            self.branch(negative, self.item_branch),
+        )
         active, pairs = torch.sigmoid(user_logit), self.settings.pairs
-        positive = matched(scores(user, liked), torch.sigmoid(liked_logit), active, pairs)
-        negative = matched(scores(user, other), torch.sigmoid(other_logit), active, pairs)
-        by_item = self.settings.item_weight * cross_entropy(liked_logit, other_logit)
+        positive = matched(scores(user, positive), torch.sigmoid(positive_logit), active, pairs)
+        negative = matched(scores(user, negative), torch.sigmoid(negative_logit), active, pairs)
+        by_item = self.settings.item_weight * cross_entropy(positive_logit, negative_logit)
         by_user = self.settings.user_weight * cross_entropy(user_logit, user_logit)
         return cross_entropy(positive, negative) + by_item + by_user + self.l2_term(batch, rows)
 

@@ -117,16 +117,19 @@ class PPAC(LightGCN):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """BPR on scores times proxies, the proxies' errors, and LightGCN's L2."""
-        user, liked, other = batch.split(rows.readout)
+        user, positive, negative = batch.split(rows.readout)
         taste = batch.split(rows.of_ego(partial(self.network, "personal")))
-        liked_near, other_near = (torch.sigmoid(scores(taste[0], item)) for item in taste[1:])
-        liked_known, other_known = batch.split(rows.of_item_ego(self.global_proxy, len(batch)))
-        margin = scores(user, liked) * liked_near * liked_known - scores(user, other) * other_near * other_known
+        positive_near, negative_near = (torch.sigmoid(scores(taste[0], item)) for item in taste[1:])
+        positive_known, negative_known = batch.split(rows.of_item_ego(self.global_proxy, len(batch)))
+        margin = (
+            scores(user, positive) * positive_near * positive_known
+            - scores(user, negative) * negative_near * negative_known
+        )
         errors = [
-            mse_loss(liked_near, self.personal.of_pairs(batch.users, batch.liked)),
-            mse_loss(other_near, self.personal.of_pairs(batch.users, batch.other)),
-            mse_loss(liked_known, self.global_popularity[batch.liked]),
-            mse_loss(other_known, self.global_popularity[batch.other]),
+            mse_loss(positive_near, self.personal.of_pairs(batch.users, batch.positive)),
+            mse_loss(negative_near, self.personal.of_pairs(batch.users, batch.negative)),
+            mse_loss(positive_known, self.global_popularity[batch.positive]),
+            mse_loss(negative_known, self.global_popularity[batch.negative]),
         ]
         proxies = self.settings.proxy_weight * 0.5 * torch.stack(errors).sum()
         return softplus(-margin).mean() + proxies + self.l2_term(batch, rows)

@@ -1,8 +1,8 @@
-"""SAM-REG: balanced other items, and no correlation between margin and popularity (Boratto et al., IP&M 2021).
+"""SAM-REG: balanced negative items, and no correlation between margin and popularity (Boratto et al., IP&M 2021).
 
     loss = (1 − λ) (BPR + L2) + λ corr(pop_i, σ(s_ui − s_uj))²
 
-The other item is, by a fair coin, more or less popular than the liked one.
+The negative item is, by a fair coin, more or less popular than the positive one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SamRegSettings(TrainedSettings):
     popularity: Literal["count", "capped_inverse"] = "count"
     """What the margin must not follow: training counts, or IPS's capped inverse of them (as public ports have it)."""
     negatives: Literal["balanced", "uniform"] = "balanced"
-    """Other items: by a fair coin more or less popular than the liked one, or any item not taken."""
+    """Negative items: by a fair coin more or less popular than the positive one, or any item not taken."""
 
 
 class SamReg(LightGCN):
@@ -66,6 +66,6 @@ class SamReg(LightGCN):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's loss, and the squared correlation of margin and popularity."""
         certainty = torch.sigmoid(margins(*batch.split(rows.readout)))
-        correlation = squared_correlation(self.item_popularity[batch.liked], certainty)
+        correlation = squared_correlation(self.item_popularity[batch.positive], certainty)
         share = self.settings.correlation_weight
         return (1.0 - share) * super().loss(batch, rows) + share * correlation

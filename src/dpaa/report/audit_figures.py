@@ -10,7 +10,7 @@ from dpaa.report.figures import altair, styled
 from dpaa.report.theme import PALETTE
 
 if TYPE_CHECKING:
-    from dpaa.audit.audit import Audit
+    from dpaa.auditing.audit import Audit
     from dpaa.report.figures import Chart
 
 

@@ -158,7 +158,7 @@ class Family:
 
 
 @dataclass
-class Material:
+class Inputs:
     """Everything on one page."""
 
     families: list[Family] = field(default_factory=list)
@@ -172,9 +172,9 @@ class Material:
         return [run for family in self.families for run in family.runs]
 
 
-def gather(paths: Iterable[str | Path], k: int = 20) -> Material:
+def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
     """Read what lies at the paths: prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."""
-    found = Material()
+    found = Inputs()
     datasets: list[Dataset] = []
     runs: list[Path] = []
     for path in dict.fromkeys(Path(path) for path in paths):
@@ -198,7 +198,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Material:
     return found
 
 
-def _add_run(found: Material, path: Path, name: str, k: int) -> None:
+def _add_run(found: Inputs, path: Path, name: str, k: int) -> None:
     folder = RunFolder(path)
     model = folder.read_model()
     about = model.manifest["dataset"]
@@ -240,7 +240,7 @@ def _dataset_of(path: Path, about: dict[str, Any], fingerprint: str, notes: list
     return None
 
 
-def _add_json(found: Material, path: Path) -> None:
+def _add_json(found: Inputs, path: Path) -> None:
     content = readable(
         read_json(path, LARGE_JSON, "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`")
     )

@@ -11,7 +11,7 @@ import dpaa
 from dpaa.errors import InputError
 from dpaa.files import check_file_target, settled, write_file
 from dpaa.report.figures import altair, check_figure, save
-from dpaa.report.inputs import Material, gather
+from dpaa.report.inputs import Inputs, gather
 from dpaa.report.markup import Markup, join, tag
 from dpaa.report.parts import Figure, Section
 from dpaa.report.sections import audit as audit_section
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from dpaa.audit.audit import Audit
+    from dpaa.auditing.audit import Audit
 
 CHAPTERS = (
     *(summary.section, data.section, metrics.section, exposure.section, items.section),
@@ -59,7 +59,7 @@ def write_page(
     title: str | None = None,
     figures: Path | None = None,
     figure_format: str = "svg",
-) -> Material:
+) -> Inputs:
     """One page from datasets, runs, comparisons and audits; with `figures` each figure also as a file of its own.
 
     Returns what the page was made of; its notes say what is missing.
@@ -67,13 +67,13 @@ def write_page(
     check_page(file)
     if figures is not None:
         check_figures(figures, figure_format)
-    material = gather(paths, k)
-    chapters = sections(material)
-    html = page(title or _title(material), chapters)
+    inputs = gather(paths, k)
+    chapters = sections(inputs)
+    html = page(title or _title(inputs), chapters)
     if figures is not None:
         save_figures(chapters, figures, figure_format)
     write_file(settled(file), html, ROOM, make_folders=True)
-    return material
+    return inputs
 
 
 def audit_page(audit: Audit, file: str | Path) -> None:
@@ -83,21 +83,21 @@ def audit_page(audit: Audit, file: str | Path) -> None:
     write_file(settled(file), page("Popularity audit", [chapter]), ROOM, make_folders=True)
 
 
-def sections(material: Material) -> list[Section]:
+def sections(inputs: Inputs) -> list[Section]:
     """The chapters that have something to say."""
     found = []
     for chapter in CHAPTERS:
-        found.append(chapter(material))
+        found.append(chapter(inputs))
         if chapter is metrics.section:
             found += [
-                comparison.section(name, content, f"-{place + 1}" if place else "", material.runs)
-                for place, (name, content) in enumerate(material.comparisons)
+                comparison.section(name, content, f"-{place + 1}" if place else "", inputs.runs)
+                for place, (name, content) in enumerate(inputs.comparisons)
             ]
     found += [
         audit_section.section(name, content, f"-{place + 1}" if place else "")
-        for place, (name, content) in enumerate(material.audits)
+        for place, (name, content) in enumerate(inputs.audits)
     ]
-    found.append(provenance.section(material))
+    found.append(provenance.section(inputs))
     return [section for section in found if section.parts]
 
 
@@ -158,8 +158,8 @@ def check_figures(folder: Path, figure_format: str) -> None:
         raise InputError(f"{folder} is a file; choose a folder with --figures")
 
 
-def _title(material: Material) -> str:
-    names = list(dict.fromkeys(family.name for family in material.families))
+def _title(inputs: Inputs) -> str:
+    names = list(dict.fromkeys(family.name for family in inputs.families))
     return f"Popularity bias: {', '.join(names)}" if names else "Popularity bias report"
 
 

@@ -17,7 +17,7 @@ from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.files import LARGE_JSON, as_json, held, locked, read_json, remove_folder, settled, sweep, write_file
 from dpaa.methods import DPAA, LightGCN, find_method
 from dpaa.methods.settings import TrainedSettings, first_error, make_settings
-from dpaa.runs.fit import Watch, evaluate, fit_into, make_method
+from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.tuning.workers import in_processes, stop_requested
@@ -228,10 +228,12 @@ def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:
             model = RunFolder(folder).read_model()
         else:
             method = make_method(data, spec.method, spec.settings | one_thread)
-            watch = Watch(stop_requested=stop_requested)
-            vectors = _pretrained(spec, data, method, folder.parent, watch)
+            callbacks = Callbacks(stop_requested=stop_requested)
+            vectors = _pretrained(spec, data, method, folder.parent, callbacks)
             resume = folder.exists()
-            model = fit_into(folder, data, method, overwrite=True, resume=resume, watch=watch, pretrained=vectors)
+            model = fit_into(
+                folder, data, method, overwrite=True, resume=resume, callbacks=callbacks, pretrained=vectors
+            )
     except DivergedError as error:  # a result like any other: the table says so
         kind = find_method(spec.method)
         settings = make_settings(kind.settings_type, spec.settings, kind.name)
@@ -247,7 +249,7 @@ def _plain(spec: RunSpec) -> dict[str, Any] | None:
     return {name: value for name, value in found.items() if name not in NOT_PART_OF_THE_RESULT}
 
 
-def _pretrained(spec: RunSpec, data: Dataset, method: Method, beside: Path, watch: Watch) -> Pretrained | None:
+def _pretrained(spec: RunSpec, data: Dataset, method: Method, beside: Path, callbacks: Callbacks) -> Pretrained | None:
     """The model the spec names, trained once; None leaves it to the fit, which takes one with the row's settings."""
     if spec.pretrained is None or not isinstance(method, LightGCN) or not method.wants_pretrained():
         return None
@@ -255,7 +257,7 @@ def _pretrained(spec: RunSpec, data: Dataset, method: Method, beside: Path, watc
 
     def train(folder: Path | None, plain: LightGCN) -> Model:
         assert folder is not None
-        return fit_into(folder, data, plain, resume=folder.exists(), watch=watch)
+        return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks)
 
     return train_or_reuse(data, settings, method.pretrained_layers(), beside, train)
 

@@ -24,7 +24,7 @@ from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
-from dpaa.runs.stages import RunWorkshop
+from dpaa.runs.stages import RunStages
 from dpaa.text import finite
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Interrupted, Trainer
 from dpaa.words import counted
@@ -47,7 +47,7 @@ class Preview:
 
 
 @dataclass
-class Watch:
+class Callbacks:
     """Who wants to know how a fit goes, and whether to stop it; every answer is optional."""
 
     on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
@@ -93,7 +93,7 @@ def fit_into(
     *,
     overwrite: bool = False,
     resume: bool = False,
-    watch: Watch | None = None,
+    callbacks: Callbacks | None = None,
     pretrained: str | Path | Pretrained | None = None,
     dial: bool = True,
     trials: int = 0,
@@ -103,16 +103,16 @@ def fit_into(
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
     `trials`: how many settings were tried before these were taken, for the manifest.
     """
-    watch = watch or Watch()
+    callbacks = callbacks or Callbacks()
     if resume and not overwrite:
         done = RunFolder(folder).finished_before(method, data.fingerprint)
         if done is not None:
-            watch.say(f"{folder} is finished already, with these settings on this dataset")
+            callbacks.say(f"{folder} is finished already, with these settings on this dataset")
             return done
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
         if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
             run.write_config(method)
-        model = fit_method(method, data, watch, run, resume, pretrained, dial, trials)
+        model = fit_method(method, data, callbacks, run, resume, pretrained, dial, trials)
         run.write_config(method)
         run.write_model(model)
     return replace(model, path=Path(folder))
@@ -121,7 +121,7 @@ def fit_into(
 def fit_method(
     method: Method,
     data: Dataset,
-    watch: Watch | None = None,
+    callbacks: Callbacks | None = None,
     run: RunFolder | None = None,
     resume: bool = False,
     pretrained: str | Path | Pretrained | None = None,
@@ -133,7 +133,7 @@ def fit_method(
     `dial=False` leaves out the popularity dial's curve, which the parts of an assembled method need not have; `trials`
     as in `fit_into`.
     """
-    watch = watch or Watch()
+    callbacks = callbacks or Callbacks()
     started, clock = now(), time.perf_counter()
     manifest: dict[str, Any] = {
         "method": method.name,
@@ -147,20 +147,20 @@ def fit_method(
         "tuning": {"trials": trials},
     }
     if method.assembled:
-        manifest |= _assemble(method, data, watch, run, pretrained)
+        manifest |= _assemble(method, data, callbacks, run, pretrained)
     elif isinstance(method, LightGCN):
         if method.wants_pretrained():
-            vectors = _pretrained(method, data, watch, run, pretrained)
+            vectors = _pretrained(method, data, callbacks, run, pretrained)
             method.take_pretrained(vectors)
             manifest["pretrained"] = vectors.origin
             del vectors  # whole tables, of which only the weights are needed from here on
         elif pretrained:
             raise InputError(f"{method.name} with these settings uses no pre-trained model; leave --pretrained out")
-        manifest |= _train(method, data, watch, run, resume)
+        manifest |= _train(method, data, callbacks, run, resume)
     else:
-        watch.on_start(method, [])
+        callbacks.on_start(method, [])
         method.fit()
-    if watch.stop_requested():
+    if callbacks.stop_requested():
         raise Interrupted
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if dial and len(data.valid) else None
     manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve(method.popularity_dial)
@@ -196,22 +196,26 @@ def _need_dataset(data: object) -> None:
 
 
 def _assemble(
-    method: Method, data: Dataset, watch: Watch, run: RunFolder | None, pretrained: str | Path | Pretrained | None
+    method: Method,
+    data: Dataset,
+    callbacks: Callbacks,
+    run: RunFolder | None,
+    pretrained: str | Path | Pretrained | None,
 ) -> dict[str, Any]:
     """Let a method be made of several trainings, each a run inside the run's folder until the whole is made."""
     assert isinstance(method, DpaaAuto)
     if pretrained:
         raise InputError(f"{method.name} trains its own model first; leave --pretrained out")
     validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
-    workshop = RunWorkshop(data, watch, run, validation)
-    chosen = method.assemble(workshop)
+    stages = RunStages(data, callbacks, run, validation)
+    chosen = method.assemble(stages)
     if run is not None:
-        run.write_history(workshop.history)
-    kept = [line["epoch"] for line in workshop.history if line["part"] == chosen["chosen"]["part"]]
+        run.write_history(stages.history)
+    kept = [line["epoch"] for line in stages.history if line["part"] == chosen["chosen"]["part"]]
     return {
         "validation": asdict(validation.protocol) if validation else None,
         "training": {
-            "epochs": len(workshop.history),
+            "epochs": len(stages.history),
             "best_epoch": kept[-1] if kept else 0,
             "best_valid_recall@20": validation.recall_of(method) if validation else None,
         },
@@ -220,7 +224,9 @@ def _assemble(
     }
 
 
-def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, resume: bool) -> dict[str, Any]:
+def _train(
+    method: LightGCN, data: Dataset, callbacks: Callbacks, run: RunFolder | None, resume: bool
+) -> dict[str, Any]:
     notes = _sampling_notes(method)
     needed = _check_memory(method)
     validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
@@ -248,17 +254,17 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         epochs.append(report)
         if run:
             run.append_history(report)
-        watch.on_epoch(report)
+        callbacks.on_epoch(report)
 
     trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
-        on_start=lambda seconds: watch.on_preview(Preview(needed, seconds, method.settings.epochs)),
+        on_start=lambda seconds: callbacks.on_preview(Preview(needed, seconds, method.settings.epochs)),
         on_epoch=on_epoch,
         checkpoints=run.checkpoints if run else None,
         identity=identity,
-        stop_requested=watch.stop_requested,
-        checkpoint_seconds=watch.checkpoint_seconds,
+        stop_requested=callbacks.stop_requested,
+        checkpoint_seconds=callbacks.checkpoint_seconds,
     )
     checkpoint = run.checkpoints.load() if run and resume else None
     if checkpoint:
@@ -269,7 +275,7 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
         notes.append(f"going on in epoch {checkpoint.epoch:,}")
     elif resume:
         notes.append("there is no checkpoint to resume from: training starts afresh")
-    watch.on_start(method, notes)
+    callbacks.on_start(method, notes)
     stopping = trainer.run(checkpoint)
     tuned = method.tune(validation) if validation else {}
     return {
@@ -285,7 +291,7 @@ def _train(method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None,
 
 
 def _pretrained(
-    method: LightGCN, data: Dataset, watch: Watch, run: RunFolder | None, given: str | Path | Pretrained | None
+    method: LightGCN, data: Dataset, callbacks: Callbacks, run: RunFolder | None, given: str | Path | Pretrained | None
 ) -> Pretrained:
     if isinstance(given, Pretrained):
         return given
@@ -294,10 +300,10 @@ def _pretrained(
 
     def train(folder: Path | None, plain: LightGCN) -> Model:
         kept = f" and kept in {folder}" if folder else ""
-        watch.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
+        callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
         if folder is None:
-            return fit_method(plain, data, watch)
-        return fit_into(folder, data, plain, resume=folder.exists(), watch=watch)
+            return fit_method(plain, data, callbacks)
+        return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks)
 
     beside = run.path.parent if run else None
     return train_or_reuse(data, method.settings, method.pretrained_layers(), beside, train)

@@ -18,7 +18,7 @@ from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories
-from dpaa.rerank.dial import DialVectors
+from dpaa.reranking.dial import DialVectors
 from dpaa.words import counted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dpaa.files import check_within
 from dpaa.methods.dpaa_auto import Part, Verdict
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
-from dpaa.rerank.dial import dialled_family
+from dpaa.reranking.dial import dialled_family
 from dpaa.runs.folder import PARTS, RunFolder
 from dpaa.words import counted
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     from dpaa.data.dataset import Dataset
     from dpaa.evaluation.evaluator import Evaluator
-    from dpaa.runs.fit import Watch
+    from dpaa.runs.fit import Callbacks
     from dpaa.runs.model import Model
     from dpaa.training.trainer import EpochReport
 
 
 @dataclass
-class RunWorkshop:
+class RunStages:
     """Where the parts of an assembled method are made."""
 
     data: Dataset
-    watch: Watch
+    callbacks: Callbacks
     run: RunFolder | None
     validation: Evaluator | None
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -61,20 +61,20 @@ class RunWorkshop:
 
         def on_epoch(report: EpochReport) -> None:
             lines.append(report.line())
-            self.watch.on_epoch(report)
+            self.callbacks.on_epoch(report)
 
-        watch = replace(self.watch, on_epoch=on_epoch)
+        callbacks = replace(self.callbacks, on_epoch=on_epoch)
         if begin is not None:  # the first part has told what there is to know of data and cost
-            watch = replace(watch, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
+            callbacks = replace(callbacks, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
             self.say(f"part {label}: {counted(made.settings.epochs, 'epoch', 'epochs')} from {begin.label}")
         folder = self._folder(label)
         if folder is None:
-            model = fit_method(made, self.data, watch, pretrained=pretrained, dial=False)
+            model = fit_method(made, self.data, callbacks, pretrained=pretrained, dial=False)
         elif RunFolder(folder).finished:
             model, lines = RunFolder(folder).read_model(), RunFolder(folder).history()
         else:
             model = fit_into(
-                folder, self.data, made, resume=folder.exists(), watch=watch, pretrained=pretrained, dial=False
+                folder, self.data, made, resume=folder.exists(), callbacks=callbacks, pretrained=pretrained, dial=False
             )
             lines = RunFolder(folder).history()
         trained = model.method
@@ -104,7 +104,7 @@ class RunWorkshop:
 
     def say(self, line: str) -> None:
         """Tell the user."""
-        self.watch.say(line)
+        self.callbacks.say(line)
 
     def _folder(self, label: str) -> Path | None:
         return None if self.run is None else check_within(self.run.path / PARTS / label, self.run.path)

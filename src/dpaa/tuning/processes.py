@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.training.trainer import Interrupted
-from dpaa.tuning.study import Ledger, storage_in_words
+from dpaa.tuning.study import TrialStore, storage_in_words
 from dpaa.tuning.work import Worker
 from dpaa.tuning.workers import end_with_parent
 
@@ -66,8 +66,8 @@ def _run(stage: Stage, order: Order, dataset: Path, writer: Connection) -> None:
     worker = Worker(order, read_dataset(dataset), say=lambda line: writer.send(("say", line)))
     try:
         if stage == "search":
-            with storage_in_words(order.study), closing(Ledger(order.study)) as ledger:
-                worker.search(ledger)
+            with storage_in_words(order.study), closing(TrialStore(order.study)) as store:
+                worker.search(store)
         else:
             worker.retrain()
     except InputError as error:

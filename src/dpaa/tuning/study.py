@@ -99,7 +99,7 @@ class Study:
     """Who works at it now: the same for the workers of one call, another for every call."""
 
 
-class Ledger:
+class TrialStore:
     """A study opened by one worker."""
 
     def __init__(self, study: Study) -> None:
@@ -317,13 +317,13 @@ class Ledger:
 class Claim:
     """A trial that is this worker's to train."""
 
-    def __init__(self, ledger: Ledger, trial: optuna.Trial, settings: dict[str, Any]) -> None:
+    def __init__(self, store: TrialStore, trial: optuna.Trial, settings: dict[str, Any]) -> None:
         self.number = trial.number
         self.settings = settings
-        self._ledger, self._trial = ledger, trial
-        self._taken = ledger._optuna.exceptions.UpdateFinishedTrialError
+        self._ledger, self._trial = store, trial
+        self._taken = store._optuna.exceptions.UpdateFinishedTrialError
         self._ended = threading.Event()
-        if ledger.study.storage is not None:
+        if store.study.storage is not None:
             threading.Thread(target=self._beat, daemon=True).start()
 
     def should_stop(self, epoch: int, best: float) -> bool:

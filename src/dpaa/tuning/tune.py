@@ -48,8 +48,8 @@ from dpaa.tuning.study import (
     STORAGE,
     TRAINED,
     TRIAL_LINES,
-    Ledger,
     Study,
+    TrialStore,
     storage_in_words,
 )
 from dpaa.tuning.work import Order, Worker
@@ -179,11 +179,11 @@ def tune(
         call=uuid.uuid4().hex,
     )
     order = Order(study, kind.name, fixed, wanted=min(wanted, every or wanted))
-    with _begun(study, about), storage_in_words(study), closing(Ledger(study)) as ledger:
-        work = _Work(data, jobs, say, ledger)
-        kept = sum(trial.state in TRAINED for trial in ledger.trials())
+    with _begun(study, about), storage_in_words(study), closing(TrialStore(study)) as store:
+        work = _Work(data, jobs, say, store)
+        kept = sum(trial.state in TRAINED for trial in store.trials())
         _search(order, work)
-        best = _best(ledger.write())
+        best = _best(store.write())
         numbers = range(seed, seed + (seeds if kind.seeded else min(seeds, 1)))
         order = replace(order, best=best.settings, best_number=best.number, seeds=tuple(numbers))
         chosen = fixed | best.settings
@@ -194,12 +194,12 @@ def tune(
             method=kind.name,
             space=in_words(searched),
             fixed=fixed,
-            trials=ledger.write(),
+            trials=store.write(),
             kept=kept,
             best=best,
             settings=chosen,
             runs=_retrain(order, work),
-            importance=ledger.importance(),
+            importance=store.importance(),
         )
 
 
@@ -291,17 +291,17 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
         yield
     except InputError:
         if made:
-            _give_up(study, made)
+            _rollback(study, made)
         raise
 
 
-def _give_up(study: Study, made: Sequence[Path]) -> None:
+def _rollback(study: Study, made: Sequence[Path]) -> None:
     """Remove what this call has made, unless a trial came to a result or another call is at work."""
     try:
-        with closing(Ledger(study)) as ledger:
-            nothing = ledger.counts() == (0, 0)
+        with closing(TrialStore(study)) as store:
+            nothing = store.counts() == (0, 0)
             if nothing:
-                ledger.forget()
+                store.forget()
     except InputError:  # no room even for that: nothing was trained if nothing was written
         nothing = not (study.folder / TRIAL_LINES).exists()
     if nothing:
@@ -337,7 +337,7 @@ class _Work:
     data: Dataset
     jobs: int
     say: Callable[[str], None]
-    ledger: Ledger
+    store: TrialStore
 
     def do(self, stage: Stage, order: Order, most: int) -> int:
         """A stage, by one worker here or by several processes.  Returns how many of them died."""
@@ -345,7 +345,7 @@ class _Work:
         if jobs > 1:
             return in_processes(stage, order, self._place(order.study.folder), jobs, self.say)
         worker = Worker(order, self.data, self.say)
-        worker.search(self.ledger) if stage == "search" else worker.retrain()
+        worker.search(self.store) if stage == "search" else worker.retrain()
         return 0
 
     def _place(self, folder: Path) -> Path:
@@ -360,8 +360,8 @@ class _Work:
 
 def _search(order: Order, work: _Work) -> None:
     """Workers, until as many settings are tried as wanted; those that die are followed by others."""
-    ledger, waiting = work.ledger, False
-    while (state := ledger.counts())[0] < order.wanted:
+    store, waiting = work.store, False
+    while (state := store.counts())[0] < order.wanted:
         known, running = state
         if known + running >= order.wanted:  # another call, which shares the storage, is at the last ones
             if not waiting:
@@ -369,11 +369,11 @@ def _search(order: Order, work: _Work) -> None:
             waiting = True
             time.sleep(POLL_SECONDS)
             continue
-        before = len(ledger.trials())
+        before = len(store.trials())
         died = work.do("search", order, order.wanted - known - running)
         if died:
             work.say(f"{counted(died, 'worker was', 'workers were')} killed; their settings are tried again")
-        if died and len(ledger.trials()) == before:
+        if died and len(store.trials()) == before:
             raise InputError("workers are killed before they can train; give them more memory or use fewer --jobs")
 
 

@@ -20,7 +20,7 @@ from dpaa.files import check_within, held, locked, own_folder
 from dpaa.methods import find_method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings, make_settings
-from dpaa.runs.fit import Watch, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.training.trainer import MONITOR
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dpaa.methods.pretrained import Pretrained
     from dpaa.runs.model import Model
     from dpaa.training.trainer import EpochReport
-    from dpaa.tuning.study import Claim, Ledger, Study
+    from dpaa.tuning.study import Claim, Study, TrialStore
 
 PRUNE_EVERY = 10
 """Epochs between two questions whether to prune."""
@@ -78,12 +78,12 @@ class Worker:
     _first: Method | None = field(default=None, init=False)
     _pretrained: dict[tuple[int, int], Pretrained] = field(default_factory=dict, init=False)
 
-    def search(self, ledger: Ledger) -> None:
+    def search(self, store: TrialStore) -> None:
         """Claim and train until enough settings are tried or under way."""
-        with one_thread(), ledger.at_work():
-            while claim := ledger.claim(self.order.wanted):
+        with one_thread(), store.at_work():
+            while claim := store.claim(self.order.wanted):
                 self._train(claim)
-                self._tell(claim, ledger)
+                self._tell(claim, store)
 
     def _train(self, claim: Claim) -> None:
         began = time.perf_counter()
@@ -99,8 +99,8 @@ class Worker:
         state, value, kept = "COMPLETE", None, {}
         try:
             method = self._method(self.order.settings(claim.settings, study.seed))
-            watch = Watch(on_epoch=on_epoch, stop_requested=self.stop_requested)
-            model = fit_method(method, self._untested, watch, pretrained=self._vectors(method), dial=False)
+            callbacks = Callbacks(on_epoch=on_epoch, stop_requested=self.stop_requested)
+            model = fit_method(method, self._untested, callbacks, pretrained=self._vectors(method), dial=False)
             value = Evaluator(self._untested, 20, "valid", "drop").recall_of(model.method)
             kept = {"best_epoch": (model.manifest.get("training") or {}).get("best_epoch")}
         except _Pruned:
@@ -112,8 +112,8 @@ class Worker:
             raise
         claim.end(state, value, curve=curve, seconds=round(time.perf_counter() - began, 3), **kept)
 
-    def _tell(self, claim: Claim, ledger: Ledger) -> None:
-        trials = ledger.write()
+    def _tell(self, claim: Claim, store: TrialStore) -> None:
+        trials = store.write()
         trial = next(one for one in trials if one.number == claim.number)
         done = sum(one.state in ("complete", "pruned", "diverged") for one in trials)
         best = max((one.value or 0.0 for one in trials if one.state == "complete"), default=None)
@@ -149,13 +149,13 @@ class Worker:
             return
         assert self.order.best is not None
         method = self._method(self.order.settings(self.order.best, seed))
-        watch = Watch(stop_requested=self.stop_requested)
+        callbacks = Callbacks(stop_requested=self.stop_requested)
         model = fit_into(
             folder,
             self.data,
             method,
             resume=folder.exists(),
-            watch=watch,
+            callbacks=callbacks,
             pretrained=self._vectors(method),
             trials=self.order.wanted,
         )
@@ -198,8 +198,8 @@ class Worker:
     def _train_plain(self, folder: Path | None, plain: LightGCN) -> Model:
         assert folder is not None
         self.say(f"{self.order.method} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
-        watch = Watch(stop_requested=self.stop_requested)
-        return fit_into(folder, self.data, plain, resume=folder.exists(), watch=watch)
+        callbacks = Callbacks(stop_requested=self.stop_requested)
+        return fit_into(folder, self.data, plain, resume=folder.exists(), callbacks=callbacks)
 
 
 class _Pruned(Exception):  # noqa: N818  # no error: the search has seen enough

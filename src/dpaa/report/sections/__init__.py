@@ -1,1 +1,1 @@
-"""The chapters of the page, one file each: material in, a `Section` out; a chapter without material is empty."""
+"""The chapters of the page, one file each: inputs in, a `Section` out; a chapter without inputs is empty."""

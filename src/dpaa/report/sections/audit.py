@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpaa.audit.sentences import moments
+from dpaa.auditing.sentences import moments
 from dpaa.report.charts import Line, curves
 from dpaa.report.foreign import is_number, list_at, object_at, objects_at, text_at
 from dpaa.report.markup import tag

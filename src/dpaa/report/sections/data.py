@@ -10,15 +10,15 @@ from dpaa.report.markup import tag
 from dpaa.report.parts import Figure, Section, bullets, paragraph, percent, tiles
 
 if TYPE_CHECKING:
-    from dpaa.report.inputs import Family, Material
+    from dpaa.report.inputs import Family, Inputs
     from dpaa.report.markup import Markup
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A pair of curves per dataset."""
     parts: list[Figure | Markup] = []
-    for place, family in enumerate(material.families):
-        parts += _of_family(family, f"-{place + 1}" if place else "", len(material.families) > 1)
+    for place, family in enumerate(inputs.families):
+        parts += _of_family(family, f"-{place + 1}" if place else "", len(inputs.families) > 1)
     return Section("data", "The data: a long tail", "Data", parts)
 
 

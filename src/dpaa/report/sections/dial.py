@@ -15,7 +15,7 @@ from dpaa.report.foreign import is_number, text_at
 from dpaa.report.parts import Cell, Figure, Head, Section, number, paragraph, table
 
 if TYPE_CHECKING:
-    from dpaa.report.inputs import Material, Run
+    from dpaa.report.inputs import Inputs, Run
     from dpaa.report.markup import Markup
 
 KAPPA = "kappa"
@@ -29,9 +29,9 @@ FURTHER = ("recall@20",)
 MOST = 6
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A figure per run with a dial."""
-    found = [(run, curve) for run in material.runs if (curve := _curve(run))]
+    found = [(run, curve) for run in inputs.runs if (curve := _curve(run))]
     parts: list[Figure | Markup] = []
     for place, (run, curve) in enumerate(found[:MOST]):
         parts.append(_figure(run, curve, f"-{place + 1}" if place else ""))

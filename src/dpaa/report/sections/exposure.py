@@ -13,15 +13,15 @@ from dpaa.report.sections.metrics import place_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpaa.report.inputs import Family, Material
+    from dpaa.report.inputs import Family, Inputs
     from dpaa.report.markup import Markup
 
 HISTORY = "the log (what people did before)"
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A figure per dataset with runs."""
-    families = [family for family in material.families if family.runs]
+    families = [family for family in inputs.families if family.runs]
     parts: list[Figure | Markup] = [
         _figure(family, f"-{place + 1}" if place else "", len(families) > 1) for place, family in enumerate(families)
     ]

@@ -12,7 +12,7 @@ from dpaa.report.parts import Cell, Head, Section, minus, shown_id, table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpaa.report.inputs import Family, Material, Run
+    from dpaa.report.inputs import Family, Inputs, Run
     from dpaa.report.markup import Markup
     from dpaa.report.parts import Figure
 
@@ -22,10 +22,10 @@ MOST = 6
 """Runs with tables."""
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """Two tables per run: against the run it is measured by, or against the log."""
     parts: list[Figure | Markup] = []
-    for run in [run for run in material.runs if run.method != "most-popular" or len(run.family.runs) == 1][:MOST]:
+    for run in [run for run in inputs.runs if run.method != "most-popular" or len(run.family.runs) == 1][:MOST]:
         reference = run.family.reference(run)
         if reference is not None and reference.method != "most-popular" and run.method != "lightgcn":
             parts.append(_tables(run, reference.name, reference.exposure.astype(np.float64)))

@@ -14,7 +14,7 @@ from dpaa.report.parts import Cell, Figure, Head, Section, bullets, code, number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dpaa.report.inputs import Family, Material, Run
+    from dpaa.report.inputs import Family, Inputs, Run
     from dpaa.report.markup import Markup
 
 TABLES = {
@@ -42,10 +42,10 @@ _TREATED = {
 }
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A table and two scatters for each group of runs that were measured alike."""
     parts: list[Figure | Markup] = []
-    groups = measured_alike(material)
+    groups = measured_alike(inputs)
     for place, (family, runs) in enumerate(groups):
         suffix = f"-{place + 1}" if place else ""
         if len(groups) > 1:
@@ -54,10 +54,10 @@ def section(material: Material) -> Section:
     return Section("metrics", "How good, and how biased", "Metrics", parts)
 
 
-def measured_alike(material: Material) -> list[tuple[Family, list[Run]]]:
+def measured_alike(inputs: Inputs) -> list[tuple[Family, list[Run]]]:
     """Evaluated runs by dataset and protocol: only their numbers may stand in one table."""
     groups: dict[str, tuple[Family, list[Run]]] = {}
-    for run in material.runs:
+    for run in inputs.runs:
         if run.evaluation is not None:
             protocol = {name: run.evaluation["protocol"].get(name) for name in ALIKE}
             key = json.dumps([run.family.fingerprint, protocol], sort_keys=True, default=str)

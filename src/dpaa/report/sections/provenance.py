@@ -10,25 +10,25 @@ from dpaa.report.markup import tag
 from dpaa.report.parts import Cell, Head, Section, code, paragraph, table
 
 if TYPE_CHECKING:
-    from dpaa.report.inputs import Family, Material, Run
+    from dpaa.report.inputs import Family, Inputs, Run
     from dpaa.report.markup import Markup
     from dpaa.report.parts import Figure
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """Datasets, then runs."""
     parts: list[Figure | Markup] = []
-    if material.families:
+    if inputs.families:
         parts.append(
             paragraph(
                 "Numbers are worth what it takes to make them again. These commands do, with the same versions on the "
                 "same kind of machine to the last digit."
             )
         )
-        parts += [_dataset(family) for family in material.families]
-    if material.runs:
-        parts.append(_runs(material.runs))
-        parts += [_commands(run) for run in material.runs]
+        parts += [_dataset(family) for family in inputs.families]
+    if inputs.runs:
+        parts.append(_runs(inputs.runs))
+        parts += [_commands(run) for run in inputs.runs]
     return Section("provenance", "How each number was made", "Made how", parts)
 
 

@@ -9,7 +9,7 @@ from dpaa.report.parts import Section, bullets, change, code, paragraph
 from dpaa.report.sections.metrics import cautions, longest, measured_alike
 
 if TYPE_CHECKING:
-    from dpaa.report.inputs import Material, Run
+    from dpaa.report.inputs import Inputs, Run
     from dpaa.report.markup import Markup
     from dpaa.report.parts import Figure
 
@@ -17,10 +17,10 @@ MOST = 8
 """Sentences; the table has the rest."""
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A sentence per run."""
     sentences, notes = [], []
-    for _, runs in measured_alike(material):
+    for _, runs in measured_alike(inputs):
         named = []
         for run in runs:
             reference = run.family.reference(run)
@@ -37,12 +37,12 @@ def section(material: Material) -> Section:
                 "These are differences of averages on one test split. Whether they are more than chance is for ",
                 code("dpaa compare"),
                 " to say",
-                ["; ", tag("a", "its verdict stands below", href="#comparison")] if material.comparisons else None,
+                ["; ", tag("a", "its verdict stands below", href="#comparison")] if inputs.comparisons else None,
                 ".",
             )
         )
-    if material.notes:
-        parts.append(tag("div", paragraph("Left out, and why:"), bullets(list(material.notes)), class_="notes"))
+    if inputs.notes:
+        parts.append(tag("div", paragraph("Left out, and why:"), bullets(list(inputs.notes)), class_="notes"))
     return Section("summary", "In short", "In short", parts)
 
 

@@ -9,7 +9,7 @@ from dpaa.report.parts import Cell, Figure, Head, Section, code, paragraph, tabl
 from dpaa.report.theme import PAPER
 
 if TYPE_CHECKING:
-    from dpaa.report.inputs import Material, Run
+    from dpaa.report.inputs import Inputs, Run
     from dpaa.report.markup import Markup
     from dpaa.report.theme import Look
     from dpaa.trace.run import Trace
@@ -18,10 +18,10 @@ MOST = 6
 """Heat maps; further runs have `dpaa trace`."""
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A heat map per run that weights messages in its own way."""
     found: list[tuple[Run, Trace]] = []
-    for run in material.runs:
+    for run in inputs.runs:
         if len(found) < MOST and run.trace is not None:
             found.append((run, run.trace))
     parts: list[Figure | Markup] = []

@@ -11,16 +11,16 @@ from dpaa.report.parts import Figure, Section
 from dpaa.report.sections.metrics import place_of
 
 if TYPE_CHECKING:
-    from dpaa.report.inputs import Material, Run
+    from dpaa.report.inputs import Inputs, Run
     from dpaa.report.markup import Markup
 
 MOST = 24
 """Runs with a line; more cannot be told apart."""
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """One figure for each thing the histories tell."""
-    runs = [run for run in material.runs if run.history][:MOST]
+    runs = [run for run in inputs.runs if run.history][:MOST]
     parts: list[Figure | Markup] = []
     stopped = "; ".join(_stopped(run) for run in runs)
     recall = _lines(runs, lambda line: _valid(line, "recall@20"))

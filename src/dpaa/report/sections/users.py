@@ -12,17 +12,17 @@ from dpaa.report.parts import Section, shown_id
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpaa.report.inputs import Family, Material, Run
+    from dpaa.report.inputs import Family, Inputs, Run
     from dpaa.report.markup import Markup
     from dpaa.report.parts import Figure
 
 SHOWN_ITEMS, SHOWN_HISTORY, SHOWN_RUNS = 10, 8, 4
 
 
-def section(material: Material) -> Section:
+def section(inputs: Inputs) -> Section:
     """A few users per dataset."""
     parts: list[Figure | Markup] = []
-    for family in material.families:
+    for family in inputs.families:
         if family.runs:
             parts += [_user(family, place, why) for place, why in _chosen(family)]
     if parts:

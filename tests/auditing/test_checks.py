@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.audit.checks import Check
+from dpaa.auditing.checks import Check
 from dpaa.errors import InputError
 
 COMPARISONS = {

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpaa
-from dpaa.audit.audit import Audit, audit
-from dpaa.audit.names import LIST_NUMBERS, LOG_NUMBERS
-from dpaa.audit.sentences import moments
+from dpaa.auditing.audit import Audit, audit
+from dpaa.auditing.names import LIST_NUMBERS, LOG_NUMBERS
+from dpaa.auditing.sentences import moments
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError

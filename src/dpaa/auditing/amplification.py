@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from dpaa.audit.names import full_name
-from dpaa.audit.skew import QUANTILES
+from dpaa.auditing.names import full_name
+from dpaa.auditing.skew import QUANTILES
 from dpaa.data.columns import Column
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
@@ -25,7 +25,7 @@ from dpaa.words import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpaa.audit.interactions import Interactions
+    from dpaa.auditing.interactions import Interactions
     from dpaa.evaluation.recommendations import Recommendations
 
 MOVED = 10

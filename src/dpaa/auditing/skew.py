@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from dpaa.audit.interactions import Interactions, Times
+    from dpaa.auditing.interactions import Interactions, Times
 
 PERIODS = 10
 QUANTILES = {"min": 0.0, "10%": 0.1, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "max": 1.0}

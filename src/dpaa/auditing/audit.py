@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpaa
-from dpaa.audit.amplification import Amplification, amplification
-from dpaa.audit.checks import Check, CheckResult
-from dpaa.audit.interactions import interactions
-from dpaa.audit.names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
-from dpaa.audit.sentences import lists_in_words, log_in_words
-from dpaa.audit.skew import PERIODS, Skew, skew
+from dpaa.auditing.amplification import Amplification, amplification
+from dpaa.auditing.checks import Check, CheckResult
+from dpaa.auditing.interactions import interactions
+from dpaa.auditing.names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
+from dpaa.auditing.sentences import lists_in_words, log_in_words
+from dpaa.auditing.skew import PERIODS, Skew, skew
 from dpaa.data.tables import open_table
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import read_recommendations

@@ -11,8 +11,8 @@ from dpaa.words import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dpaa.audit.amplification import Amplification
-    from dpaa.audit.skew import Skew
+    from dpaa.auditing.amplification import Amplification
+    from dpaa.auditing.skew import Skew
 
 HARDLY = 0.05
 """A relative change below this is called none."""

@@ -22,10 +22,10 @@ from dpaa.methods.base import Histories, Method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.references.item_knn import ItemKNN
 from dpaa.methods.settings import Settings
-from dpaa.rerank.dial import DialVectors, dialled, dialled_family, popularity_coordinate
+from dpaa.reranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
 from dpaa.runs.fit import fit
 from tests.methods.tools import even_graph, some_graph, started
-from tests.rerank.slow_dial import slow_dial
+from tests.reranking.slow_dial import slow_dial
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Scorer
@@ -120,7 +120,7 @@ def test_newcomers_are_dialled_alike(name: str, kappa: float) -> None:
 @pytest.mark.parametrize("block_scores", [1, 100, 4_000_000])
 def test_candidates_change_no_score(name: str, block_scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What κ means depends on all items, not on those that may be recommended."""
-    monkeypatch.setattr("dpaa.rerank.dial.BLOCK_SCORES", block_scores)
+    monkeypatch.setattr("dpaa.reranking.dial.BLOCK_SCORES", block_scores)
     method, some = fitted(name), torch.tensor([40, 3, 7])
     for histories, users in ((None, people(method)), (NEWCOMERS, torch.arange(3))):
         whole = dialled(method, 1.5, None, histories)(users)
@@ -291,7 +291,7 @@ def test_what_all_scores_share_takes_no_digits_from_the_deviation(offset: float)
 def test_the_covariance_is_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     method = fitted("lightgcn")
     whole = DialVectors.of(method)
-    monkeypatch.setattr("dpaa.rerank.dial.BLOCK_ROWS", 7)
+    monkeypatch.setattr("dpaa.reranking.dial.BLOCK_ROWS", 7)
     parts = DialVectors.of(method)
     assert whole is not None
     assert parts is not None
