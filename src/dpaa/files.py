@@ -21,19 +21,18 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaa.errors import InputError, reason
 from dpaa.text import json_text, parse_json
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from io import BufferedReader
+Content = str | bytes | Callable[[Path], object]
+"""Of a file: itself, or what writes it to a path."""
 
-    Content = str | bytes | Callable[[Path], object]
-    """Of a file: itself, or what writes it to a path."""
 
 try:
     import fcntl

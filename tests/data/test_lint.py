@@ -3,7 +3,10 @@ from __future__ import annotations
 import polars as pl
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.lint import lint
+
+
+def lint(made: Dataset) -> list[str]:
+    return list(made.notes)
 
 
 def dataset(

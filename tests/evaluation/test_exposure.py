@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.dataset import Dataset
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.dataset import Dataset
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.methods.dpaa_auto import FASTEST, DpaaAuto, Part, Verdict, _mean_and_noise, _surely_best
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.runs.fit import Callbacks, evaluate, fit_method, make_method

@@ -110,8 +110,8 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
         return asked == 7
 
     folder, said = tmp_path / "run", []
+    method = make_method(small_world, "lightgcn", SETTINGS)
     with pytest.raises(Interrupted):
-        method = make_method(small_world, "lightgcn", SETTINGS)
         fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=stop))
     with pytest.raises(InputError, match="holds an unfinished run; go on with --resume or pass --overwrite"):
         fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))

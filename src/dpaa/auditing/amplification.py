@@ -7,11 +7,12 @@ the interactions.  The formulas are those of `bias`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from dpaa.auditing.interactions import Interactions
 from dpaa.auditing.names import full_name
 from dpaa.auditing.skew import QUANTILES
 from dpaa.data.columns import Column
@@ -19,14 +20,9 @@ from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.concentration import gini, lorenz
+from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.tastes import TASTES
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dpaa.auditing.interactions import Interactions
-    from dpaa.evaluation.recommendations import Recommendations
 
 MOVED = 10
 """Winners and losers that are listed."""

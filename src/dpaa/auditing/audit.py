@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dpaa
 from dpaa.auditing.amplification import Amplification, amplification
@@ -14,12 +14,10 @@ from dpaa.auditing.interactions import interactions
 from dpaa.auditing.names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
 from dpaa.auditing.sentences import lists_in_words, log_in_words
 from dpaa.auditing.skew import PERIODS, Skew, skew
+from dpaa.data.log import ColumnNames
 from dpaa.data.tables import open_table
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import read_recommendations
-
-if TYPE_CHECKING:
-    from dpaa.data.log import ColumnNames
 
 
 @dataclass(frozen=True)

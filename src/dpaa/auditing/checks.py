@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _CHECK = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
@@ -17,16 +18,11 @@ from dpaa.data.log import ColumnNames, once_each, outside_calendar, plain_number
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import as_table, open_table
+from dpaa.data.tables import Table, as_table, open_table
 from dpaa.errors import InputError
 from dpaa.evaluation.tastes import mean_per_row, tastes
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dpaa.data.tables import Table
-
-    Ints = NDArray[Any]
+Ints = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from dpaa.auditing.amplification import Amplification
+from dpaa.auditing.skew import Skew
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dpaa.auditing.amplification import Amplification
-    from dpaa.auditing.skew import Skew
 
 HARDLY = 0.05
 """A relative change below this is called none."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
+from dpaa.auditing.interactions import Interactions, Times
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.evaluation.concentration import gini, head, lorenz, share_of
 from dpaa.evaluation.tastes import TASTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import polars as pl
-    from numpy.typing import NDArray
-
-    from dpaa.auditing.interactions import Interactions, Times
 
 PERIODS = 10
 QUANTILES = {"min": 0.0, "10%": 0.1, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "max": 1.0}

@@ -6,15 +6,12 @@ up.  Learning rates that were tuned in as many trials on every side may differ: 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpaa.runs.model import Model
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from dpaa.runs.model import Model
 
 NOT_TUNED = {"method", "seed", "threads", "device", "kernel"}
 """What a config has that nobody tunes."""

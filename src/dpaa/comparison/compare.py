@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpaa.comparison.list_changes import jaccard, most_moved, shared_items, telling_users
 from dpaa.comparison.result import (
@@ -36,17 +38,12 @@ from dpaa.comparison.statistics import (
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
+from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.words import counted
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+Ints = NDArray[Any]
+Floats = NDArray[np.float64]
 
-    from numpy.typing import NDArray
-
-    from dpaa.evaluation.evaluator import Evaluation, Evaluator
-
-    Ints = NDArray[Any]
-    Floats = NDArray[np.float64]
 
 METRICS = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
 """What is compared unless chosen otherwise, at the k in question."""

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpaa.comparison.chances import Chances, warnings
 from dpaa.comparison.compare import Entry
-from dpaa.data.dataset import ABOUT_FILE, read_dataset
+from dpaa.comparison.result import Comparison
+from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import InputError
-from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.files import as_json, settled, write_file
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dpaa.comparison.result import Comparison
-    from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.evaluator import Evaluation, Overlap
 
 NOT_SETTINGS = ("seed", "threads")
 """What runs of one entry may differ in: the seed, and what changes no bit."""

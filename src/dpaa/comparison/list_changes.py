@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[Any]
-    Floats = NDArray[np.float64]
+Ints = NDArray[Any]
+Floats = NDArray[np.float64]
 
 
 def shared_items(one: Ints, other: Ints) -> Ints:

@@ -46,20 +46,18 @@ With one run on a side nothing can be known about the luck of its training, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from dpaa.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Floats = NDArray[np.float64]
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 RESAMPLES = 2_000
 """Coin series, where there is one run on each side."""

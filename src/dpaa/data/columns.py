@@ -1,8 +1,11 @@
-"""The names of the columns, in one place."""
+"""The names of the columns and of the splits, in one place."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
+
+SplitName = Literal["train", "valid", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
 
 
 class Column:

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from dpaa.data.columns import Column
+from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
-from dpaa.data.lint import lint
-from dpaa.data.pairs import Indices, Pairs
+from dpaa.data.lint import Splits, lint
+from dpaa.data.log import ColumnNames
+from dpaa.data.pairs import Indices, Pairs, shared_keys
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
-from dpaa.data.tables import as_table
+from dpaa.data.prepare import Prepared, one_table, table_per_split
+from dpaa.data.splits import SplitRule
+from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_type
 from dpaa.files import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy.typing as npt
-
-    from dpaa.data.splits import SplitRule
-    from dpaa.data.tables import Table
-
-SplitName = Literal["train", "valid", "test"]
-SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
 ABOUT_FILE, CANDIDATES_FILE = "dataset.json", "candidates.parquet"
-VALIDATION_EXPOSURE = "validation_exposure"
-"""Key of `about`: whether the validation pairs come from the log's own exposure, `biased`, or not, `unbiased`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +68,12 @@ class Dataset:
         Ids have one type per column; splits that are left out are empty.
         """
         dataset = _assembled(frames, name, candidates, about)
-        return replace(dataset, about={**about, "counts": dataset.counts}, notes=(*notes, *lint(dataset)))
+        return replace(dataset, about={**about, "counts": dataset.counts}, notes=(*notes, *_lint(dataset)))
+
+    @classmethod
+    def of_prepared(cls, parts: Prepared, name: str) -> Dataset:
+        """A dataset from what was made of one table or several."""
+        return cls.of(parts.frames, name=name, candidates=parts.candidates, about=parts.about, notes=parts.notes)
 
     @classmethod
     def from_frame(
@@ -101,10 +98,6 @@ class Dataset:
         Columns are found by their usual names unless they are given; `positive` is a rule such as "rating>=3".
         `candidates`, the items that may be recommended, is a dataframe with an item column, a list or a series of ids.
         """
-        from dpaa.data.log import ColumnNames  # here, since these modules need this one
-        from dpaa.data.sources import log, splits
-        from dpaa.data.splits import SplitRule
-
         need_type(name, str, "name", "give the dataset's name as text")
         names = ColumnNames(user, item, rating, timestamp)
         given = {"train": train, "valid": valid, "test": test}
@@ -113,20 +106,12 @@ class Dataset:
             raise InputError("there is no training frame; give a dataframe of users and items")
         if split is None:
             allowed = None if candidates is None else _candidates_table(candidates, item)
-            return splits.from_tables(
-                tables, allowed, name=name, names=names, positive=positive, keep_duplicates=keep_duplicates
-            )
+            return cls.of_prepared(table_per_split(tables, allowed, names, positive, keep_duplicates), name)
         if len(tables) > 1 or candidates is not None:
             raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
-        return log.from_table(
-            tables["train"],
-            name=name,
-            names=names,
-            positive=positive,
-            split=split if isinstance(split, SplitRule) else SplitRule(split),
-            keep_duplicates=keep_duplicates,
-            seed=seed,
-        )
+        rule = split if isinstance(split, SplitRule) else SplitRule(split)
+        found = one_table(tables["train"], names, positive, rule, keep_duplicates=keep_duplicates, seed=seed)
+        return cls.of_prepared(found, name)
 
     @property
     def n_users(self) -> int:
@@ -187,8 +172,7 @@ class Dataset:
 
     def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
         """Keys (`user · n_items + item`) of the pairs that are in both splits, ascending."""
-        keys = [self.split(name).keys(self.n_items) for name in (one, other)]
-        return np.intersect1d(keys[0], keys[1], assume_unique=True)
+        return shared_keys(self.split(one), self.split(other), self.n_items)
 
     @property
     def counts(self) -> dict[str, object]:
@@ -370,6 +354,11 @@ def _candidates_table(candidates: Any, item: str | None) -> Table:
         return as_table(candidates, "the candidates frame")
     ids = candidates if isinstance(candidates, pl.Series) else list(candidates)
     return as_table({item or Column.ITEM: ids}, "the candidates")
+
+
+def _lint(dataset: Dataset) -> list[str]:
+    pairs = {name: dataset.split(name) for name in SPLITS}
+    return lint(Splits(pairs, dataset.user_ids, dataset.item_ids, dataset.candidates))
 
 
 def _listed(candidates: pl.Series | None) -> list[pl.Series]:

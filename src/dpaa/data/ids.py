@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
 """Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""

@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
-if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset, SplitName
+from dpaa.data.columns import SPLITS, SplitName
+from dpaa.data.pairs import Indices, Pairs, shared_keys
 
 
-def lint(dataset: Dataset) -> list[str]:
+@dataclass(frozen=True)
+class Splits:
+    """What the linter needs of a dataset."""
+
+    pairs: Mapping[SplitName, Pairs]
+    user_ids: pl.Series
+    item_ids: pl.Series
+    candidates: Indices | None
+
+
+def lint(dataset: Splits) -> list[str]:
     """Sentences about what may surprise: overlapping splits, empty splits, users and items without training pairs."""
     return [*_empty_splits(dataset), *_overlaps(dataset), *_cold_users(dataset), *_cold_items(dataset)]
 
 
-def _empty_splits(dataset: Dataset) -> list[str]:
+def _empty_splits(dataset: Splits) -> list[str]:
     found = []
-    if not len(dataset.valid):
+    if not len(dataset.pairs["valid"]):
         found.append("the validation split is empty: early stopping and tuning are impossible")
-    if not len(dataset.test):
+    if not len(dataset.pairs["test"]):
         found.append("the test split is empty: nothing can be evaluated")
     return found
 
 
-def _overlaps(dataset: Dataset) -> list[str]:
+def _overlaps(dataset: Splits) -> list[str]:
     found = []
-    splits: tuple[SplitName, ...] = ("train", "valid", "test")
-    for one, other in combinations(splits, 2):
-        both = dataset.overlap(one, other)
+    for one, other in combinations(SPLITS, 2):
+        both = shared_keys(dataset.pairs[one], dataset.pairs[other], len(dataset.item_ids))
         if not len(both):
             continue
-        user, item = dataset.user_ids[int(both[0]) // dataset.n_items], dataset.item_ids[int(both[0]) % dataset.n_items]
+        user, item = (
+            dataset.user_ids[int(both[0]) // len(dataset.item_ids)],
+            dataset.item_ids[int(both[0]) % len(dataset.item_ids)],
+        )
         effect = (
             f"`--overlap drop` neither ranks them nor counts them as relevant in {other}"
             if one == "train"
@@ -42,9 +56,9 @@ def _overlaps(dataset: Dataset) -> list[str]:
     return found
 
 
-def _cold_users(dataset: Dataset) -> list[str]:
-    trained = np.bincount(dataset.train.user, minlength=dataset.n_users) > 0
-    tested = np.unique(dataset.test.user)
+def _cold_users(dataset: Splits) -> list[str]:
+    trained = np.bincount(dataset.pairs["train"].user, minlength=len(dataset.user_ids)) > 0
+    tested = np.unique(dataset.pairs["test"].user)
     cold = tested[~trained[tested]]
     if not len(cold):
         return []
@@ -54,10 +68,10 @@ def _cold_users(dataset: Dataset) -> list[str]:
     ]
 
 
-def _cold_items(dataset: Dataset) -> list[str]:
-    trained = np.bincount(dataset.train.item, minlength=dataset.n_items) > 0
+def _cold_items(dataset: Splits) -> list[str]:
+    trained = np.bincount(dataset.pairs["train"].item, minlength=len(dataset.item_ids)) > 0
     found = []
-    groups = {"candidate": dataset.candidates, "test": np.unique(dataset.test.item)}
+    groups = {"candidate": dataset.candidates, "test": np.unique(dataset.pairs["test"].item)}
     for word, items in groups.items():
         if items is None or trained[items].all():
             continue

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, is_text, kind
-from dpaa.data.tables import ListTable
+from dpaa.data.positive import PositiveRule
+from dpaa.data.tables import ListTable, Table
 from dpaa.errors import InputError, need_type
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dpaa.data.positive import PositiveRule
-    from dpaa.data.tables import Table
 
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     Column.USER: (

@@ -50,3 +50,8 @@ class Pairs:
     def keys(self, n_items: int) -> npt.NDArray[np.int64]:
         """`user · n_items + item`, ascending: one integer per pair, for set operations. Returns (n,)."""
         return self.user.astype(np.int64) * n_items + self.item
+
+
+def shared_keys(one: Pairs, other: Pairs, n_items: int) -> npt.NDArray[np.int64]:
+    """Keys (`user · n_items + item`) of the pairs that are in both, ascending."""
+    return np.intersect1d(one.keys(n_items), other.keys(n_items), assume_unique=True)

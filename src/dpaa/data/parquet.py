@@ -8,20 +8,18 @@ proportion to the file.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import SEEK_END
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import polars as pl
 
 from dpaa.errors import InputError
 from dpaa.files import check_text, open_regular
 from dpaa.kernels.memory import memory_at_hand
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 MAGIC = b"PAR1"
 LARGEST_FOOTER = 64_000_000

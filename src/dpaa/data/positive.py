@@ -5,12 +5,10 @@ from __future__ import annotations
 import operator
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _RULE = re.compile(
     r"\s*(?P<column>[^<>=!]+?)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)\s*"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.kernels.negatives import draw_missing, gap_keys, nth_missing
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    Ints = NDArray[Any]
+Ints = NDArray[Any]
 
 
 BLOCK = 65_536

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpaa.data.columns import Column
+from dpaa.data.columns import Column, SplitName
 from dpaa.data.ids import distinct_ids, encode
+from dpaa.data.pairs import Indices
 from dpaa.errors import InputError, need_whole
-
-if TYPE_CHECKING:
-    from dpaa.data.dataset import SplitName
-    from dpaa.data.pairs import Indices
 
 SPLIT_KINDS = ("random", "random-global", "temporal", "leave-last")
 Labels = npt.NDArray[np.int8]

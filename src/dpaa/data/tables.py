@@ -6,10 +6,11 @@ text; what the text means is decided in `log.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -18,9 +19,6 @@ from dpaa.data.parquet import absolute, parquet_schema, read_parquet
 from dpaa.data.text_lines import check_rows, check_unpacked, rows, text_lines
 from dpaa.errors import InputError, reason
 from dpaa.files import read_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 LINES_AT_ONCE = 10_000
 FORMATS = ("csv", "tsv", "inter", "parquet", "list")

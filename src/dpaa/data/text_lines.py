@@ -9,20 +9,16 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, open_regular
 from dpaa.kernels.memory import memory_at_hand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 LONGEST_LINE = 4_000_000
 """Bytes.  A user's list in list form has that many with 400,000 items."""

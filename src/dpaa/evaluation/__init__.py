@@ -7,12 +7,11 @@ found.metrics["ndcg@20"], found.metrics["gini@20"]
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dpaa.evaluation.evaluator import Evaluation, Evaluator
-    from dpaa.evaluation.recommendations import Recommendations, read_recommendations
-    from dpaa.evaluation.suite import Measured, measure
+from dpaa.evaluation.evaluator import Evaluation, Evaluator
+from dpaa.evaluation.recommendations import Recommendations, read_recommendations
+from dpaa.evaluation.suite import Measured, measure
 
 _HOME = {
     "Evaluation": "evaluator",

@@ -10,20 +10,19 @@ LensKit where they have the metric; `docs/metrics.md` shows all of them side by 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.data.popularity import POPULAR_SHARE, popular_items
 from dpaa.errors import InputError
 from dpaa.evaluation import concentration
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-    Array = NDArray[Any]
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
 
 Definition = Literal["dpaa", "recbole", "elliot", "warprec", "warprec-2.1", "warprec-1.14.0", "lenskit"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Array = NDArray[Any]
 
-    Array = NDArray[Any]
 
 CURVE_POINTS = 101
 """Points of the curve that are kept: one per cent of the items each."""

@@ -12,26 +12,21 @@ into force only if somebody asks for it (`dpaa evaluate RUN --dial-objective …
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite, isnan, nan
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
-from dpaa.methods.base import ITSELF
+from dpaa.methods.base import ITSELF, Method
 from dpaa.reranking.dial import dialled_family
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from dpaa.evaluation.evaluator import Evaluator
-    from dpaa.methods.base import Method
 
 KAPPAS = (
     -2.0,

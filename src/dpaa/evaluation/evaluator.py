@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from dpaa.data.columns import Column
+from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.ranking import Ranker, ranked_blocks
+from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.suite import Suite
+from dpaa.methods.base import Method, ScorerFamily
 from dpaa.words import counted
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+Ints = NDArray[Any]
 
-    from numpy.typing import NDArray
-    from torch import Tensor
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.recommendations import Recommendations
-    from dpaa.methods.base import Method, ScorerFamily
-
-    Ints = NDArray[Any]
 
 Overlap = Literal["drop", "mask", "keep"]
 OVERLAPS: tuple[Overlap, ...] = ("drop", "mask", "keep")

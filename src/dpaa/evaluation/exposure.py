@@ -7,14 +7,12 @@ Pairs from random (or complete) exposure reward what people like.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpaa.data.dataset import VALIDATION_EXPOSURE
-
-if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import Dataset
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 
 LOOKS_BIASED = 0.8
 """Tilt from which validation pairs of unknown origin are taken to come from the log's own exposure.

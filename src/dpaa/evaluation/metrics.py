@@ -7,17 +7,14 @@ has no hits in its empty places: an empty list scores 0.  Users without a releva
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Hits = NDArray[np.bool_]
-    PerUser = NDArray[Any]
+Hits = NDArray[np.bool_]
+PerUser = NDArray[Any]
 
 
 def recall(hits: Hits, relevant: PerUser) -> PerUser:

@@ -9,19 +9,17 @@ and no substitute for a split with random exposure.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.errors import InputError
+from dpaa.evaluation.suite import Suite
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
 
-    from dpaa.evaluation.suite import Suite
-
-    Array = NDArray[Any]
-    Floats = NDArray[np.float64]
 
 POWER = 0.5
 """Saito et al., WSDM 2020."""

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from dpaa.data.pairs import Pairs
 from dpaa.kernels.topk import top_k
-from dpaa.reranking.dial import dialled
+from dpaa.methods.base import Histories, Method
+from dpaa.reranking.dial import DialVectors, dialled
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Ints = NDArray[Any]
 
-    from numpy.typing import NDArray
-
-    from dpaa.data.pairs import Pairs
-    from dpaa.methods.base import Histories, Method
-    from dpaa.reranking.dial import DialVectors
-
-    Ints = NDArray[Any]
 
 BLOCK_SCORES = 4_000_000
 """Scores held at once (16 MB): large enough for a good matrix product, small enough for the cache's neighbourhood."""

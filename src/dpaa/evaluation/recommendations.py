@@ -11,25 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, is_text, kind
 from dpaa.data.log import KNOWN_NAMES, complete_column, id_column, number_column
-from dpaa.data.tables import as_table, open_table
+from dpaa.data.tables import Table, as_table, open_table
 from dpaa.errors import InputError, need_whole
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.words import counted
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Ints = NDArray[Any]
 
-    from dpaa.data.tables import Table
-
-    Ints = NDArray[Any]
 
 NO_ITEM = -1
 """In lists: the list has ended, or an item the dataset does not know."""

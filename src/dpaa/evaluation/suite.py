@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
@@ -17,16 +19,11 @@ from dpaa.evaluation import bias
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.evaluation.tastes import TASTES, mean_per_row, tastes
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-    Floats = NDArray[np.float64]
-    Mask = NDArray[np.bool_]
-    Pairs = tuple[Array, Array]
-    """Two arrays of one length: rows or users, and items."""
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Pairs = tuple[Array, Array]
+"""Two arrays of one length: rows or users, and items."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from dpaa.data.pairs import Pairs
 
 
 @dataclass(frozen=True)

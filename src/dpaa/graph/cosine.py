@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.graph.propagation import TiledTable, Workers
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.propagation import TiledTable, Workers
 
 EDGE_BLOCK = 16_384
 

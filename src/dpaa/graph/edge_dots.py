@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.bipartite import BipartiteGraph
 
 
 def edge_dots(graph: BipartiteGraph, users: Tensor, items: Tensor, item_order: bool = False) -> Tensor:

@@ -11,22 +11,19 @@ processes.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.selection import RowBlock, Selection
 from dpaa.kernels.spmm import KERNELS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-    from dpaa.graph.selection import RowBlock, Selection
 
 TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
 """Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.add_rows import add_rows_
-
-if TYPE_CHECKING:
-    from dpaa.graph.bipartite import BipartiteGraph
 
 CUT_COST = 3
 """Copying a slot of the matrix costs about as much as so many slots in the product of one tile."""

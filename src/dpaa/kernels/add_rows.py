@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from torch import Tensor
 
 
 def add_rows_(table: Tensor, index: Tensor, rows: Tensor) -> Tensor:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 _LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024  # the most that glibc accepts

@@ -7,14 +7,12 @@ over all users answers every draw of an epoch at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[Any]
+Ints = NDArray[Any]
 
 
 def gap_keys(indptr: Ints, items: Ints, n_items: int) -> Ints:

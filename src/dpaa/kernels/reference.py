@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[Any]
+Floats = NDArray[np.float64]
+Ints = NDArray[Any]
 
 
 def propagate(indptr: Ints, neighbours: Ints, weights: Floats, embeddings: Floats) -> Floats:

@@ -8,15 +8,12 @@ rule takes `bag` at 32 or (`wide-bag`) 64 columns, `dpaa train --calibrate` meas
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Kernel = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:

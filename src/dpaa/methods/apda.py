@@ -9,10 +9,11 @@ The weights carry gradient, so the layers are not linear in E: `apda_layers` has
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -27,9 +28,6 @@ from dpaa.methods.apda_layers import ApdaLayers, Perturbation, ReadoutRows
 from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.rows import DistinctRows, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PERTURBATION = 1
 """Number of the random stream of noise and dropout; the epoch and the batch's number follow it."""

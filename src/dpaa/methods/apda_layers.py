@@ -14,8 +14,9 @@ Back through a layer, with G what reaches its y^(l+1) and ∘ the product number
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +27,6 @@ from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.edge_dots import edge_dots
 from dpaa.kernels.add_rows import add_rows_
 from dpaa.kernels.spmm import KERNELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SHORTEST = 1e-12
 """Rows shorter than this are divided by it: a row of zeros has no direction and stays zero."""

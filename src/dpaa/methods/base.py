@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
+from torch import Tensor
+
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.settings import Settings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torch import Tensor
-
-    from dpaa.data.pairs import Pairs
-    from dpaa.graph.bipartite import BipartiteGraph
-
-    Scorer = Callable[[Tensor], Tensor]
-    """Indices of users (b,) → their scores (b, items)."""
-    ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
-    """The same for several strengths of a correction at once: one block of scores after the other."""
+Scorer = Callable[[Tensor], Tensor]
+"""Indices of users (b,) → their scores (b, items)."""
+ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
+"""The same for several strengths of a correction at once: one block of scores after the other."""
 
 
 ITSELF = "the method itself"

@@ -8,8 +8,9 @@ Random pairs are drawn anew for every batch from all users × items; positive pa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,12 +20,8 @@ from torch.nn.functional import logsigmoid
 
 from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.rows import Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dpaa.methods.rows import Rows
 
 RANDOM_PAIRS = 1
 """Number of the random stream that pairs are drawn from, beside the triples' own."""

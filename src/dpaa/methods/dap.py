@@ -10,23 +10,20 @@ Training is LightGCN's; afterwards the trained table is propagated again, each l
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
 from dpaa.kernels.clusters import k_means
+from dpaa.methods.base import Validation
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Validation
 
 KMEANS_SEED = 9
 STRENGTHS = (0.0, 0.25, 0.5, 1.0)

@@ -14,25 +14,21 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.popularity import popularity_deciles
-from dpaa.graph.bipartite import EdgeWeights
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.cosine import edge_cosines
 from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.pretrained import Pretrained
 
 
 class DpaaSettings(TrainedSettings):

@@ -16,27 +16,23 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
 from dpaa.data.popularity import popularity_deciles
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cosine import edge_cosines
 from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import Settings, TrainedSettings
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-    from torch import Tensor
-
-    from dpaa.graph.bipartite import BipartiteGraph
 
 SOURCES = ("layer", "readout")
 FALLS = 0.02

@@ -9,21 +9,17 @@ comparisons of MACR and BC-Loss.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
+from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import margins
 from dpaa.methods.popularity import capped_inverse
+from dpaa.methods.rows import Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dpaa.methods.lightgcn import Batch
-    from dpaa.methods.rows import Rows
 
 
 class IpsSettings(TrainedSettings):

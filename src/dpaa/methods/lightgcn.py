@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from weakref import ref
 
 import numpy as np
@@ -14,19 +15,14 @@ from torch.nn.functional import softplus
 
 from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
 from dpaa.graph.selection import WHOLE_FROM, Selection
 from dpaa.kernels.machine import cores, give_back_memory, lasting
-from dpaa.methods.base import Method, Vectors
+from dpaa.methods.base import Histories, Method, Scorer, Vectors
+from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.rows import GatheredRows, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-    from dpaa.methods.base import Histories, Scorer
-    from dpaa.methods.pretrained import Pretrained
 
 INITIAL_DEVIATION = 0.1
 PROCESS_BYTES = 300_000_000

@@ -9,23 +9,19 @@ Early stopping looks at c = 0; c is chosen on validation afterwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
+from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.rows import Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
-    from dpaa.methods.lightgcn import Batch
-    from dpaa.methods.rows import Rows
 
 BRANCHES = 1
 """Number of the random stream that the branches are drawn from."""

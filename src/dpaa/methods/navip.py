@@ -8,17 +8,15 @@ No public code and only the abstract could be read: the formula is our reading, 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class NavipSettings(TrainedSettings):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import Lists
-
-if TYPE_CHECKING:
-    from dpaa.data.pairs import Pairs
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories
+from dpaa.methods.base import Histories
 
 
 def items_of_users(graph: BipartiteGraph) -> Lists:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import BLOCK_ROWS, Lists, in_common, row_blocks
 from dpaa.kernels.known_pairs import KnownPairs
 from dpaa.kernels.topk import top_k
 from dpaa.methods.neighbourhood import items_of_users, users_of_items
-
-if TYPE_CHECKING:
-    from dpaa.graph.bipartite import BipartiteGraph
 
 
 class PersonalPopularity:

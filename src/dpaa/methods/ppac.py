@@ -10,28 +10,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.known_pairs import LARGEST_BITMAP
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
+from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.personal_popularity import PersonalPopularity
+from dpaa.methods.rows import Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
-    from dpaa.methods.lightgcn import Batch
-    from dpaa.methods.rows import Rows
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""

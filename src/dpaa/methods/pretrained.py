@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
-from dpaa.graph.propagation import Propagation
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.propagation import Propagation, TiledTable
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-    from dpaa.methods.lightgcn import LightGCN
+class Embedded(Protocol):
+    """A trained LightGCN, as far as its vectors go."""
+
+    graph: BipartiteGraph
+    ego: TiledTable
+    user_embedding: Tensor
+    item_embedding: Tensor
+
+    @property
+    def kernel(self) -> str:
+        """The sparse product in use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +37,7 @@ class Pretrained:
     """Where they come from, for the manifest."""
 
     @classmethod
-    def of(cls, model: LightGCN, n_layers: int, origin: dict[str, Any]) -> Pretrained:
+    def of(cls, model: Embedded, n_layers: int, origin: dict[str, Any]) -> Pretrained:
         """Vectors of a trained LightGCN on the same graph; it has no weights of its own, so any layer can be had."""
         propagation = Propagation(model.graph, n_layers, model.kernel)
         propagation.set_weights([model.graph.symmetric_weights()] * n_layers)

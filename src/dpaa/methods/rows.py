@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
+from dpaa.graph.selection import Selection
 from dpaa.methods.losses import half_squares, margins, margins_of_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from dpaa.graph.selection import Selection
 
 
 class Rows:

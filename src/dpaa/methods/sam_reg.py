@@ -8,22 +8,18 @@ The negative item is, by a fair coin, more or less popular than the positive one
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from dpaa.data.sampling import BalancedSampler, TripleSampler
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import margins, squared_correlation
 from dpaa.methods.popularity import capped_inverse
+from dpaa.methods.rows import Rows
 from dpaa.methods.settings import Settings, TrainedSettings
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dpaa.methods.lightgcn import Batch
-    from dpaa.methods.rows import Rows
 
 
 class SamRegSettings(TrainedSettings):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Settings(BaseModel):

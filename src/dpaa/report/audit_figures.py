@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
-from dpaa.report.figures import altair, styled
+from dpaa.auditing.audit import Audit
+from dpaa.report.figures import Chart, altair, styled
 from dpaa.report.theme import PALETTE
-
-if TYPE_CHECKING:
-    from dpaa.auditing.audit import Audit
-    from dpaa.report.figures import Chart
 
 
 def lorenz_curve(audit: Audit) -> Chart:

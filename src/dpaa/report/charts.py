@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpaa.data.popularity import popular_items
-from dpaa.report.figures import POINTS, altair, styled
-from dpaa.report.theme import SHAPES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import ModuleType
-
-    from numpy.typing import NDArray
-
-    from dpaa.report.figures import Chart
-    from dpaa.report.theme import Look
+from dpaa.report.figures import POINTS, Chart, altair, styled
+from dpaa.report.theme import SHAPES, Look
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 

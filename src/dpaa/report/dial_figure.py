@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from dpaa.report.figures import altair, styled
+from dpaa.evaluation.dial_curve import DialCurve
+from dpaa.report.figures import Chart, altair, styled
 from dpaa.report.theme import PALETTE, PAPER
-
-if TYPE_CHECKING:
-    from dpaa.evaluation.dial_curve import DialCurve
-    from dpaa.report.figures import Chart
 
 TICKS = (-2, -1, 0, 1, 2, 4, 8, 16, 32)
 """κ is drawn evenly around 0 and by its logarithm further out (a symmetric logarithm)."""

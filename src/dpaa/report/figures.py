@@ -7,27 +7,23 @@ orange around a middle.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpaa.errors import MissingExtraError
 from dpaa.files import check_file_target, settled, write_file
-from dpaa.report.theme import PALETTE, PAPER
+from dpaa.report.theme import PALETTE, PAPER, Look
+from dpaa.trace.run import Trace
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import ModuleType
+Chart = Any
+"""Of Altair, which is an extra."""
 
-    from numpy.typing import NDArray
-
-    from dpaa.report.theme import Look
-    from dpaa.trace.run import Trace
-
-    Chart = Any
-    """Of Altair, which is an extra."""
 
 FORMATS = ("png", "svg", "pdf", "html", "json")
 OPTIONS: dict[str, dict[str, Any]] = {"png": {"ppi": 200}, "html": {"inline": True}}

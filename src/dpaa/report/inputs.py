@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
@@ -17,17 +19,12 @@ from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.report.foreign import number_at, object_at, readable
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.runs.model import Model
 from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+Ints = NDArray[Any]
 
-    from numpy.typing import NDArray
-
-    from dpaa.runs.model import Model
-
-    Ints = NDArray[Any]
 
 LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""

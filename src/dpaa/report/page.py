@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import dpaa
+from dpaa.auditing.audit import Audit
 from dpaa.errors import InputError
 from dpaa.files import check_file_target, settled, write_file
 from dpaa.report.figures import altair, check_figure, save
@@ -31,12 +33,6 @@ from dpaa.report.sections import (
 from dpaa.report.theme import PAPER
 from dpaa.runs.folder import now
 from dpaa.text import finite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from dpaa.auditing.audit import Audit
 
 CHAPTERS = (
     *(summary.section, data.section, metrics.section, exposure.section, items.section),

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dpaa.comparison.result import relative_change
+from dpaa.report.figures import Chart
 from dpaa.report.markup import Markup, tag
 from dpaa.report.svg import inline_svg
-from dpaa.report.theme import PHONE, WIDE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from dpaa.report.figures import Chart
-    from dpaa.report.theme import Look
+from dpaa.report.theme import PHONE, WIDE, Look
 
 LONGEST_ID = 60
 """Characters of an id that are shown; the rest is an ellipsis, and the whole stands in the hint."""

@@ -6,13 +6,11 @@ The SVG is parsed and written anew, so whatever text it holds leaves it as text.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from dpaa.report.markup import Markup
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 SVG = "http://www.w3.org/2000/svg"
 KEPT = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "linearGradient", "stop"})

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from dpaa.report.parts import Figure
 from dpaa.reproduction import paper
 from dpaa.reproduction.figures import OURS, PAPERS, Curve, severity_curves
+from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.severity import METRICS, RECALL
 from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Table, form_of, ranked, values_of
-from dpaa.reproduction.trainings import failures, spec_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dpaa.reproduction.plan import Plan
-    from dpaa.reproduction.trainings import RunResult, RunSpec
+from dpaa.reproduction.trainings import RunResult, RunSpec, failures, spec_for
 
 WHOLE: dict[str, Any] = {"iiw": True, "estimate": "blend", "weighted_layers": "first"}
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.reproduction import paper
 from dpaa.reproduction.budget import nearest
+from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import Cell, Chapter, Table
 from dpaa.reproduction.trainings import spec_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from dpaa.reproduction.plan import Plan
 
 SYMBOLS = {"half_trust_shift": "C", "layer_emphasis": "η", "initial_residual": "δ"}
 SHOWN = ("learning_rate", "l2")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from dpaa.data.dataset import read_dataset
+from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.popularity import popular_items
 from dpaa.report.figures import popularity_curves
 from dpaa.report.parts import Figure
 from dpaa.reproduction import paper
+from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import Cell, Chapter, Table
-
-if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
-    from dpaa.reproduction.plan import Plan
 
 
 def chapter(plan: Plan) -> Chapter:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from dpaa.report.figures import altair, styled
-from dpaa.report.theme import SHAPES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from dpaa.report.figures import Chart
-    from dpaa.report.theme import Look
+from dpaa.report.figures import Chart, altair, styled
+from dpaa.report.theme import SHAPES, Look
 
 OURS, PAPERS = "ours", "the paper"
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dpaa.reproduction import paper
 from dpaa.reproduction.overall import convention_tables, need_some_data
+from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.tables import LEGEND, Chapter
 from dpaa.reproduction.trainings import failures
-
-if TYPE_CHECKING:
-    from dpaa.reproduction.plan import Plan
 
 
 def chapter(plan: Plan) -> Chapter:

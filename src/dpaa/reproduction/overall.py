@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.reproduction import paper
+from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.random_baseline import random_ranking
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Table, form_of, improvements, ranked_columns, values_of
-from dpaa.reproduction.trainings import failures
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.reproduction.plan import Plan
-    from dpaa.reproduction.trainings import RunResult
+from dpaa.reproduction.trainings import RunResult, failures
 
 FURTHER = ("recall@20/popular", "recall@20/niche", "arp@20", "coverage@20")
 FITS = 0.1

@@ -5,23 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from dpaa.data.dataset import Dataset
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
-from dpaa.reproduction.budget import nearest
-from dpaa.reproduction.sources import LAYERS
-from dpaa.reproduction.trainings import parse_label, spec_for
-from dpaa.reproduction.tuned import can_be_tuned, chosen_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.reproduction.budget import Budget
-    from dpaa.reproduction.sources import Sources
-    from dpaa.reproduction.trainings import Runner, RunResult, RunSpec
-    from dpaa.reproduction.tuned import Chosen
+from dpaa.reproduction.budget import Budget, nearest
+from dpaa.reproduction.sources import LAYERS, Sources
+from dpaa.reproduction.trainings import Runner, RunResult, RunSpec, parse_label, spec_for
+from dpaa.reproduction.tuned import Chosen, can_be_tuned, chosen_settings
 
 MOST_POPULAR = "most-popular"
 

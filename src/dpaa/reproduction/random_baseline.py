@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import Dataset
 
 
 def random_ranking(data: Dataset, overlap: str, k: int = 20) -> dict[str, float]:

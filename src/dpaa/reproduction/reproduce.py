@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from dpaa.errors import InputError
 from dpaa.reproduction import ablation, best_settings, datasets, item_groups, overall, severity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from dpaa.reproduction.plan import Plan
-    from dpaa.reproduction.tables import Chapter
+from dpaa.reproduction.plan import Plan
+from dpaa.reproduction.tables import Chapter
 
 CHAPTERS: dict[str, Callable[[Plan], Chapter]] = {
     "datasets": datasets.chapter,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from dpaa.report.parts import Figure, signed
 from dpaa.reproduction import paper
 from dpaa.reproduction.figures import OURS, PAPERS, Curve, severity_curves
+from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.tables import (
     LEGEND,
     Cell,
@@ -19,13 +20,7 @@ from dpaa.reproduction.tables import (
     ranked_columns,
     values_of,
 )
-from dpaa.reproduction.trainings import failures
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dpaa.reproduction.plan import Plan
-    from dpaa.reproduction.trainings import RunResult
+from dpaa.reproduction.trainings import RunResult, failures
 
 RECALL = "recall@20"
 METRICS = (RECALL, "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "arp@20")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.dataset import Dataset
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources import coat as official_coat
 from dpaa.data.sources import kuairec as official_kuairec
 from dpaa.data.sources import yahoo_r3 as official_yahoo
@@ -16,10 +18,6 @@ from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.splits import from_files
 from dpaa.errors import InputError
 from dpaa.files import LARGE_JSON, read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 TITLES = {"coat": "Coat", "kuairec": "KuaiRec", "yahoo-r3": "Yahoo! R3"}
 LAYERS = {"coat": 2, "kuairec": 4, "yahoo-r3": 2}

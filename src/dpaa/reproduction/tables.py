@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpaa.report import parts
-from dpaa.report.markup import join, tag
+from dpaa.report.markup import Markup, join, tag
 from dpaa.reproduction import paper
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from dpaa.report.markup import Markup
-    from dpaa.reproduction.trainings import RunResult
+from dpaa.reproduction.trainings import RunResult
 
 BEST, SECOND = "★", "☆"
 LEGEND = (

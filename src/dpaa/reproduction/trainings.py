@@ -5,32 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpaa.data.dataset import ABOUT_FILE, read_dataset
+from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial_curve import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.files import LARGE_JSON, as_json, held, locked, read_json, remove_folder, settled, sweep, write_file
 from dpaa.methods import DPAA, LightGCN, find_method
+from dpaa.methods.base import Method
+from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings, first_error, make_settings
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
+from dpaa.runs.model import Model
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.tuning.workers import in_processes, stop_requested
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.methods.base import Method
-    from dpaa.methods.pretrained import Pretrained
-    from dpaa.runs.model import Model
 
 NOT_PART_OF_THE_RESULT = ("threads", "device")
 """Settings that change no bit of the result."""

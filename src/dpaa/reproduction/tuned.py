@@ -6,23 +6,19 @@ import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpaa.data.dataset import read_dataset
+from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.files import LARGE_JSON, as_json, read_json, settled, write_file
 from dpaa.methods import find_method
 from dpaa.methods.settings import first_error
+from dpaa.reproduction.budget import Tuning
+from dpaa.reproduction.trainings import Runner
 from dpaa.tuning.study import TRAINED
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.reproduction.budget import Tuning
-    from dpaa.reproduction.trainings import Runner
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from dpaa.errors import InputError
 from dpaa.files import settled, write_file
 from dpaa.report import parts
 from dpaa.report.figures import altair, save
+from dpaa.report.markup import Markup
 from dpaa.report.page import page
 from dpaa.report.theme import PAPER
-from dpaa.reproduction.tables import CSV_HEADER, worded_html
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from dpaa.report.markup import Markup
-    from dpaa.reproduction.tables import Chapter
+from dpaa.reproduction.tables import CSV_HEADER, Chapter, worded_html
 
 FIGURE_FORMATS = ("png", "svg")
 

@@ -11,18 +11,14 @@ Where a method ranks by an inner product the dial is one more coordinate: `p_i` 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch import Tensor
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily
 
 BLOCK_ROWS = 65_536
 """Item vectors that are widened to float64 at once."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
 from dpaa.kernels.machine import computing
 from dpaa.kernels.spmm import KERNELS
+from dpaa.methods.base import Method
 from dpaa.methods.lightgcn import LightGCN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dpaa.methods.base import Method
 
 REPEATS = 5
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.evaluation.dial_curve import Objective, dial_curve
+from dpaa.evaluation.dial_curve import DialCurve, Objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
-
-if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.dial_curve import DialCurve
-    from dpaa.runs.model import Model
+from dpaa.runs.model import Model
 
 K = 20
 """Length of the lists κ is chosen by, as at the end of training."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
-from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods import find_method
+from dpaa.methods.base import Method
 from dpaa.methods.dpaa_auto import DpaaAuto
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
@@ -28,12 +30,6 @@ from dpaa.runs.stages import RunStages
 from dpaa.text import finite
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport, Interrupted, Trainer
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from dpaa.evaluation.evaluator import Evaluation, Overlap
-    from dpaa.methods.base import Method
 
 
 @dataclass(frozen=True)

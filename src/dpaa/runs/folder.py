@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
@@ -23,10 +25,13 @@ from dpaa.data.pairs import Pairs
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.errors import DivergedError, InputError, reason
+from dpaa.evaluation.dial_curve import DialCurve
+from dpaa.evaluation.evaluator import Evaluation
 from dpaa.files import (
     LARGE_JSON,
     SMALL_JSON,
     STAGING,
+    Content,
     append_line,
     as_json,
     check_folder_name,
@@ -49,23 +54,13 @@ from dpaa.files import (
 )
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import find_method
-from dpaa.methods.settings import make_settings
+from dpaa.methods.base import Method
+from dpaa.methods.settings import Settings, make_settings
 from dpaa.runs.history import history_line
 from dpaa.runs.model import Model
 from dpaa.text import finite
 from dpaa.training.checkpoint import CheckpointFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from dpaa.evaluation.dial_curve import DialCurve
-    from dpaa.evaluation.evaluator import Evaluation
-    from dpaa.files import Content
-    from dpaa.methods.base import Method
-    from dpaa.methods.settings import Settings
-    from dpaa.training.trainer import EpochReport
+from dpaa.training.trainer import EpochReport
 
 CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.jsonl", "model.safetensors"
 USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 import torch
+from numpy.typing import NDArray
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
-from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.evaluation.ranking import RankedBlock, ranked_blocks
 from dpaa.kernels.topk import top_k
-from dpaa.methods.base import Histories
+from dpaa.methods.base import Histories, Method
 from dpaa.reranking.dial import DialVectors
 from dpaa.words import counted
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+Ids = Iterable[object] | pl.Series
+Dial = float | Literal["run"] | None
+Ints = NDArray[Any]
 
-    from numpy.typing import NDArray
-
-    from dpaa.evaluation.ranking import RankedBlock
-    from dpaa.methods.base import Method
-
-    Ids = Iterable[object] | pl.Series
-    Dial = float | Literal["run"] | None
-    Ints = NDArray[Any]
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are handed out at once."""

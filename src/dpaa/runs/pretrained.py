@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import torch
 from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
+from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text
 from dpaa.data.parquet import absolute, parquet_schema, read_parquet
 from dpaa.data.tables import TextTable
@@ -21,14 +24,7 @@ from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
 from dpaa.runs.folder import MANIFEST, RunFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.runs.model import Model
+from dpaa.runs.model import Model
 
 ID = "id"
 REMEDY = "give a run folder, USERS,ITEMS (two Parquet or CSV files with id, v0, v1 …) or a safetensors file"

@@ -6,11 +6,14 @@ Each is a run of its own inside the run's folder, so that an interrupted one goe
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpaa.data.dataset import Dataset
 from dpaa.evaluation.dial_curve import KAPPAS, MOST_USERS, least_turn
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.files import check_within
@@ -19,16 +22,12 @@ from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.reranking.dial import dialled_family
 from dpaa.runs.folder import PARTS, RunFolder
+from dpaa.runs.model import Model
+from dpaa.training.trainer import EpochReport
 from dpaa.words import counted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.evaluator import Evaluator
     from dpaa.runs.fit import Callbacks
-    from dpaa.runs.model import Model
-    from dpaa.training.trainer import EpochReport
 
 
 @dataclass

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpaa.files import check_file_target, settled, write_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 FORMATS = (".parquet", ".csv")
 

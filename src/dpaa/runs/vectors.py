@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import polars as pl
 
 from dpaa.errors import InputError
 from dpaa.files import STAGING, check_folder_name, settled, whole_folder
+from dpaa.runs.model import Ids, Model
 from dpaa.runs.stream import write_stream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import polars as pl
-
-    from dpaa.runs.model import Ids, Model
 
 USERS, ITEMS = "users.parquet", "items.parquet"
 

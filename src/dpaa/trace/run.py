@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import EdgeWeights
@@ -15,13 +16,8 @@ from dpaa.methods.dpaa import DPAA
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import bpr
 from dpaa.runs.folder import RunFolder
-from dpaa.trace.tracer import RULE, Tracer, layer_shares
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dpaa.runs.model import Model
-    from dpaa.trace.tracer import Contributions, LayerShare, LayerWeights, Premise
+from dpaa.runs.model import Model
+from dpaa.trace.tracer import RULE, Contributions, LayerShare, LayerWeights, Premise, Tracer, layer_shares
 
 BATCH_EPOCH = 0
 """The batch behind Lemma 2's gradient is the first of an epoch that no training sees: they count from 1."""

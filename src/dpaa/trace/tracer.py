@@ -11,29 +11,25 @@ change below 5 % either way is *flat*; a fall means the premise *holds*, a rise 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from dpaa.data.popularity import popular_items, popularity_deciles
-from dpaa.graph.bipartite import EdgeWeights
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.cosine import edge_cosines
 from dpaa.graph.propagation import Propagation, TiledTable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+Floats = NDArray[np.float64]
+ByDecile = list[float | None]
+"""Ten numbers, rare → popular; None for a decile without items."""
 
-    from numpy.typing import NDArray
-    from torch import Tensor
-
-    from dpaa.graph.bipartite import BipartiteGraph
-
-    Floats = NDArray[np.float64]
-    ByDecile = list[float | None]
-    """Ten numbers, rare → popular; None for a decile without items."""
 
 DECILES = 10
 FLAT = 0.05

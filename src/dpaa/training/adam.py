@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-if TYPE_CHECKING:
-    from dpaa.methods.lightgcn import LightGCN
-    from dpaa.methods.rows import Rows
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.rows import Rows
 
 
 class TiledAdam:

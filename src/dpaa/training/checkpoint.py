@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, own_folder, remove_folder, write_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from torch import Tensor
 
 
 @dataclass(frozen=True)

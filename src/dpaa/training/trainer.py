@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from dpaa.errors import DivergedError, InputError
 from dpaa.kernels.machine import computing, give_back_memory, lasting
+from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Validate = Callable[[LightGCN], dict[str, float]]
 
-    from torch import Tensor
-
-    from dpaa.methods.lightgcn import Batch, LightGCN
-
-    Validate = Callable[[LightGCN], dict[str, float]]
 
 MONITOR = "recall@20"
 CHECKPOINT_SECONDS = 30.0

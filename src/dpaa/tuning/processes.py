@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from contextlib import closing
 from multiprocessing import get_context
-from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Literal
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Literal
 
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.training.trainer import Interrupted
 from dpaa.tuning.study import TrialStore, storage_in_words
-from dpaa.tuning.work import Worker
+from dpaa.tuning.work import Order, Worker
 from dpaa.tuning.workers import end_with_parent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
-    from pathlib import Path
-
-    from dpaa.tuning.work import Order
 
 Stage = Literal["search", "retrain"]
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from pydantic.fields import FieldInfo
 
 from dpaa.errors import InputError
+from dpaa.methods.base import Method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings, make_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pydantic.fields import FieldInfo
-
-    from dpaa.methods.base import Method
 
 SpaceName = Literal["wide", "paper"]
 SPACES: tuple[SpaceName, ...] = ("wide", "paper")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
+from sqlalchemy.engine import URL
+
 from dpaa.errors import InputError, MissingExtraError, reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from sqlalchemy.engine import URL
 
 HIDDEN = "***"
 REMEDY = "give an Optuna storage URL such as sqlite:///study.db"

@@ -18,27 +18,21 @@ import threading
 import time
 import uuid
 import warnings
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import optuna
+from optuna.trial import FrozenTrial
 
 from dpaa.errors import InputError
 from dpaa.files import check_regular, held, locked, own_folder, write_file
 from dpaa.text import json_text
-from dpaa.tuning.space import SMALL, Range, points, size
+from dpaa.tuning.space import SMALL, Range, Space, points, size
 from dpaa.tuning.storage import import_optuna, in_words, open_storage, unusable, url_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    import optuna
-    from optuna.trial import FrozenTrial
-
-    from dpaa.tuning.space import Space
 
 STORAGE, TRIAL_LINES, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
 STARTUP = 5

@@ -18,11 +18,13 @@ import json
 import re
 import time
 import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, reason
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import (
@@ -38,10 +40,11 @@ from dpaa.files import (
     write_file,
 )
 from dpaa.methods import find_method
+from dpaa.methods.base import Method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
-from dpaa.tuning.processes import in_processes
-from dpaa.tuning.space import SMALL, defaults, in_words, search_space, size
+from dpaa.tuning.processes import Stage, in_processes
+from dpaa.tuning.space import SMALL, Space, defaults, in_words, search_space, size
 from dpaa.tuning.storage import check_storage, import_optuna, without_secrets
 from dpaa.tuning.study import (
     LOCK,
@@ -49,20 +52,12 @@ from dpaa.tuning.study import (
     TRAINED,
     TRIAL_LINES,
     Study,
+    Trial,
     TrialStore,
     storage_in_words,
 )
 from dpaa.tuning.work import Order, Worker
 from dpaa.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.methods.base import Method
-    from dpaa.tuning.processes import Stage
-    from dpaa.tuning.space import Space
-    from dpaa.tuning.study import Trial
 
 ABOUT, BEST = "study.json", "best.toml"
 FORMAT = 1

@@ -6,36 +6,31 @@ Trials are trained in memory and leave no file; what they share (the graph, the 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 
+from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import check_within, held, locked, own_folder
 from dpaa.methods import find_method
+from dpaa.methods.base import Method
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import Model
 from dpaa.runs.pretrained import train_or_reuse
-from dpaa.training.trainer import MONITOR
-from dpaa.tuning.study import LOCKS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from dpaa.data.dataset import Dataset
-    from dpaa.methods.base import Method
-    from dpaa.methods.pretrained import Pretrained
-    from dpaa.runs.model import Model
-    from dpaa.training.trainer import EpochReport
-    from dpaa.tuning.study import Claim, Study, TrialStore
+from dpaa.training.trainer import MONITOR, EpochReport
+from dpaa.tuning.study import LOCKS, Claim, Study, TrialStore
 
 PRUNE_EVERY = 10
 """Epochs between two questions whether to prune."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
+from multiprocessing.synchronize import Event
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.synchronize import Event
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.dataset import Dataset
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.expected import compare, find_file, histogram
 from dpaa.data.splits import random_global
 from dpaa.data.tables import check_file

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
 
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    import polars as pl
 
 
 def compare(source: str, expected: Mapping[str, int], found: Mapping[str, int], check: bool) -> list[str]:

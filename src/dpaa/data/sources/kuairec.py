@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.dataset import Dataset
 from dpaa.data.log import Log, once_each
 from dpaa.data.parquet import absolute
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.expected import compare, find_file
 from dpaa.data.splits import random_global
 from dpaa.data.tables import TextTable, check_file

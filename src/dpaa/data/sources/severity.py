@@ -11,26 +11,25 @@ Input: a log in which exposure was (nearly) complete, such as KuaiRec's small ma
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from dpaa.data.columns import Column
-from dpaa.data.dataset import ABOUT_FILE, SPLITS, VALIDATION_EXPOSURE, Dataset, read_dataset
+from dpaa.data.columns import SPLITS, Column
+from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode, one_type
 from dpaa.data.log import ColumnNames, as_one_type, once_each, read_log
 from dpaa.data.positive import PositiveRule
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.tables import open_table
 from dpaa.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+Ints = NDArray[Any]
 
-    from numpy.typing import NDArray
-
-    Ints = NDArray[Any]
 
 VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
 

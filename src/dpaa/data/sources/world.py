@@ -26,8 +26,9 @@ import numpy.typing as npt
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import VALIDATION_EXPOSURE, Dataset
+from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode
+from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
 
 TASTE_SIZE = 8

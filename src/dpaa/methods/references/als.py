@@ -8,20 +8,17 @@ with p = 1 and c = `confidence` for training pairs, p = 0 and c = 1 for all othe
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import MissingExtraError
-from dpaa.methods.base import Method, Vectors
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Histories, Method, Scorer, Vectors
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.settings import Settings
-
-if TYPE_CHECKING:
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Scorer
 
 
 class AlsSettings(Settings):

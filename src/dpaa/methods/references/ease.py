@@ -7,24 +7,20 @@ The diagonal of B is 0: no item explains itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import in_common, row_blocks
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.kernels.spmm import bag
-from dpaa.methods.base import Method
+from dpaa.methods.base import Histories, Method, Scorer
 from dpaa.methods.neighbourhood import items_of, users_of_items
 from dpaa.methods.settings import Settings
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Scorer
 
 
 class EaseSettings(Settings):

@@ -5,22 +5,18 @@ A reference without training: what counting alone achieves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import in_common, row_blocks
 from dpaa.kernels.topk import top_k
-from dpaa.methods.base import Method
+from dpaa.methods.base import Histories, Method, Scorer
 from dpaa.methods.neighbourhood import items_of, users_of_items
 from dpaa.methods.settings import Settings
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Scorer
 
 
 class ItemKnnSettings(Settings):

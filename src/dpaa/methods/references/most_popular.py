@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from dpaa.methods.base import Method
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from dpaa.graph.bipartite import BipartiteGraph
-    from dpaa.methods.base import Histories, Scorer
-    from dpaa.methods.settings import Settings
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.settings import Settings
 
 
 class MostPopular(Method):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaa.auditing.sentences import moments
 from dpaa.report.charts import Line, curves
 from dpaa.report.foreign import is_number, list_at, object_at, objects_at, text_at
-from dpaa.report.markup import tag
+from dpaa.report.markup import Markup, tag
 from dpaa.report.parts import Cell, Figure, Head, Section, bullets, number, paragraph, percent, shown_id, table
-
-if TYPE_CHECKING:
-    from dpaa.report.markup import Markup
 
 DIGITS = {"users": 0, "history_median": 0, "arp_history": 1, "arp": 1, "mean": 3, "popularity_lift": 3, "upd": 3}
 """Of the table of tastes."""

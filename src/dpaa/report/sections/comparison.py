@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dpaa.comparison.result import harm_in_words, relative_change
 from dpaa.files import same_place
 from dpaa.report.charts import intervals
 from dpaa.report.foreign import list_at, number_at, object_at, objects_at, pair_at, text_at
-from dpaa.report.markup import tag
+from dpaa.report.inputs import Run
+from dpaa.report.markup import Markup, tag
 from dpaa.report.metric_words import explain
 from dpaa.report.parts import (
     Cell,
@@ -25,12 +27,6 @@ from dpaa.report.parts import (
     signed,
     table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from dpaa.report.inputs import Run
-    from dpaa.report.markup import Markup
 
 SHOWN_PLACES = 10
 LONGEST_TITLE = 60

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dpaa.evaluation.concentration import head, share_of
 from dpaa.report.charts import concentration, long_tail
-from dpaa.report.markup import tag
+from dpaa.report.inputs import Family, Inputs
+from dpaa.report.markup import Markup, tag
 from dpaa.report.parts import Figure, Section, bullets, paragraph, percent, tiles
-
-if TYPE_CHECKING:
-    from dpaa.report.inputs import Family, Inputs
-    from dpaa.report.markup import Markup
 
 
 def section(inputs: Inputs) -> Section:

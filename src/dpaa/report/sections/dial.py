@@ -6,17 +6,15 @@ being in force and `suggested` what the objective would choose (`dpaa.evaluation
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaa.evaluation.dial_curve import SUGGESTED
 from dpaa.report.charts import Line, curves
 from dpaa.report.dial_figure import TICKS
 from dpaa.report.foreign import is_number, text_at
+from dpaa.report.inputs import Inputs, Run
+from dpaa.report.markup import Markup
 from dpaa.report.parts import Cell, Figure, Head, Section, number, paragraph, table
-
-if TYPE_CHECKING:
-    from dpaa.report.inputs import Inputs, Run
-    from dpaa.report.markup import Markup
 
 KAPPA = "kappa"
 SHOWN = {

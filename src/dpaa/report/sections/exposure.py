@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaa.report.charts import Line, curves
+from dpaa.report.inputs import Family, Inputs
+from dpaa.report.markup import Markup
 from dpaa.report.parts import Cell, Figure, Head, Section, percent, table
 from dpaa.report.sections.metrics import place_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dpaa.report.inputs import Family, Inputs
-    from dpaa.report.markup import Markup
 
 HISTORY = "the log (what people did before)"
 

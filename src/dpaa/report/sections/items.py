@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from dpaa.report.markup import tag
-from dpaa.report.parts import Cell, Head, Section, minus, shown_id, table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dpaa.report.inputs import Family, Inputs, Run
-    from dpaa.report.markup import Markup
-    from dpaa.report.parts import Figure
+from dpaa.report.inputs import Family, Inputs, Run
+from dpaa.report.markup import Markup, tag
+from dpaa.report.parts import Cell, Figure, Head, Section, minus, shown_id, table
 
 SHOWN = 8
 """Items on each side."""

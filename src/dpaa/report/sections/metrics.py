@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from dpaa.comparison.chances import Chances, warnings
 from dpaa.report.charts import Point, scatter
-from dpaa.report.markup import tag
+from dpaa.report.inputs import Family, Inputs, Run
+from dpaa.report.markup import Markup, tag
 from dpaa.report.metric_words import best_of, explain
 from dpaa.report.parts import Cell, Figure, Head, Section, bullets, code, number, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dpaa.report.inputs import Family, Inputs, Run
-    from dpaa.report.markup import Markup
 
 TABLES = {
     "Accuracy": (

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 from dpaa.report.foreign import object_at
-from dpaa.report.markup import tag
-from dpaa.report.parts import Cell, Head, Section, code, paragraph, table
-
-if TYPE_CHECKING:
-    from dpaa.report.inputs import Family, Inputs, Run
-    from dpaa.report.markup import Markup
-    from dpaa.report.parts import Figure
+from dpaa.report.inputs import Family, Inputs, Run
+from dpaa.report.markup import Markup, tag
+from dpaa.report.parts import Cell, Figure, Head, Section, code, paragraph, table
 
 
 def section(inputs: Inputs) -> Section:

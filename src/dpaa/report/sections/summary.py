@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dpaa.report.markup import tag
-from dpaa.report.parts import Section, bullets, change, code, paragraph
+from dpaa.report.inputs import Inputs, Run
+from dpaa.report.markup import Markup, tag
+from dpaa.report.parts import Figure, Section, bullets, change, code, paragraph
 from dpaa.report.sections.metrics import cautions, longest, measured_alike
-
-if TYPE_CHECKING:
-    from dpaa.report.inputs import Inputs, Run
-    from dpaa.report.markup import Markup
-    from dpaa.report.parts import Figure
 
 MOST = 8
 """Sentences; the table has the rest."""

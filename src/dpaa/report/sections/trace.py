@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dpaa.report.figures import relative_weights
+from dpaa.report.inputs import Inputs, Run
+from dpaa.report.markup import Markup
 from dpaa.report.parts import Cell, Figure, Head, Section, code, paragraph, table
-from dpaa.report.theme import PAPER
-
-if TYPE_CHECKING:
-    from dpaa.report.inputs import Inputs, Run
-    from dpaa.report.markup import Markup
-    from dpaa.report.theme import Look
-    from dpaa.trace.run import Trace
+from dpaa.report.theme import PAPER, Look
+from dpaa.trace.run import Trace
 
 MOST = 6
 """Heat maps; further runs have `dpaa trace`."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpaa.report.charts import Line, curves
 from dpaa.report.figures import POINTS
 from dpaa.report.foreign import is_number, object_at, objects_at, text_at
+from dpaa.report.inputs import Inputs, Run
+from dpaa.report.markup import Markup
 from dpaa.report.parts import Figure, Section
 from dpaa.report.sections.metrics import place_of
-
-if TYPE_CHECKING:
-    from dpaa.report.inputs import Inputs, Run
-    from dpaa.report.markup import Markup
 
 MOST = 24
 """Runs with a line; more cannot be told apart."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpaa.report.markup import tag
-from dpaa.report.parts import Section, shown_id
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from dpaa.report.inputs import Family, Inputs, Run
-    from dpaa.report.markup import Markup
-    from dpaa.report.parts import Figure
+from dpaa.report.inputs import Family, Inputs, Run
+from dpaa.report.markup import Markup, tag
+from dpaa.report.parts import Figure, Section, shown_id
 
 SHOWN_ITEMS, SHOWN_HISTORY, SHOWN_RUNS = 10, 8, 4
 
