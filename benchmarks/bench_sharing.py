@@ -25,7 +25,7 @@ from dpaa.training.trainer import MONITOR, Trainer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dpaa.methods.lightgcn import Batch
+    from dpaa.methods.rows import Batch
 
 WORK = "from benchmarks.bench_sharing import milliseconds; print(milliseconds())"
 

@@ -12,6 +12,7 @@ from benchmarks.timing import ratio, take_turns, turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa.kernels.machine import computing
 from dpaa.methods import METHODS
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.dpaa import DPAA, DpaaSettings
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
@@ -106,7 +107,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
         base = LightGCN(graph, TrainedSettings(**settings, kernel=kernel))
         base.start()
         work[kernel] = floor(base, graph, TiledAdam(base)._update)
-    quick = turns(work, repeats=method.n_batches if method.n_batches <= WHOLE_EPOCH else repeats)
+    quick = turns(work, repeats=method.compute.n_batches if method.compute.n_batches <= WHOLE_EPOCH else repeats)
     step, floors = statistics.median(quick["ours"]), {kernel: statistics.median(quick[kernel]) for kernel in BAGS}
     lowest = min(floors, key=floors.__getitem__)
     slow_work = {"ours": work["ours"], "usual": lambda: usual.step(next(batches))}
@@ -117,7 +118,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
         f"{name}, D {size}, L {layers}",
         f"{1e3 * floors[lowest]:.1f} ms",
         f"{1e3 * step:.1f} ms",
-        f"{step * method.n_batches:.2f} s",
+        f"{step * method.compute.n_batches:.2f} s",
         f"{ratio(quick['ours'], quick[lowest]):.2f} (≤ {TARGETS[name]})",
         f"{ratio(slow['usual'], slow['ours']):.1f} (≥ 5)",
         f"{ratio(slow['pyg'], slow['ours']):.1f} (≥ 3)" if "pyg" in slow else "not installed",
@@ -136,10 +137,10 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             plain.finish()
             base, base_batches = stepper(plain)
             for method_type in dict.fromkeys(METHODS.values()):
-                if not method_type.iterative or method_type is LightGCN:
+                if not issubclass(method_type, GraphMethod) or method_type is LightGCN:
                     continue
                 method = method_type(graph, method_type.settings_type(**settings))
-                if method.wants_pretrained():
+                if method.pretrained_layers() is not None:
                     method.take_pretrained(Pretrained.of(plain, method.pretrained_layers(), {}))
                 method.start()
                 trainer, batches = stepper(method)
@@ -177,7 +178,7 @@ def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:
                 },
                 repeats=repeats,
             )
-            n = method.n_batches
+            n = method.compute.n_batches
             apart = (n * found["dpaa"] + found["refresh"]) / (n * found["lightgcn"])
             target = " (≤ 1.10)" if n >= 20 else " (reported)"
             rows.append([f"{name}, D {size}, {n} batches", f"{1e3 * found['refresh']:.1f} ms", f"{apart:.2f}{target}"])

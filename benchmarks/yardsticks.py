@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.rows import Batch
 
 
 def readout_loss(final: Tensor, ego: Tensor, batch: Batch, n_users: int, l2: float) -> Tensor:
@@ -79,7 +80,7 @@ def floor(method: LightGCN, graph: BipartiteGraph, update: Callable[[int, Tensor
     """Only the 2L sparse products and a fused Adam pass."""
     from dpaa.kernels.spmm import KERNELS
 
-    multiply, values = KERNELS[method.kernel], graph.slot_values(graph.symmetric_weights())
+    multiply, values = KERNELS[method.compute.kernel], graph.slot_values(graph.symmetric_weights())
 
     def tile(number: int) -> None:
         layer = method.ego.tiles[number]

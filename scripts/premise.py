@@ -30,8 +30,7 @@ def row(place: Path, label: str, data: Dataset, layers: int, length: str, settin
     """A line of the table."""
     folder = place / f"{label}-{length}"
     method = make_method(data, "lightgcn", {"embedding_size": 256, "layers": layers, "seed": 0} | settings)
-    method.keeps_last = bool(settings)  # type: ignore[attr-defined]  # LightGCN has it
-    model = fit_into(folder, data, method)
+    model = fit_into(folder, data, method, keep_last=bool(settings))
     trained = model.manifest["training"]["best_epoch"]
     told = [
         f"{one.rarest_fifth:.2f} → {one.most_popular_fifth:.2f} **{one.verdict}**" for one in trace_run(folder).premises

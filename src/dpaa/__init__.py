@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -12,9 +13,24 @@ if TYPE_CHECKING:
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.methods import METHODS
+    from dpaa.methods.apda import ApdaSettings as APDA
+    from dpaa.methods.cvib import CvibSettings as CVIB
+    from dpaa.methods.dap import DapSettings as DAP
+    from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
+    from dpaa.methods.dpaa import DpaaSettings as DPAA
+    from dpaa.methods.dpaa_auto import DpaaAutoSettings as DPAAAuto
+    from dpaa.methods.ips import IpsSettings as IPS
+    from dpaa.methods.lightgcn import LightGCNSettings as LightGCN
+    from dpaa.methods.macr import MacrSettings as MACR
+    from dpaa.methods.navip import NavipSettings as NAVIP
+    from dpaa.methods.ppac import PpacSettings as PPAC
+    from dpaa.methods.references.als import AlsSettings as ALS
+    from dpaa.methods.references.ease import EaseSettings as EASE
+    from dpaa.methods.references.item_knn import ItemKnnSettings as ItemKNN
+    from dpaa.methods.references.most_popular import MostPopularSettings as MostPopular
+    from dpaa.methods.sam_reg import SamRegSettings as SAMReg
     from dpaa.runs.fit import evaluate, fit
-    from dpaa.runs.folder import load
-    from dpaa.runs.model import Model
+    from dpaa.runs.model import Model, load
 
 _HOME = {
     "Audit": "dpaa.auditing.audit",
@@ -26,18 +42,53 @@ _HOME = {
     "audit": "dpaa.auditing.audit",
     "evaluate": "dpaa.runs.fit",
     "fit": "dpaa.runs.fit",
-    "load": "dpaa.runs.folder",
+    "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
+_METHODS = {
+    "ALS": "als",
+    "APDA": "apda",
+    "CVIB": "cvib",
+    "DAP": "dap",
+    "DPAA": "dpaa",
+    "DPAAAsPrinted": "dpaa-as-printed",
+    "DPAAAuto": "dpaa-auto",
+    "EASE": "ease",
+    "IPS": "ips",
+    "ItemKNN": "item-knn",
+    "LightGCN": "lightgcn",
+    "MACR": "macr",
+    "MostPopular": "most-popular",
+    "NAVIP": "navip",
+    "PPAC": "ppac",
+    "SAMReg": "sam-reg",
+}
+"""Public name → method: a class of settings, `dpaa.DPAA(layers=2)`, which `fit` takes and which has `.fit(data)`."""
 
 __all__ = [
+    "ALS",
+    "APDA",
+    "CVIB",
+    "DAP",
+    "DPAA",
+    "EASE",
+    "IPS",
+    "MACR",
     "METHODS",
+    "NAVIP",
+    "PPAC",
     "Audit",
+    "DPAAAsPrinted",
+    "DPAAAuto",
     "Dataset",
     "Evaluation",
     "InputError",
+    "ItemKNN",
+    "LightGCN",
     "Model",
+    "MostPopular",
+    "SAMReg",
     "__version__",
     "audit",
     "evaluate",
@@ -47,9 +98,15 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _METHODS:
+        from dpaa.methods.registry import METHODS
+
+        return METHODS[_METHODS[name]].settings_type
     if name not in _HOME:
         raise AttributeError(f"module 'dpaa' has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(_HOME[name]), name)

@@ -22,7 +22,7 @@ from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.report.metric_words import WORDS
-from dpaa.runs.folder import finite
+from dpaa.text import finite
 
 LOG = pl.DataFrame(
     [

@@ -10,7 +10,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.fit import fit_into, make_method
-from dpaa.runs.folder import load
+from dpaa.runs.model import load
 from tests.command import dpaa_ok
 
 USERS = ["[/x]", "[red]x[/red]", ":smile:", "@at", "user 9 "]

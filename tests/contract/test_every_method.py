@@ -16,23 +16,24 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories
-from dpaa.methods.lightgcn import PROCESS_BYTES, LightGCN
+from dpaa.methods.compute import PROCESS_BYTES
 from dpaa.methods.settings import make_settings
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
-from dpaa.runs.folder import load
+from dpaa.runs.model import load
 from dpaa.training.trainer import Interrupted
 
 needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed")
 every_method = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=needs_extra) if name == "als" else name for name in METHODS]
 )
-trained_methods = pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].iterative])
+trained_methods = pytest.mark.parametrize("name", [name for name in METHODS if issubclass(METHODS[name], GraphMethod)])
 
 
 def quick(name: str) -> dict[str, Any]:
     """Settings that train in a second and still learn."""
-    if not METHODS[name].iterative:
+    if not issubclass(METHODS[name], GraphMethod):
         return {}
     return {"embedding_size": 32, "layers": 2, "epochs": 25, "patience": 25, "learning_rate": 0.02, "batch_size": 1024}
 
@@ -203,7 +204,7 @@ def test_memory_stays_within_the_preview(name: str, sizeable: Dataset) -> None:
     settings = {"embedding_size": 256, "layers": 2, "epochs": 1, "threads": 1}
     fit(sizeable, "lightgcn", **(settings | {"embedding_size": 4}))  # what is loaded and kept on first use
     method = make_method(sizeable, name, settings)
-    assert isinstance(method, LightGCN)
+    assert isinstance(method, GraphMethod)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
     before = _memory("VmRSS")
     fit_method(method, sizeable)

@@ -21,6 +21,7 @@ from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import load
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from tests.errors.workshop import LOG
 
@@ -112,7 +113,7 @@ def test_runs(data: st.DataObject, built: Path, tmp_path: Path) -> None:
     with contextlib.suppress(InputError):
         RunFolder(folder).history()
     with contextlib.suppress(InputError):
-        RunFolder(folder).read_model().recommend(k=3)
+        load(folder).recommend(k=3)
 
 
 @many

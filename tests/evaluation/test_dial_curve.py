@@ -28,7 +28,7 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure
 from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
-from dpaa.runs.folder import finite
+from dpaa.text import finite
 
 
 def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) -> DialPoint:

@@ -34,11 +34,6 @@ class Fixed(Method):
         matrix = self.matrix if items is None else self.matrix[:, items]
         return lambda users: matrix[users].clone()
 
-    def tensors(self) -> Any: ...
-    def load_tensors(self, tensors: Any) -> None: ...
-    @classmethod
-    def tensor_shapes(cls, graph: Any, settings: Any) -> Any: ...
-
 
 def dataset_of(train: Any, valid: Any, test: Any, candidates: list[int] | None = None) -> Dataset:
     def frame(pairs: Any) -> pl.DataFrame:

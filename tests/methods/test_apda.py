@@ -12,10 +12,15 @@ from torch.nn.functional import normalize, softplus
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import apda_layers
-from dpaa.methods.apda import APDA
+from dpaa.methods.apda import APDA, PERTURBATION
 from dpaa.methods.apda_layers import ApdaLayers, Perturbation, distance_weight
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.rows import Batch
 from tests.methods.tools import some_graph, started, trained
+
+
+def draws_of(method: APDA, batch: Batch) -> np.random.Generator:
+    return np.random.default_rng([method.settings.seed, PERTURBATION, batch.epoch, batch.number])
 
 
 def test_weights_of_orthogonal_and_identical_vectors(toy_graph: BipartiteGraph) -> None:
@@ -113,7 +118,7 @@ def test_the_gradient_by_hand_is_that_of_autograd(layers: int, seed: int, **chos
     found = method.tile_gradient(rows, 0).double()
 
     table = method.ego.rows().double().requires_grad_()
-    readout = slow_readout(method, table, method.draws(batch))[batch.nodes(graph.n_users)]
+    readout = slow_readout(method, table, draws_of(method, batch))[batch.nodes(graph.n_users)]
     torch.sum(readout * wanted.double()).backward()
     assert table.grad is not None
     torch.testing.assert_close(rows.readout.double(), readout, rtol=1e-4, atol=1e-5 * readout.abs().max().item())
@@ -182,10 +187,10 @@ def test_noise_and_dropout_follow_the_place_of_the_batch_and_end_with_training()
     readout = [method.forward(batch).readout for batch in (first[3], again[0], first[2])]
     assert torch.equal(readout[0], readout[1])
     assert readout[0].shape != readout[2].shape or not torch.equal(readout[0], readout[2])
-    method.update_embeddings()
+    method.make_embeddings()
     before = method.user_embedding
     method.forward(first[0])
-    method.update_embeddings()
+    method.make_embeddings()
     assert torch.equal(before, method.user_embedding)
     unit = torch.nn.functional.normalize(torch.randn(50, 8))
     draws = Perturbation(np.random.default_rng(9), noise=0.1, dropout=0.4)

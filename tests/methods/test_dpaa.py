@@ -137,7 +137,7 @@ def test_every_formula_equals_the_dense_reference(
     method = DPAA(graph, DpaaSettings(**chosen))
     draw = lambda: torch.from_numpy(rng.normal(size=(graph.n_nodes, 3)).astype(np.float32))  # noqa: E731
     layers = () if flat else tuple(draw() for _ in range(chosen["layers"] + 1))
-    pretrained = Pretrained(draw(), layers) if method.wants_pretrained() else None
+    pretrained = Pretrained(draw(), layers) if method.pretrained_layers() is not None else None
     if pretrained is not None:
         pretrained.readout[0] = 0  # a zero vector: cosine 0
         method.take_pretrained(pretrained)

@@ -1,4 +1,4 @@
-"""DPAA that sets itself: what it decides, told by a stages that answers as it is asked to."""
+"""DPAA that sets itself: what it decides, told by stages that answer as they are asked to."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.methods.dpaa_auto import FASTEST, DpaaAuto, Part, Verdict, _mean_and_noise, _surely_best
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.runs.fit import Callbacks, evaluate, fit_method, make_method
+from dpaa.runs.fit import Callbacks, _fit_part, evaluate, fit_method, make_method
 from dpaa.runs.stages import RunStages
 
 QUICK = {"embedding_size": 8, "layers": 2, "epochs": 12, "patience": 50, "threads": 1}
 
 
-class ScriptedWorkshop:
+class ScriptedStages:
     """Trains nothing: parts and verdicts come from a script, by label; what was asked for is kept."""
 
     def __init__(self, data: Dataset, values: dict[str, float], valid: dict[str, float] | None = None) -> None:
@@ -52,7 +52,7 @@ class ScriptedWorkshop:
         self.said.append(line)
 
 
-def assembled(data: Dataset, stages: ScriptedWorkshop, falls: dict[str, float], **settings: Any) -> Any:
+def assembled(data: Dataset, stages: ScriptedStages, falls: dict[str, float], **settings: Any) -> Any:
     method = make_method(data, "dpaa-auto", {**QUICK, "epochs": 1000, **settings})
     assert isinstance(method, DpaaAuto)
     method._fall = lambda _plain, source: falls[source]  # type: ignore[method-assign]
@@ -65,7 +65,7 @@ RACE = {"none": 0.2, "iiw": 0.3, "dpaa": 0.25, "printed": 0.1, "residual": 0.1}
 def test_the_winner_of_the_race_is_trained_on_and_its_best_stretch_taken(small_world: Dataset) -> None:
     stretches = {f"stretch-{number}": 0.4 for number in range(1, 11)}
     valid = {"iiw": 0.1, "stretch-1": 0.2, "stretch-2": 0.5, "stretch-3": 0.3}
-    stages = ScriptedWorkshop(small_world, {"plain": 0.2} | RACE | stretches, valid)
+    stages = ScriptedStages(small_world, {"plain": 0.2} | RACE | stretches, valid)
     method, found = assembled(small_world, stages, {"layer": 0.1, "readout": 0.3})
     assert found["chosen"]["part"] == "stretch-2"
     assert found["chosen"]["settings"]["interaction_strength_from"] == "readout"
@@ -78,10 +78,10 @@ def test_the_winner_of_the_race_is_trained_on_and_its_best_stretch_taken(small_w
 
 def test_the_plain_model_is_kept_only_where_validation_is_sure(small_world: Dataset) -> None:
     values = {"plain": 0.9} | RACE | {f"stretch-{number}": 0.2 for number in range(1, 11)}
-    _, found = assembled(small_world, ScriptedWorkshop(small_world, values), {"layer": 0.1, "readout": 0.0})
+    _, found = assembled(small_world, ScriptedStages(small_world, values), {"layer": 0.1, "readout": 0.0})
     assert found["chosen"] == {"part": "plain", "settings": {}, "kappa": 9.0}
 
-    class Doubtful(ScriptedWorkshop):
+    class Doubtful(ScriptedStages):
         """Where the plain model is ahead by less than its noise."""
 
         def judge(self, method: LightGCN, objective: str) -> Verdict:
@@ -104,7 +104,7 @@ def test_weights_race_only_where_the_premise_holds(
     small_world: Dataset, falls: dict[str, float], racers: list[str]
 ) -> None:
     values = {"plain": 0.2} | RACE | {f"stretch-{number}": 0.2 for number in range(1, 11)}
-    stages = ScriptedWorkshop(small_world, values)
+    stages = ScriptedStages(small_world, values)
     assembled(small_world, stages, falls)
     raced = [label for label, _, _, begin in stages.asked if begin == "plain"]
     assert raced == racers
@@ -116,7 +116,7 @@ def test_weights_race_only_where_the_premise_holds(
 def test_the_budget_is_kept(small_world: Dataset, budget: float) -> None:
     values = {"plain": 0.2} | RACE | {f"stretch-{number}": 0.2 for number in range(1, 200)}
     valid = {f"stretch-{number}": float(number) for number in range(1, 200)}
-    stages = ScriptedWorkshop(small_world, values, valid)
+    stages = ScriptedStages(small_world, values, valid)
     _, found = assembled(small_world, stages, {"layer": 0.1, "readout": 0.3}, budget=budget)
     assert found["cost_in_epochs_of_plain"] <= 1 + budget
     assert found["cost_in_epochs_of_plain"] >= 1 + 0.75 * budget
@@ -132,7 +132,7 @@ def test_all_parts_together_keep_within_the_epochs(
     stretches = [f"stretch-{number}" for number in range(1, 1001)]
     values = {"plain": 0.2} | RACE | dict.fromkeys(stretches, 0.3)
     valid = {label: float(number) for number, label in enumerate(stretches)}
-    stages = ScriptedWorkshop(small_world, values, valid)
+    stages = ScriptedStages(small_world, values, valid)
     fall = 0.3 if holds else 0.0
     _, found = assembled(small_world, stages, {"layer": fall, "readout": fall}, epochs=epochs, budget=budget)
     trained = sum(part["epochs"] for part in found["parts"])
@@ -166,7 +166,7 @@ def test_what_ended_a_training_that_was_still_getting_better_is_told(small_world
     rising = {label: float(number) for number, label in enumerate(stretches)}
     falls = {"layer": 0.1, "readout": 0.3}
     for epochs, valid, limited in ((1000, rising, "budget"), (80, rising, "epochs"), (1000, {"stretch-1": 1.0}, None)):
-        stages = ScriptedWorkshop(small_world, values, valid)
+        stages = ScriptedStages(small_world, values, valid)
         assert assembled(small_world, stages, falls, epochs=epochs)[1]["limited_by"] == limited
 
 
@@ -218,7 +218,7 @@ def test_the_least_turn_that_validation_cannot_tell_from_the_best_is_taken(small
     model = fit_method(make_method(small_world, "lightgcn", QUICK), small_world)
     assert isinstance(model.method, LightGCN)
     validation = Evaluator(small_world, 20, "valid", "drop")
-    verdict = RunStages(small_world, Callbacks(), None, validation).judge(model.method, "ndcg")
+    verdict = RunStages(small_world, Callbacks(), None, validation, _fit_part).judge(model.method, "ndcg")
     relevant = validation.suite.relevant_per_row()
     values = {
         kappa: ACCURACY["ndcg"](validation.suite.hits(validation.lists(model.method, kappa)), relevant)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.ips import IPS
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.popularity import capped_inverse
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, some_graph, started, trained
 
 

@@ -10,7 +10,8 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels import reference
 from dpaa.methods.base import Histories
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.rows import Batch
 from dpaa.methods.settings import TrainedSettings
 from dpaa.training.adam import TiledAdam
 from tests.conftest import random_pairs
@@ -34,7 +35,7 @@ def started(graph: BipartiteGraph, **settings: object) -> LightGCN:
 def test_toy_readout(toy_graph: BipartiteGraph, layers: int, users: list[float], items: list[float]) -> None:
     method = started(toy_graph, embedding_size=1, layers=layers)
     method.load_state({"ego": TOY_EGO})
-    method.update_embeddings()
+    method.make_embeddings()
     np.testing.assert_allclose(method.user_embedding.squeeze(1), users, atol=1e-4)
     np.testing.assert_allclose(method.item_embedding.squeeze(1), items, atol=1e-4)
 
@@ -55,7 +56,7 @@ def graph() -> BipartiteGraph:
 @pytest.mark.parametrize("layers", [0, 1, 2, 4])
 def test_readout_equals_the_dense_reference(graph: BipartiteGraph, layers: int, kernel: str) -> None:
     method = started(graph, embedding_size=70, layers=layers, kernel=kernel)
-    method.update_embeddings()
+    method.make_embeddings()
     user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
     weight = reference.symmetric_weights(30, 20, user, item)
     matrix = reference.adjacency(30, 20, user, item, weight, weight)
@@ -112,8 +113,8 @@ def test_relabelling_users_and_items_permutes_the_readout() -> None:
     ego = torch.empty(21, 6)
     ego[nodes] = method.ego.rows()
     other.load_state({"ego": ego})
-    method.update_embeddings()
-    other.update_embeddings()
+    method.make_embeddings()
+    other.make_embeddings()
     torch.testing.assert_close(other.user_embedding[user_to], method.user_embedding, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(other.item_embedding[item_to], method.item_embedding, rtol=1e-5, atol=1e-6)
 
@@ -133,9 +134,9 @@ def test_batches_depend_on_seed_and_epoch_alone(graph: BipartiteGraph) -> None:
 def test_automatic_batch_size_keeps_the_number_of_batches(
     graph: BipartiteGraph, interactions: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = started(graph, batch_size="auto")
+    method = LightGCN(graph, TrainedSettings(batch_size="auto"))
     monkeypatch.setattr(method.sampler, "n_interactions", interactions)
-    assert method.batch_size == expected
+    assert method.compute.batch_size == expected
 
 
 def test_fold_in_is_one_aggregation_over_the_item_vectors(graph: BipartiteGraph) -> None:

@@ -120,5 +120,5 @@ def test_a_reference_that_is_set_is_not_tuned() -> None:
 def test_both_branches_learn() -> None:
     graph = some_graph()
     before, after = started(MACR, graph, embedding_size=40, layers=2, seed=5), trained(MACR, graph)
-    for name, parameter in after.parameters().items():
-        assert not torch.equal(parameter, before.parameters()[name]), name
+    for name, parameter in after.parameters.items():
+        assert not torch.equal(parameter, before.parameters[name]), name

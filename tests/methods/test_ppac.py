@@ -66,7 +66,7 @@ def test_loss_equals_the_formula() -> None:
     method = started(PPAC, graph, embedding_size=6, layers=2, proxy_weight=0.5, l2=0.01)
     batch = next(method.batches(1))
     final, ego, n = readout_of(method), method.ego.rows().double().numpy(), graph.n_users
-    p = {name: tensor.detach().double().numpy() for name, tensor in method.parameters().items()}
+    p = {name: tensor.detach().double().numpy() for name, tensor in method.parameters.items()}
 
     def network(name: str, rows: np.ndarray) -> np.ndarray:
         hidden = np.maximum(rows @ p[f"{name}_in"] + p[f"{name}_in_bias"], 0)
@@ -108,7 +108,7 @@ def test_without_proxies_it_is_lightgcn() -> None:
     torch.testing.assert_close(neutral.ego.rows(), plain.ego.rows(), rtol=1e-3, atol=1e-4)
     everybody = torch.arange(graph.n_users)
     torch.testing.assert_close(neutral.scorer()(everybody), plain.scorer()(everybody), rtol=1e-3, atol=1e-4)
-    neutral.load_state(plain.state() | {f"parameter.{k}": v.detach() for k, v in neutral.parameters().items()})
+    neutral.load_state(plain.state() | {f"parameter.{k}": v.detach() for k, v in neutral.parameters.items()})
     neutral.finish()
     assert torch.equal(neutral.scorer()(everybody), plain.scorer()(everybody))
 
@@ -178,5 +178,5 @@ def test_strengths_that_are_set_are_not_tuned() -> None:
 def test_both_networks_learn() -> None:
     graph = some_graph()
     before, after = started(PPAC, graph, embedding_size=40, layers=2, seed=5), trained(PPAC, graph)
-    for name, parameter in after.parameters().items():
-        assert not torch.equal(parameter, before.parameters()[name]), name
+    for name, parameter in after.parameters.items():
+        assert not torch.equal(parameter, before.parameters[name]), name

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import cross_entropy, scores
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from dpaa.training.trainer import Trainer
 from tests.conftest import random_pairs
 
@@ -58,7 +58,7 @@ def loss_of(method: LightGCN, batch: Batch) -> float:
 
 def readout_of(method: LightGCN) -> np.ndarray:
     """All read-out rows, float64."""
-    method.update_embeddings()
+    method.make_embeddings()
     return torch.cat([method.user_embedding, method.item_embedding]).double().numpy()
 
 

@@ -18,6 +18,7 @@ from dpaa.data.sources.world import simulate
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.references.item_knn import ItemKNN
@@ -43,7 +44,9 @@ NEWCOMERS = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)
 def fitted(name: str) -> Method:
     """Trained a little on a small world."""
     settings = {"embedding_size": 16, "layers": 2, "epochs": 3, "learning_rate": 0.02, "batch_size": 1024}
-    return fit(simulate(users=120, items=90, seed=1), name, **(settings if METHODS[name].iterative else {})).method
+    return fit(
+        simulate(users=120, items=90, seed=1), name, **(settings if issubclass(METHODS[name], GraphMethod) else {})
+    ).method
 
 
 def people(method: Method) -> Tensor:
@@ -174,16 +177,6 @@ class Given(Method):
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         del histories
         return lambda index: self.table[index] if items is None else self.table[index][:, items]
-
-    def tensors(self) -> dict[str, Tensor]:
-        raise NotImplementedError
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        raise NotImplementedError
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        raise NotImplementedError
 
 
 @given(

@@ -14,8 +14,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.dial import choose_dial
 from dpaa.runs.fit import evaluate, fit
-from dpaa.runs.folder import RunFolder, load
-from dpaa.runs.model import Model
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import Model, load
 from dpaa.runs.vectors import write_vectors
 from tests.reranking.slow_dial import slow_dial
 

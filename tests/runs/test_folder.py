@@ -15,8 +15,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.files import lock_of, locked
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
-from dpaa.runs.folder import RunFolder, load
-from dpaa.runs.model import Model
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 
 SETTINGS = {"embedding_size": 16, "layers": 2, "epochs": 5, "batch_size": 512, "seed": 3}
@@ -243,7 +243,7 @@ def test_nothing_to_learn_from(tmp_path: Path) -> None:
 
 def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
     folder = RunFolder(run)
-    found = evaluate(folder.read_model(), small_world)
+    found = evaluate(load(folder.path), small_world)
     folder.write_evaluation(found)
     kept = json.loads((run / "metrics.json").read_text())
     assert kept["metrics"]["recall@20"] == found.metrics["recall@20"]
@@ -272,7 +272,7 @@ def test_a_run_in_use_is_refused(small_world: Dataset, tmp_path: Path) -> None:
 def test_more_memory_than_there_is_is_refused_in_one_sentence(
     small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 1_000_000)
+    monkeypatch.setattr("dpaa.runs.context.memory_at_hand", lambda: 1_000_000)
     with pytest.raises(
         InputError, match=r"would take about .* GB of memory, 0.0 GB are free; use a smaller embedding_size"
     ):

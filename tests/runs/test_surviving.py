@@ -15,7 +15,8 @@ from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.files import lock_of, locked
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
-from dpaa.runs.folder import RunFolder, load
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import load
 from dpaa.training.trainer import Interrupted
 from tests.command import run_dpaa
 
@@ -182,7 +183,7 @@ def test_a_study_that_has_no_room_leaves_nothing(place: Path, monkeypatch: pytes
         place / "a" / "study",
     )
     with monkeypatch.context() as no_room:
-        no_room.setattr(study.Ledger, "claim", full)
+        no_room.setattr(study.TrialStore, "claim", full)
         said = run_dpaa(*call)
     assert said.code == 2
     assert "database or disk is full" in said.err

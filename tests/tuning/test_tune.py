@@ -20,8 +20,7 @@ import pytest
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError, MissingExtraError
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 from dpaa.tuning import study as study_module
 from dpaa.tuning import tune as tune_module
 from dpaa.tuning import work
@@ -77,7 +76,7 @@ def test_a_study_keeps_every_trial_and_trains_the_best_over_seeds(world: Dataset
     assert [run.seed for run in found.runs] == [3, 4]
     assert found.runs[0].valid_recall == found.best.value, "the same training, now with its files"
     for run in found.runs:
-        settings = RunFolder(run.folder).read_model().method.settings.model_dump()
+        settings = load(run.folder).method.settings.model_dump()
         assert settings.items() >= (found.settings | {"seed": run.seed, "threads": 1}).items()
 
 
@@ -187,7 +186,7 @@ def test_trials_share_one_pretrained_model_whatever_their_learning_rate(
     rate = found.settings["learning_rate"]
     assert into == [("lightgcn", 1e-3, 0), ("dpaa", rate, 0), ("lightgcn", 1e-3, 1), ("dpaa", rate, 1)]
     assert found.runs[0].valid_recall == found.best.value
-    origin = RunFolder(found.runs[1].folder).read_model().manifest["pretrained"]["run"]
+    origin = load(found.runs[1].folder).manifest["pretrained"]["run"]
     assert Path(origin).parent == tmp_path.resolve()
 
 

@@ -55,7 +55,7 @@ class DialOptions:
         if self.figure is not None:
             check_figure(self.figure)
         if self.objective is None or self.kappa not in (None, "run"):
-            model.kappa(self.kappa)  # type: ignore[arg-type]
+            model.kappa(self.kappa)
         if self.objective is not None:
             chosen = choose_dial(model, data, self.objective)
             model.manifest["dial"] = finite(chosen.as_json())

@@ -137,9 +137,10 @@ def _of_run(
     from dpaa.data.dataset import read_dataset
     from dpaa.runs.fit import evaluate as measure
     from dpaa.runs.folder import RunFolder
+    from dpaa.runs.model import load
 
     folder = RunFolder(run)
-    model = folder.read_model()
+    model = load(run)
     place = dataset or model.manifest.get("dataset", {}).get("path")
     if not place:
         raise InputError(f"{run} does not say where its dataset is; name it with --dataset")

@@ -64,7 +64,7 @@ def recommend(
       dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
-    from dpaa.runs.folder import RunFolder
+    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     if users and history:
@@ -79,7 +79,7 @@ def recommend(
         return
     if out_file is not None:
         check_target(out_file, overwrite)
-    model = RunFolder(run).read_model()
+    model = load(run)
     allowed = read_ids(items, model.item_ids, "item") if items else None
     denied = read_ids(exclude, model.item_ids, "item") if exclude else ()
     schema = model.recommendation_schema
@@ -91,7 +91,7 @@ def recommend(
             seen=seen,
             items=allowed,
             exclude=denied,
-            popularity_dial=popularity_dial,  # type: ignore[arg-type]
+            popularity_dial=popularity_dial,
         )
         schema = schema | {"user_id": table["user_id"].dtype}
         print_notes(notes)
@@ -106,7 +106,7 @@ def recommend(
             seen=seen,
             items=allowed,
             exclude=denied,
-            popularity_dial=popularity_dial,  # type: ignore[arg-type]
+            popularity_dial=popularity_dial,
         )
         if a_look:
             err.print("a look at the first users; write all lists with --out FILE")
@@ -121,11 +121,11 @@ def recommend(
 def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) -> None:
     """Write the vectors, and say how they are used."""
     from dpaa.cli.ids import read_ids
-    from dpaa.runs.folder import RunFolder
+    from dpaa.runs.model import load
     from dpaa.runs.vectors import check_vector_folder, write_vectors
 
     check_vector_folder(folder, overwrite)
-    model = RunFolder(run).read_model()
+    model = load(run)
     chosen = read_ids(users, model.user_ids, "user") if users else None
     n_users, n_items = write_vectors(model, folder, chosen, overwrite)
     out.print(
@@ -136,7 +136,7 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) ->
 
 def _turned(model: Model, dial: str | None) -> str:
     """Where the dial stood, if anybody turned it, now or in the run."""
-    kappa = model.kappa(dial)  # type: ignore[arg-type]
+    kappa = model.kappa(dial)
     return f", popularity dial at κ = {kappa:g}" if kappa or dial is not None else ""
 
 

@@ -20,6 +20,7 @@ from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.files import as_json, settled, write_file
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.runs.model import load
 
 NOT_SETTINGS = ("seed", "threads")
 """What runs of one entry may differ in: the seed, and what changes no bit."""
@@ -177,7 +178,7 @@ def _entry(name: str, group: Sequence[_Given], evaluator: Evaluator) -> Entry:
 def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
     data = evaluator.dataset
     if one.is_run:
-        model = RunFolder(one.path).read_model()
+        model = load(one.path)
         kappa = model.kappa()
         found = evaluator.evaluate(model.method, kappa)
         if kappa:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from weakref import ref
 
 import numpy as np
 import torch
@@ -49,6 +50,7 @@ class BipartiteGraph:
     """(2 · n_edges,) int32 node indices: first the users' rows in edge order, then the items' rows."""
     by_item: Tensor
     """(n_edges,) int32: the edges in the order of the items' rows."""
+    _symmetric: list[ref[EdgeWeights]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, n_users: int, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:
@@ -92,10 +94,18 @@ class BipartiteGraph:
         return self.n_users + self.n_items
 
     def symmetric_weights(self) -> EdgeWeights:
-        """LightGCN's `1 / √(d_u d_i)` (times the count of a repeated pair).  (n_edges,)."""
+        """LightGCN's `1 / √(d_u d_i)` (times the count of a repeated pair).  (n_edges,).
+
+        One object while anybody holds it (so layers share their weights), made again afterwards.
+        """
+        held = self._symmetric[0]() if self._symmetric else None
+        if held is not None:
+            return held
         scale = self.user_degree.rsqrt().index_select(0, self.edge_user)
         scale *= self.item_degree.rsqrt().index_select(0, self.edge_item)
-        return EdgeWeights(scale.mul_(self.edge_count))
+        weights = EdgeWeights(scale.mul_(self.edge_count))
+        self._symmetric[:] = [ref(weights)]
+        return weights
 
     def slot_values(self, weights: EdgeWeights) -> Tensor:
         """Edge weights in the order of the matrix's slots: row v holds what v hears.  (2 · n_edges,)."""

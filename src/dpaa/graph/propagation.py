@@ -14,9 +14,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -177,6 +177,17 @@ class Propagation:
         for _ in range(self.n_layers + 1):
             yield TiledTable(tuple(next(tile) for tile in per_tile))
 
+    def differentiable_layers(
+        self, table: Tensor, change: Callable[[Tensor], Tensor] = lambda layer: layer
+    ) -> Iterator[Tensor]:
+        """The same of a dense table, for automatic differentiation; `change` is applied to each layer after 0."""
+        layer = table
+        yield layer
+        for values, transposed in zip(self._values, self._transposed, strict=True):
+            layer = _DifferentiableHop.apply(layer, self, values, transposed)  # type: ignore[no-untyped-call]
+            layer = change(layer + self.residual * table if self.residual else layer)
+            yield layer
+
     @torch.no_grad()
     def forward(self, ego: TiledTable, out: TiledTable) -> None:
         """Write the read-out of `ego` into `out`."""
@@ -271,3 +282,16 @@ class Propagation:
                 self._renumbered = selection.renumber_neighbours(self._renumbered)
                 self._renumbered_for = selection
             return self._renumbered
+
+
+class _DifferentiableHop(torch.autograd.Function):
+    """`A x`, whose gradient is `Aᵀ g` with the same kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, propagation: Propagation, values: Tensor, transposed: Tensor) -> Tensor:
+        ctx.back = partial(propagation._hop, transposed)
+        return propagation._hop(values, table)
+
+    @staticmethod
+    def backward(ctx: Any, by_layer: Tensor) -> tuple[Tensor, None, None, None]:
+        return ctx.back(by_layer.contiguous()), None, None, None

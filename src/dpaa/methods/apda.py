@@ -10,7 +10,6 @@ The weights carry gradient, so the layers are not linear in E: `apda_layers` has
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal
@@ -21,12 +20,10 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
-from dpaa.graph.selection import Selection
-from dpaa.kernels.add_rows import add_rows_
+from dpaa.graph.propagation import TiledTable
 from dpaa.methods.apda_layers import ApdaLayers, Perturbation, ReadoutRows
-from dpaa.methods.lightgcn import Batch, LightGCN
-from dpaa.methods.rows import DistinctRows, Rows
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.rows import Batch
 from dpaa.methods.settings import Settings, TrainedSettings
 
 PERTURBATION = 1
@@ -50,24 +47,11 @@ class ApdaSettings(TrainedSettings):
     """Share of what is sent that is dropped while training."""
 
 
-@dataclass(frozen=True)
-class NumberedBatch(Batch):
-    """A batch that knows its place, from which its noise and dropout follow."""
-
-    epoch: int
-    number: int
-
-
-class TableRows(DistinctRows):
-    """Rows of a read-out that is a function of a whole table, in which its gradient is collected."""
-
-    def __init__(self, nodes: Tensor, selection: Selection, readout: Tensor, table: Tensor, ego: list[Tensor]) -> None:
-        super().__init__(selection, nodes, readout, ego)
-        self.table = table
-
-
-class APDA(LightGCN):
-    """LightGCN with weights that follow the embeddings.  Changes: `forward`, `tile_gradient`, `update_embeddings`."""
+class APDA(GraphMethod):
+    """LightGCN with weights that follow the embeddings.  Changes: `readout`, `set_weights`, `edge_weights`,
+    `sent_layers`,
+    `extra_memory_bytes`.
+    """
 
     name: ClassVar[str] = "apda"
     title: ClassVar[str] = "messages weighted by the distance of their ends, at every pass"
@@ -84,14 +68,9 @@ class APDA(LightGCN):
         "dropout": (0.0, 0.2, 0.4, 0.6),
     }
 
-    whole_from: ClassVar[float] = 2.0  # never: its rows are copies in any case
+    uses_whole_table: ClassVar[bool] = True
 
     settings: ApdaSettings
-
-    def batches(self, epoch: int, start: int = 0) -> Iterator[NumberedBatch]:
-        """LightGCN's triples, numbered."""
-        for number, batch in enumerate(super().batches(epoch, start), start):
-            yield NumberedBatch(batch.users, batch.positive, batch.negative, epoch, number)
 
     @cached_property
     def layers(self) -> ApdaLayers:
@@ -105,39 +84,16 @@ class APDA(LightGCN):
         table, edges = self.graph.n_nodes * self.settings.embedding_size * 4, self.graph.n_edges * 4
         return self.settings.layers * (4 * table + 4 * edges) + 8 * (table + edges)
 
-    def draws(self, batch: NumberedBatch) -> np.random.Generator:
-        """Where the batch's noise and dropout come from: the same whenever it is trained on."""
-        return np.random.default_rng([self.settings.seed, PERTURBATION, batch.epoch, batch.number])
-
-    def forward(self, batch: Batch) -> Rows:
-        """The read-out of the batch's nodes, with the noise that belongs to this batch."""
-        assert isinstance(batch, NumberedBatch)
-        nodes = batch.nodes(self.graph.n_users)
-        selection = Selection(self.graph, nodes, whole_from=self.whole_from)
-        table = self.ego.rows().requires_grad_()
-        perturbation = Perturbation(self.draws(batch), self.settings.noise, self.settings.dropout)
-        readout: Tensor = ReadoutRows.apply(table, self.layers, perturbation, selection.nodes)  # type: ignore[no-untyped-call]
-        ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
-        return TableRows(nodes, selection, readout, table, ego)
-
-    def tile_gradient(self, rows: Rows, number: int) -> Tensor:
-        """The columns of the table's gradient, and what layer 0 received itself."""
-        assert isinstance(rows, TableRows)
-        assert rows.table.grad is not None
-        gradient = rows.table.grad[:, self.ego.columns[number]].clone(memory_format=torch.contiguous_format)
-        return add_rows_(gradient, rows.selection.nodes, rows.by_ego(number))
-
-    @torch.no_grad()
-    def update_embeddings(self) -> None:
-        """The read-out without noise and dropout."""
-        readout = self.layers.readout(self.ego.rows())
-        self.user_embedding, self.item_embedding = (
-            readout[: self.graph.n_users].clone(),
-            readout[self.graph.n_users :].clone(),
-        )
+    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+        """With the noise and the dropout that belong to the batch, or without."""
+        if nodes is None or batch is None:
+            return self.layers.readout(table)
+        draws = np.random.default_rng([self.settings.seed, PERTURBATION, batch.epoch, batch.number])
+        perturbation = Perturbation(draws, self.settings.noise, self.settings.dropout)
+        return ReadoutRows.apply(table, self.layers, perturbation, nodes)  # type: ignore[no-any-return, no-untyped-call]
 
     def set_weights(self) -> None:
-        """Nothing is put in force: the weights follow the embeddings."""
+        """None are put in force: they follow the embeddings."""
 
     @torch.no_grad()
     def edge_weights(self, layer: int) -> EdgeWeights:
@@ -150,4 +106,4 @@ class APDA(LightGCN):
     def sent_layers(self) -> Iterator[TiledTable]:
         """Unit vectors are sent, not the layers."""
         for layer, _ in self.layers.walk(self.ego.rows(), None):
-            yield TiledTable.from_dense(layer.sent, TILE_COLUMNS[self.kernel])
+            yield TiledTable.from_dense(layer.sent, self.compute.tile_columns)

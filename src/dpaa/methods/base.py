@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
+import torch
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
@@ -17,7 +18,6 @@ Scorer = Callable[[Tensor], Tensor]
 """Indices of users (b,) → their scores (b, items)."""
 ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
 """The same for several strengths of a correction at once: one block of scores after the other."""
-
 
 ITSELF = "the method itself"
 
@@ -30,6 +30,19 @@ class Validation(Protocol):
 
     def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
         """Each of n strengths, in one pass; `family` takes the candidates (None = all items) like `scorer`."""
+
+
+class Context(Protocol):
+    """Who trains and validates for a method: a run, or a fit without a folder (`runs/stages.py`)."""
+
+    def fit_once(self, method: Method) -> dict[str, Any]:
+        """Let a method learn in one go."""
+
+    def epochs(self, method: Any) -> dict[str, Any]:
+        """Train a method in epochs, with early stopping and checkpoints."""
+
+    def stages(self, method: Any) -> dict[str, Any]:
+        """Let a method assemble itself from several trainings, each kept until the whole is made."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,7 @@ class Method(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     """What it does, in one line."""
-    paper: ClassVar[str]
+    paper: ClassVar[str] = "-"
     version: ClassVar[int] = 1
     """Raised when a change moves the method's numbers, so that stored results of the old one are not reused."""
     settings_type: ClassVar[type[Settings]] = Settings
@@ -66,20 +79,47 @@ class Method(ABC):
     """Values of further settings that a wide search (`dpaa tune`) tries; numbers mark out a range."""
     seeded: ClassVar[bool] = True
     """Whether the seed changes the result."""
-    iterative: ClassVar[bool] = False
-    """Whether the trainer runs epochs (then it is a `LightGCN`) or calls `fit` once."""
-    assembled: ClassVar[bool] = False
-    """Whether it is made of several trainings: then it is asked to `assemble` itself."""
+    chooses_settings: ClassVar[bool] = False
+    """Whether it chooses its settings itself, on validation, so that there is nothing to tune."""
     dial_rule: ClassVar[str] = ITSELF
     """How its `popularity_dial` comes about, in words."""
+    saved: ClassVar[Mapping[str, tuple[str | int, ...]]] = {}
+    """Attributes that `model.safetensors` holds, with their shapes: `users`, `items`, a setting's name or a number.
+
+    A number alone is `()`.  Those of the parent class are inherited.
+    """
+    pretrained_from: ClassVar[str] = "lightgcn"
+    """The method that is trained first where `pretrained_layers` asks for one."""
 
     def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
         self.graph = graph
         self.settings = settings
+        self.device = graph.edge_user.device
+
+    def __init_subclass__(cls) -> None:
+        if "settings_type" in cls.__dict__:
+            cls.settings_type.method_type = cls
+
+    # ------------------------------------------------------------------ learning
+
+    def train(self, context: Context) -> dict[str, Any]:
+        """Learn, by what the context offers; what is returned goes to the manifest."""
+        return context.fit_once(self)
 
     def fit(self) -> None:
-        """Learn in one go; only for methods that are not iterative."""
+        """Learn in one go; only for methods without epochs."""
         raise NotImplementedError(f"{self.name} is trained in epochs")
+
+    def tune(self, validation: Validation) -> dict[str, float]:
+        """Choose inference-time strengths on validation, parameters frozen; what was chosen goes to the manifest."""
+        del validation
+        return {}
+
+    def pretrained_layers(self) -> int | None:
+        """How many layers beyond layer 0 of a model trained before are needed; None where none is."""
+        return None
+
+    # ------------------------------------------------------------------ scoring
 
     @abstractmethod
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
@@ -104,24 +144,6 @@ class Method(ABC):
         """
         return 0.0
 
-    @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
-        """What `model.safetensors` holds."""
-
-    @abstractmethod
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Take back what `tensors` gave; ready to score afterwards."""
-
-    @classmethod
-    @abstractmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """The tensors a saved run must hold, with their shapes, so that a foreign file is refused before it is read."""
-
-    def tune(self, validation: Validation) -> dict[str, float]:
-        """Choose inference-time strengths on validation, parameters frozen; what was chosen goes to the manifest."""
-        del validation
-        return {}
-
     def item_vectors(self) -> Tensor | None:
         """Vectors whose cosine says how alike two items are, (n_items, d); None where the method has none."""
         return None
@@ -129,3 +151,26 @@ class Method(ABC):
     def message_weights(self) -> list[tuple[str, Tensor]]:
         """Columns of `edges.parquet` beside the ids, each (n_edges,); empty where messages carry no weight."""
         return []
+
+    # ------------------------------------------------------------------ what a run keeps
+
+    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The tensors a run must hold, with their shapes, so that a foreign file is refused before it is read."""
+        sizes = {"users": self.graph.n_users, "items": self.graph.n_items} | self.settings.model_dump()
+        declared: dict[str, tuple[str | int, ...]] = {}
+        for kind in reversed(type(self).__mro__):
+            declared |= kind.__dict__.get("saved", {})
+        return {
+            name: tuple(size if isinstance(size, int) else sizes[size] for size in shape)
+            for name, shape in declared.items()
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What `model.safetensors` holds: every attribute that is `saved`, as float32."""
+        return {name: torch.as_tensor(getattr(self, name), dtype=torch.float32) for name in self.saved_shapes()}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Take back what `tensors` gave; ready to score afterwards."""
+        for name, tensor in tensors.items():
+            # Copies: a file's tensors lie anywhere, and a matrix product rounds differently on other alignments.
+            setattr(self, name, tensor.to(self.device, copy=True) if tensor.ndim else tensor.item())

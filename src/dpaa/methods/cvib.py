@@ -18,9 +18,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.losses import cross_entropy, scores
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 RANDOM_PAIRS = 1
@@ -64,7 +64,7 @@ def confidence(drawn_scores: Tensor) -> Tensor:
     return (torch.sigmoid(drawn_scores) * logsigmoid(drawn_scores)).mean()
 
 
-class CVIB(LightGCN):
+class CVIB(GraphMethod):
     """LightGCN with cross-entropy and two information terms.  Changes: `batches`, `loss`."""
 
     name: ClassVar[str] = "cvib"
@@ -85,10 +85,10 @@ class CVIB(LightGCN):
         users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs))
         items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs))
         for number, batch in enumerate(super().batches(epoch, start), start):
-            first = 2 * number * self.batch_size
+            first = 2 * number * self.compute.batch_size
             part = slice(first, first + 2 * len(batch))
             pairs = users[part].to(self.device), items[part].to(self.device)
-            yield BatchWithRandomPairs(batch.users, batch.positive, batch.negative, *pairs)
+            yield BatchWithRandomPairs(batch.users, batch.positive, batch.negative, *pairs, epoch=epoch, number=number)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy, agreement, confidence, and LightGCN's L2."""

@@ -18,11 +18,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
+from dpaa.graph.propagation import TiledTable
 from dpaa.kernels.clusters import k_means
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Validation
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import Settings, TrainedSettings
 
 KMEANS_SEED = 9
@@ -58,13 +57,15 @@ def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Ten
     return higher, mean(begin, torch.searchsorted(ordered, key))
 
 
-class DAP(LightGCN):
-    """LightGCN, its layers corrected after training.  Changes: `finish`, `sent_layers`."""
+class DAP(GraphMethod):
+    """LightGCN, its layers corrected after training.  Changes: `finish`, `sent_layers`, `tune`."""
 
     name: ClassVar[str] = "dap"
     title: ClassVar[str] = "after training, imprints of higher- and lower-degree nodes subtracted"
     paper: ClassVar[str] = "Chen et al., How Graph Convolutions Amplify Popularity Bias, Frontiers of CS 2024"
     settings_type: ClassVar[type[Settings]] = DapSettings
+
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"high_strength": (), "low_strength": (), "clusters": ()}
 
     settings: DapSettings
 
@@ -73,7 +74,7 @@ class DAP(LightGCN):
         fixed = (self.settings.high_strength, self.settings.low_strength)
         high, low = (0.0 if strength == "tune" else strength for strength in fixed)
         self.correct(high, low, 1 if self.settings.clusters == "tune" else self.settings.clusters)
-        self.item_message = self._item_messages()
+        self.item_message = self.item_messages()
 
     @torch.no_grad()
     def correct(self, high_strength: float, low_strength: float, clusters: int) -> None:
@@ -84,8 +85,7 @@ class DAP(LightGCN):
         for layer in layers:
             readout.add_(layer.rows())
         readout.mul_(self.propagation.share)
-        self.user_embedding = readout[: self.graph.n_users].clone()
-        self.item_embedding = readout[self.graph.n_users :].clone()
+        self.split_embeddings(readout)
 
     def sent_layers(self) -> Iterator[TiledTable]:
         """`a^0 … a^L`."""
@@ -101,12 +101,12 @@ class DAP(LightGCN):
         rows, direction = layer.rows(), normalize(before.rows())
         degree = torch.cat([self.graph.user_degree, self.graph.item_degree]).clamp(min=1)
         generator = torch.Generator().manual_seed(KMEANS_SEED)
-        found = anchors(rows, degree, k_means(rows, self.clusters, generator))
+        found = anchors(rows, degree, k_means(rows, int(self.clusters), generator))
         corrected = rows
         for strength, anchor in zip((self.high_strength, self.low_strength), found, strict=True):
             unit = normalize(anchor)
             corrected = corrected - strength * torch.sum(direction * unit, dim=1, keepdim=True) * unit
-        return TiledTable.from_dense(corrected, TILE_COLUMNS[self.kernel])
+        return TiledTable.from_dense(corrected, self.compute.tile_columns)
 
     def tune(self, validation: Validation) -> dict[str, float]:
         """α = β and P over their grid, then α and β apart around the best; what is set stays as set."""
@@ -133,24 +133,8 @@ class DAP(LightGCN):
         for pair in itertools.product(_around(high), _around(low)):
             attempt(*pair, clusters)
         self.correct(*best())
-        self.item_message = self._item_messages()
+        self.item_message = self.item_messages()
         return {"high_strength": self.high_strength, "low_strength": self.low_strength, "clusters": self.clusters}
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """With LightGCN's (the corrected vectors), the strengths behind them."""
-        return super().tensor_shapes(graph, settings) | {"high_strength": (), "low_strength": (), "clusters": ()}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """With LightGCN's (the corrected vectors), the strengths behind them."""
-        strengths = {"high_strength": self.high_strength, "low_strength": self.low_strength, "clusters": self.clusters}
-        return super().tensors() | {name: torch.tensor(float(value)) for name, value in strengths.items()}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score."""
-        super().load_tensors(tensors)
-        self.high_strength, self.low_strength = tensors["high_strength"].item(), tensors["low_strength"].item()
-        self.clusters = int(tensors["clusters"].item())
 
 
 def _around(strength: float) -> tuple[float, ...]:

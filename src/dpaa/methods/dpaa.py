@@ -12,7 +12,6 @@ Weights are constants of an epoch: no gradient flows through them.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -23,10 +22,10 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.popularity import popularity_deciles
-from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.cosine import edge_cosines
-from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.graph.propagation import TiledTable
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import Settings, TrainedSettings
 
@@ -54,8 +53,11 @@ class DpaaSettings(TrainedSettings):
     """Which estimate of the interaction weight counts: both by β_t, or one alone (ablations)."""
 
 
-class DPAA(LightGCN):
-    """LightGCN with weighted messages.  Changes: `edge_weights`, `initial_residual`, `refresh`."""
+class DPAA(GraphMethod):
+    """LightGCN with weighted messages.  Changes: `pretrained_layers`, `take_pretrained`, `begin`,
+    `edge_weights`, `initial_residual`, `refresh`, `new_user_scale`, `finish`, `extra_state`, `load_extra_state`,
+    `extra_memory_bytes`, `saved_shapes`.
+    """
 
     name: ClassVar[str] = "dpaa"
     title: ClassVar[str] = "messages weighted by inverse interaction strength and by layer"
@@ -89,22 +91,10 @@ class DPAA(LightGCN):
 
     # ------------------------------------------------------------------ the weights
 
-    def wants_pretrained(self) -> bool:
-        """Whether any weight comes from a pre-trained model."""
-        return self.settings.iiw and self.settings.estimate != "current" and self.settings.layers > 0
-
-    def pretrained_layers(self) -> int:
-        """As far as interactions are weighted."""
-        return max(len(self._weighted) - 1, 0)
-
-    def identity(self) -> dict[str, str]:
-        """The pre-trained model's weights: another model would change the run's course."""
-        if not self.wants_pretrained():
-            return {}
-        digest = hashlib.sha256()
-        for weights in self._pretrained_weights:
-            digest.update(weights.cpu().numpy().tobytes())
-        return {"pre-trained model": digest.hexdigest()}
+    def pretrained_layers(self) -> int | None:
+        """As far as interactions are weighted; None where no weight comes from a pre-trained model."""
+        wanted = self.settings.iiw and self.settings.estimate != "current" and self.settings.layers > 0
+        return len(self._weighted) - 1 if wanted else None
 
     def extra_memory_bytes(self) -> int:
         """Vectors behind r_c and the last read-out, each now and of the best epoch, and those of a refresh."""
@@ -119,14 +109,13 @@ class DPAA(LightGCN):
 
     _pretrained_weights: list[Tensor]
 
-    def start(self) -> None:
-        """Initial tables; until the first refresh `r = r_m` (or 1 where no pre-trained model is used)."""
+    def begin(self) -> None:
+        """Until the first refresh `r = r_m` (or 1 where no pre-trained model is used)."""
         self._strength: list[Tensor] = []
         self._previous_readout: Tensor | None = None
         self._pretrained_share = 1.0
-        self._interaction_weights = self._pretrained_weights if self.wants_pretrained() else []
+        self._interaction_weights = [] if self.pretrained_layers() is None else self._pretrained_weights
         self._make_weights()
-        super().start()
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Δ_t and β_t from the read-outs that ended the last two epochs, then r_c, r and the message weights."""
@@ -165,7 +154,7 @@ class DPAA(LightGCN):
         current = [1.0 - self._cosines(table) for table in tables]
         if self._by_readout:
             current *= len(self._weighted)
-        if not self.wants_pretrained():
+        if self.pretrained_layers() is None:
             self._interaction_weights = current
         else:
             pairs = zip(self._pretrained_weights, current, strict=True)
@@ -174,7 +163,11 @@ class DPAA(LightGCN):
 
     def _make_weights(self) -> None:
         """Message weights `c · λ_l · r` of every layer."""
-        scaled = self._symmetric.to_user if self.settings.neighbour_scaling == "symmetric" else self.graph.edge_count
+        scaled = (
+            self.graph.symmetric_weights().to_user
+            if self.settings.neighbour_scaling == "symmetric"
+            else self.graph.edge_count
+        )
         plain = EdgeWeights(scaled)
         self._weights: list[EdgeWeights] = []
         for layer, emphasis in enumerate(self.layer_weights()):
@@ -206,7 +199,7 @@ class DPAA(LightGCN):
         return edge_cosines(self.graph, table)
 
     def _tiled(self, dense: Tensor) -> TiledTable:
-        return TiledTable.from_dense(dense.to(self.device), TILE_COLUMNS[self.kernel])
+        return TiledTable.from_dense(dense.to(self.device), self.compute.tile_columns)
 
     def _by_decile(self, values: Tensor) -> list[float | None]:
         """Mean over the edges of each tenth of the items by training count, rare → popular."""
@@ -222,17 +215,16 @@ class DPAA(LightGCN):
 
     # ------------------------------------------------------------------ what must survive
 
-    def state(self) -> dict[str, Tensor]:
-        """With the tables, what the weights in force were made from."""
-        found = super().state() | {f"strength.{place}": table.clone() for place, table in enumerate(self._strength)}
+    def extra_state(self) -> dict[str, Tensor]:
+        """What the weights in force were made from."""
+        found = {f"strength.{place}": table.clone() for place, table in enumerate(self._strength)}
         found["pretrained_share"] = torch.tensor(self._pretrained_share, dtype=torch.float64)
         if self._previous_readout is not None:
             found["previous_readout"] = self._previous_readout.clone()
         return found
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Tables, and the weights made again from what they were made from: the same bits."""
-        super().load_state(state)
+    def load_extra_state(self, state: dict[str, Tensor]) -> None:
+        """The weights are made again from what they were made from: the same bits."""
         self._previous_readout = state.get("previous_readout")
         self._pretrained_share = float(state["pretrained_share"])
         self._strength = [state[f"strength.{place}"] for place in range(len(state)) if f"strength.{place}" in state]
@@ -240,29 +232,21 @@ class DPAA(LightGCN):
             self._blend([self._tiled(table) for table in self._strength])
             self.set_weights()
 
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
+    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
         """With LightGCN's, the vectors behind r_c, so that a run's weights can be recomputed from its files."""
-        assert isinstance(settings, DpaaSettings)
-        width = settings.embedding_size
-        tables = _strength_tables(settings)
-        users = {f"strength_user_{place}": (graph.n_users, width) for place in range(tables)}
-        items = {f"strength_item_{place}": (graph.n_items, width) for place in range(tables)}
-        return super().tensor_shapes(graph, settings) | users | items
-
-    def tensors(self) -> dict[str, Tensor]:
-        """With LightGCN's, the vectors behind r_c."""
-        found = super().tensors()
-        for place, table in enumerate(self._strength[: _strength_tables(self.settings)]):
-            found[f"strength_user_{place}"] = table[: self.graph.n_users]
-            found[f"strength_item_{place}"] = table[self.graph.n_users :]
+        width, graph = self.settings.embedding_size, self.graph
+        found = super().saved_shapes()
+        for place in range(_strength_tables(self.settings)):
+            found[f"strength_user_{place}"] = (graph.n_users, width)
+            found[f"strength_item_{place}"] = (graph.n_items, width)
         return found
 
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """With LightGCN's, the vectors behind r_c."""
-        super().load_tensors(tensors)
-        places = range(_strength_tables(self.settings))
-        self._strength = [torch.cat([tensors[f"strength_user_{n}"], tensors[f"strength_item_{n}"]]) for n in places]
+    def finish(self) -> None:
+        """As LightGCN; the vectors behind r_c get the names they are saved by."""
+        super().finish()
+        for place, table in enumerate(self._strength):
+            setattr(self, f"strength_user_{place}", table[: self.graph.n_users])
+            setattr(self, f"strength_item_{place}", table[self.graph.n_users :])
 
 
 def _strength_tables(settings: DpaaSettings) -> int:
@@ -283,7 +267,10 @@ class DpaaAsPrintedSettings(DpaaSettings):
 
 
 class DpaaAsPrinted(DPAA):
-    """The same with the defaults that come nearest to the paper's tables: no neighbour scaling, λ summing to 1."""
+    """The same with the defaults that come nearest to the paper's tables: no neighbour scaling, λ summing to 1.
+
+    Changes: nothing.
+    """
 
     name: ClassVar[str] = "dpaa-as-printed"
     title: ClassVar[str] = "DPAA as its equations are printed: no neighbour scaling, λ summing to 1"

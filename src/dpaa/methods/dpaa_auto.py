@@ -18,7 +18,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -29,9 +29,11 @@ from torch import Tensor
 from dpaa.data.popularity import popularity_deciles
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cosine import edge_cosines
-from dpaa.graph.propagation import TILE_COLUMNS, TiledTable
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.graph.propagation import TiledTable
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import Context
 from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.methods.stages import Part, Stages, Verdict
 from dpaa.words import counted
 
 SOURCES = ("layer", "readout")
@@ -62,53 +64,6 @@ class DpaaAutoSettings(TrainedSettings):
 
 
 @dataclass(frozen=True)
-class Part:
-    """One training on the way."""
-
-    label: str
-    method: LightGCN
-    epochs: int
-    weights: list[tuple[str, Tensor]]
-    """The message weights in force, as in `edges.parquet`."""
-    valid: float
-    """Mean over its epochs of the objective on validation."""
-    best_epoch: int = 0
-    """The epoch that is kept."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What validation says of a model."""
-
-    value: float
-    """The objective, with the dial where it is best."""
-    kappa: float
-    per_user: NDArray[np.float64]
-    """The same for each validation user."""
-
-
-class Stages(Protocol):
-    """Who trains and validates for a method that is made of several trainings."""
-
-    def train(
-        self, label: str, method: str, settings: dict[str, Any], plain: Part | None = None, start: Part | None = None
-    ) -> Part:
-        """A training: of its own, or one that goes on from the tables of `plain` or `start` and keeps its last epoch.
-
-        `plain` is the pre-trained model of methods that need one.
-        """
-
-    def judge(self, method: LightGCN, objective: str) -> Verdict:
-        """The objective on validation, κ included where validation allows to choose it."""
-
-    def exposure_in_words(self) -> str:
-        """What kind of pairs validation has."""
-
-    def say(self, line: str) -> None:
-        """Tell the user."""
-
-
-@dataclass(frozen=True)
 class Entry:
     """A candidate of the race."""
 
@@ -117,8 +72,10 @@ class Entry:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-class DpaaAuto(LightGCN):
-    """The vectors of the model that won, with its dial."""
+class DpaaAuto(GraphMethod):
+    """The vectors of the model that won, with its dial.  Changes: `train`, `popularity_dial`, `initial_residual`,
+    `new_user_scale`, `message_weights`.
+    """
 
     name: ClassVar[str] = "dpaa-auto"
     version: ClassVar[int] = 2
@@ -126,7 +83,8 @@ class DpaaAuto(LightGCN):
     paper: ClassVar[str] = "ours; see docs/dpaa-auto.md"
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
-    assembled: ClassVar[bool] = True
+    chooses_settings: ClassVar[bool] = True
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"chosen": (3,)}
     dial_rule: ClassVar[str] = (
         "dpaa-auto's choice: the least turn that validation cannot tell from the best, none on the log's own exposure"
     )
@@ -141,6 +99,10 @@ class DpaaAuto(LightGCN):
         self._message_weights: list[tuple[str, Tensor]] = []
 
     # ------------------------------------------------------------------ how it comes about
+
+    def train(self, context: Context) -> dict[str, Any]:
+        """In stages."""
+        return context.stages(self)
 
     def assemble(self, stages: Stages) -> dict[str, Any]:
         """Train, race, train on, choose; returns what was chosen and why."""
@@ -252,7 +214,7 @@ class DpaaAuto(LightGCN):
     def _faster(self, epochs: int) -> dict[str, Any]:
         return self._shared() | {"learning_rate": self._rate, "epochs": epochs}
 
-    def _fall(self, plain: LightGCN, source: str) -> float:
+    def _fall(self, plain: GraphMethod, source: str) -> float:
         """By how much of itself `1 − cos` falls from rare to popular items, in this source's vectors."""
         table = (
             plain.ego if source == "layer" else _tiled(torch.cat([plain.user_embedding, plain.item_embedding]), plain)
@@ -293,19 +255,14 @@ class DpaaAuto(LightGCN):
         """Those of the model that won."""
         return self._message_weights
 
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """With LightGCN's, κ, δ and the power of a new user's scale."""
-        return super().tensor_shapes(graph, settings) | {"chosen": (3,)}
+    @property
+    def chosen(self) -> Tensor:
+        """κ, δ and the power of a new user's scale, for the run's file."""
+        return torch.tensor([self._kappa, self._residual, self._user_power])
 
-    def tensors(self) -> dict[str, Tensor]:
-        """With LightGCN's, κ, δ and the power of a new user's scale."""
-        return super().tensors() | {"chosen": torch.tensor([self._kappa, self._residual, self._user_power])}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score."""
-        super().load_tensors(tensors)
-        self._kappa, self._residual, self._user_power = tensors["chosen"].double().tolist()
+    @chosen.setter
+    def chosen(self, found: Tensor) -> None:
+        self._kappa, self._residual, self._user_power = found.double().tolist()
 
 
 def _told(part: Part, start: Part | None, rate: float) -> dict[str, Any]:
@@ -357,5 +314,5 @@ def _premise_in_words(premise: dict[str, float], source: str, holds: bool) -> st
     return f"DPAA's premise does not hold here: weights fall from rare to popular items by {told}; none are used"
 
 
-def _tiled(dense: Tensor, model: LightGCN) -> TiledTable:
-    return TiledTable.from_dense(dense, TILE_COLUMNS[model.kernel])
+def _tiled(dense: Tensor, model: GraphMethod) -> TiledTable:
+    return TiledTable.from_dense(dense, model.compute.tile_columns)

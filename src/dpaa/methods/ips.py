@@ -15,10 +15,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.losses import margins
 from dpaa.methods.popularity import capped_inverse
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 
@@ -29,7 +29,7 @@ class IpsSettings(TrainedSettings):
     """Quantile of the items' inverse popularity at which weights are capped: 0.5 = median, 1 = no cap, 0 = LightGCN."""
 
 
-class IPS(LightGCN):
+class IPS(GraphMethod):
     """LightGCN with weighted triples.  Changes: `loss`."""
 
     name: ClassVar[str] = "ips"

@@ -16,11 +16,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
-from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import cross_entropy, scores
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 BRANCHES = 1
@@ -48,8 +47,10 @@ def matched(score: Tensor, item_share: Tensor, user_share: Tensor, pairs: str) -
     return score * branches if pairs == "own" else score * branches[:, None]
 
 
-class MACR(LightGCN):
-    """LightGCN with two branches and cross-entropy.  Changes: `loss`, `scorer`; adds two parameter vectors."""
+class MACR(GraphMethod):
+    """LightGCN with two branches and cross-entropy.  Changes: `draw_parameters`, `loss`, `vectors`, `scorer`,
+    `finish`, `tune`.
+    """
 
     name: ClassVar[str] = "macr"
     title: ClassVar[str] = "item and user branches learned, their direct effect subtracted"
@@ -60,20 +61,23 @@ class MACR(LightGCN):
         "user_weight": (1e-4, 1e-3, 1e-2),
     }
 
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
+        "item_branch": ("embedding_size",),
+        "user_branch": ("embedding_size",),
+        "reference": (),
+    }
+
     settings: MacrSettings
+    item_branch: Tensor
+    user_branch: Tensor
+    reference: float = 0.0
+    """c in force."""
 
-    def start(self) -> None:
-        """As LightGCN; the branches are drawn as Xavier has it."""
-        super().start()
-        size, generator = self.settings.embedding_size, self.generator(BRANCHES)
-        deviation = (2.0 / (size + 1)) ** 0.5
-        drawn = torch.empty(2, size).normal_(0.0, deviation, generator=generator).to(self.device)
-        self.item_branch, self.user_branch = (part.clone().requires_grad_() for part in drawn)
-        self.reference = 0.0
-
-    def parameters(self) -> dict[str, Tensor]:
-        """`w_i` and `w_u`, each (d,)."""
-        return {"item_branch": self.item_branch, "user_branch": self.user_branch}
+    def draw_parameters(self) -> dict[str, Tensor]:
+        """`w_i` and `w_u`, each (d,), drawn as Xavier has it."""
+        size = self.settings.embedding_size
+        drawn = torch.empty(2, size).normal_(0.0, (2.0 / (size + 1)) ** 0.5, generator=self.generator(BRANCHES))
+        return {"item_branch": drawn[0].clone(), "user_branch": drawn[1].clone()}
 
     def branch(self, vectors: Tensor, weight: Tensor) -> Tensor:
         """What σ turns into q.  (rows,)."""
@@ -132,25 +136,3 @@ class MACR(LightGCN):
         recalls = validation.recalls_of(family, len(REFERENCES))
         self.reference = REFERENCES[recalls.index(max(recalls))]
         return {"reference": self.reference}
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """With LightGCN's, the branches and c."""
-        assert isinstance(settings, MacrSettings)
-        branch = (settings.embedding_size,)
-        return super().tensor_shapes(graph, settings) | {
-            "item_branch": branch,
-            "user_branch": branch,
-            "reference": (),
-        }
-
-    def tensors(self) -> dict[str, Tensor]:
-        """With LightGCN's, the branches and c."""
-        return super().tensors() | self.parameters() | {"reference": torch.tensor(self.reference)}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score."""
-        super().load_tensors(tensors)
-        self.item_branch = tensors["item_branch"].to(self.device, copy=True)
-        self.user_branch = tensors["user_branch"].to(self.device, copy=True)
-        self.reference = tensors["reference"].item()

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.settings import Settings, TrainedSettings
 
 
@@ -32,8 +32,8 @@ class NavipSettings(TrainedSettings):
     """Whether the weights are in force from the start, or only once LightGCN has been trained."""
 
 
-class NAVIP(LightGCN):
-    """LightGCN with static, count-based message weights.  Changes: `edge_weights`."""
+class NAVIP(GraphMethod):
+    """LightGCN with static, count-based message weights.  Changes: `edge_weights`, `begin`, `finish`."""
 
     name: ClassVar[str] = "navip"
     title: ClassVar[str] = "messages weighted by inverse propensity of the item"
@@ -56,7 +56,7 @@ class NAVIP(LightGCN):
     def edge_weights(self, layer: int) -> EdgeWeights:
         """Inverse propensity, normalised; the same at every layer."""
         del layer
-        return self._symmetric if self._still_plain else self._by_propensity
+        return self.graph.symmetric_weights() if self._still_plain else self._by_propensity
 
     def inverse_propensity(self) -> Tensor:
         """W per edge, (n_edges,): items without edges are never divided by."""
@@ -69,7 +69,7 @@ class NAVIP(LightGCN):
         graph = self.graph
         weight = self.inverse_propensity() * graph.edge_count
         if self.settings.normalisation == "lightgcn-times-ip":
-            return EdgeWeights(self.inverse_propensity() * self._symmetric.to_user)
+            return EdgeWeights(self.inverse_propensity() * self.graph.symmetric_weights().to_user)
         user_sum = torch.zeros_like(graph.user_degree).index_add_(0, graph.edge_user, weight)
         if self.settings.normalisation == "row":
             return EdgeWeights(
@@ -78,10 +78,9 @@ class NAVIP(LightGCN):
         item_sum = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, weight)
         return EdgeWeights(weight * (user_sum.rsqrt()[graph.edge_user] * item_sum.rsqrt()[graph.edge_item]))
 
-    def start(self) -> None:
-        """As LightGCN, with its weights where NAVIP's come at inference."""
+    def begin(self) -> None:
+        """LightGCN's weights first, where NAVIP's come at inference."""
         self._still_plain = self.settings.applied == "inference"
-        super().start()
 
     def finish(self) -> None:
         """The weights are in force, if they were not before."""

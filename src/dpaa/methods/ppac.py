@@ -19,14 +19,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.known_pairs import LARGEST_BITMAP
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
-from dpaa.methods.lightgcn import Batch, LightGCN
 from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.personal_popularity import PersonalPopularity
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 PROXIES = 1
@@ -51,8 +50,10 @@ class PpacSettings(TrainedSettings):
     """β: weight of global popularity at inference."""
 
 
-class PPAC(LightGCN):
-    """LightGCN times two popularity proxies.  Changes: `loss`, `scorer`; adds two small networks."""
+class PPAC(GraphMethod):
+    """LightGCN times two popularity proxies.  Changes: `draw_parameters`, `loss`, `vectors`, `scorer`,
+    `finish`, `tune`, `extra_memory_bytes`, `saved_shapes`.
+    """
 
     name: ClassVar[str] = "ppac"
     title: ClassVar[str] = "global and personal popularity learned, corrected at inference"
@@ -63,7 +64,17 @@ class PPAC(LightGCN):
 
     whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
 
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
+        "similar_users": ("users", "neighbours"),
+        "personal_strength": (),
+        "global_strength": (),
+    }
+
     settings: PpacSettings
+    personal_strength: float = 0.0
+    """γ in force."""
+    global_strength: float = 0.0
+    """β in force."""
 
     @cached_property
     def global_popularity(self) -> Tensor:
@@ -77,20 +88,13 @@ class PPAC(LightGCN):
 
     # ------------------------------------------------------------------ training
 
-    def start(self) -> None:
-        """As LightGCN; the networks are drawn as torch draws a linear layer."""
-        super().start()
-        generator = self.generator(PROXIES)
-        self._networks = {}
-        for name, shape in _network_shapes(self.settings).items():
+    def draw_parameters(self) -> dict[str, Tensor]:
+        """Both networks, drawn as torch draws a linear layer."""
+        generator, drawn = self.generator(PROXIES), {}
+        for name, shape in self._network_shapes().items():
             bound = (self.settings.embedding_size * (1 if "_in" in name else 2)) ** -0.5
-            drawn = torch.empty(shape).uniform_(-bound, bound, generator=generator).to(self.device)
-            self._networks[name] = drawn.requires_grad_()
-        self.personal_strength = self.global_strength = 0.0
-
-    def parameters(self) -> dict[str, Tensor]:
-        """Both networks."""
-        return self._networks
+            drawn[name] = torch.empty(shape).uniform_(-bound, bound, generator=generator)
+        return drawn
 
     def extra_memory_bytes(self) -> int:
         """The similar users and the bitmap of training pairs."""
@@ -99,9 +103,10 @@ class PPAC(LightGCN):
 
     def network(self, name: str, rows: Tensor) -> Tensor:
         """Two linear layers with ReLU between: `personal` (f) ends in d columns, `global` (g) in one."""
-        p = self._networks
-        hidden = torch.addmm(p[f"{name}_in_bias"], rows, p[f"{name}_in"]).relu_()
-        return torch.addmm(p[f"{name}_out_bias"], hidden, p[f"{name}_out"])
+        into, into_bias, out, out_bias = (
+            getattr(self, f"{name}_{part}") for part in ("in", "in_bias", "out", "out_bias")
+        )
+        return torch.addmm(out_bias, torch.addmm(into_bias, rows, into).relu_(), out)
 
     def personal_proxy(self, user: Tensor, item: Tensor) -> Tensor:
         """The proxy l of all pairs, from ego rows.  (users, items)."""
@@ -206,40 +211,23 @@ class PPAC(LightGCN):
 
     # ------------------------------------------------------------------ what a run keeps
 
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """With LightGCN's, the networks, the similar users and the strengths."""
-        assert isinstance(settings, PpacSettings)
-        own: dict[str, tuple[int, ...]] = {"personal_strength": (), "global_strength": ()}
-        own["similar_users"] = (graph.n_users, settings.neighbours)
-        return super().tensor_shapes(graph, settings) | _network_shapes(settings) | own
+    @property
+    def similar_users(self) -> Tensor:
+        """Those behind PP, saved so that they need not be found again."""
+        return self.personal.similar_users
 
-    def tensors(self) -> dict[str, Tensor]:
-        """With LightGCN's, the networks, the similar users (as float32, like everything) and the strengths."""
-        return (
-            super().tensors()
-            | self._networks
-            | {
-                "similar_users": self.personal.similar_users.float(),
-                "personal_strength": torch.tensor(self.personal_strength),
-                "global_strength": torch.tensor(self.global_strength),
-            }
-        )
+    @similar_users.setter
+    def similar_users(self, found: Tensor) -> None:
+        self.personal.similar_users = found.long()
 
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score."""
-        super().load_tensors(tensors)
-        names = _network_shapes(self.settings)
-        self._networks = {name: tensors[name].to(self.device, copy=True) for name in names}
-        self.personal.similar_users = tensors["similar_users"].to(self.device).long()
-        self.personal_strength = tensors["personal_strength"].item()
-        self.global_strength = tensors["global_strength"].item()
+    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
+        """With those declared, the networks."""
+        return super().saved_shapes() | self._network_shapes()
 
-
-def _network_shapes(settings: TrainedSettings) -> dict[str, tuple[int, ...]]:
-    size = settings.embedding_size
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, outputs in (("personal", size), ("global", 1)):
-        shapes |= {f"{name}_in": (size, 2 * size), f"{name}_in_bias": (2 * size,)}
-        shapes |= {f"{name}_out": (2 * size, outputs), f"{name}_out_bias": (outputs,)}
-    return shapes
+    def _network_shapes(self) -> dict[str, tuple[int, ...]]:
+        size = self.settings.embedding_size
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, outputs in (("personal", size), ("global", 1)):
+            shapes |= {f"{name}_in": (size, 2 * size), f"{name}_in_bias": (2 * size,)}
+            shapes |= {f"{name}_out": (2 * size, outputs), f"{name}_out_bias": (outputs,)}
+        return shapes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation, TiledTable
+from dpaa.methods.compute import Compute
 
 
 class Embedded(Protocol):
@@ -21,8 +23,8 @@ class Embedded(Protocol):
     item_embedding: Tensor
 
     @property
-    def kernel(self) -> str:
-        """The sparse product in use."""
+    def compute(self) -> Compute:
+        """With the sparse product in use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +41,18 @@ class Pretrained:
     @classmethod
     def of(cls, model: Embedded, n_layers: int, origin: dict[str, Any]) -> Pretrained:
         """Vectors of a trained LightGCN on the same graph; it has no weights of its own, so any layer can be had."""
-        propagation = Propagation(model.graph, n_layers, model.kernel)
+        propagation = Propagation(model.graph, n_layers, model.compute.kernel)
         propagation.set_weights([model.graph.symmetric_weights()] * n_layers)
         layers = tuple(layer.rows() for layer in propagation.layers(model.ego))
         return cls(torch.cat([model.user_embedding, model.item_embedding]), layers, origin)
+
+    @property
+    def digest(self) -> str:
+        """Of all vectors: a checkpoint belongs to one pre-trained model."""
+        found = hashlib.sha256()
+        for table in (self.readout, *self.layers):
+            found.update(table.cpu().contiguous().numpy().tobytes())
+        return found.hexdigest()
 
     def vectors(self, layer: int) -> Tensor:
         """Layer `layer`, or the final vectors where layers are not known."""

@@ -1,15 +1,41 @@
-"""The rows a loss works on: a small autograd graph, whose leaves' gradients go back into the tables."""
+"""What a loss works on: a batch, and its rows as a small autograd graph whose leaves' gradients reach the tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from dpaa.graph.propagation import Propagation
 from dpaa.graph.selection import Selection
+from dpaa.kernels.add_rows import add_rows_
 from dpaa.methods.losses import half_squares, margins, margins_of_rows
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Triples: user, an item the user took, an item the user did not take; each (batch,) int64."""
+
+    users: Tensor
+    positive: Tensor
+    negative: Tensor
+    epoch: int = field(default=0, kw_only=True)
+    number: int = field(default=0, kw_only=True)
+    """Its place in the epoch: what is drawn for a batch depends on seed, epoch and place alone."""
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def nodes(self, n_users: int) -> Tensor:
+        """The nodes whose rows the loss needs, in the order that `split` takes them apart.  (3 · batch,)."""
+        return torch.cat([self.users, self.positive + n_users, self.negative + n_users])
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Rows of `nodes` as those of users, positive and negative items, each (batch, d)."""
+        return torch.split(rows, len(self))
 
 
 class Rows:
@@ -43,6 +69,10 @@ class Rows:
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n ego rows."""
         return half_squares(self.ego[:n])
+
+    def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
+        """Gradient in one tile of the table, after `backward` on the loss.  (n_nodes, tile columns)."""
+        raise NotImplementedError
 
 
 class DistinctRows(Rows):
@@ -97,16 +127,30 @@ class DistinctRows(Rows):
 class GatheredRows(DistinctRows):
     """Distinct rows that are all leaves of autograd.
 
-    After `loss.backward()`, `gradients` gives what they received, tile by tile.  The loss is free in form, and autograd
-    never sees a whole table.
+    The loss is free in form, and autograd never sees a whole table: the rest of the way is written by hand.
     """
 
     def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
         super().__init__(selection, nodes, readout.requires_grad_(), ego)
 
-    def gradients(self, number: int, columns: slice) -> tuple[Tensor, Tensor]:
-        """What the distinct rows of read-out and layer 0 received, in the columns of one tile.  Each (distinct, …)."""
-        return _received(self._distinct)[:, columns], self.by_ego(number)
+    def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
+        """Back through the layers."""
+        return propagation.gradient_tile(self.selection, _received(self._distinct)[:, columns], self.by_ego(number))
+
+
+class TableRows(DistinctRows):
+    """Rows of a read-out that is a function of a whole table, in which its gradient is collected."""
+
+    def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, table: Tensor, ego: list[Tensor]) -> None:
+        super().__init__(selection, nodes, readout, ego)
+        self.table = table
+        """All of layer 0, a leaf of autograd: a loss may make further views of it."""
+
+    def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
+        """The columns of the table's gradient, and what layer 0 received itself."""
+        del propagation
+        gradient = _received(self.table)[:, columns].clone(memory_format=torch.contiguous_format)
+        return add_rows_(gradient, self.selection.nodes, self.by_ego(number))
 
 
 def _received(leaf: Tensor) -> Tensor:

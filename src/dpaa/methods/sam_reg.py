@@ -15,10 +15,10 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.sampling import BalancedSampler, TripleSampler
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.losses import margins, squared_correlation
 from dpaa.methods.popularity import capped_inverse
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
 
@@ -33,8 +33,8 @@ class SamRegSettings(TrainedSettings):
     """Negative items: by a fair coin more or less popular than the positive one, or any item not taken."""
 
 
-class SamReg(LightGCN):
-    """LightGCN with another sampler and a correlation term.  Changes: the sampler of `batches`, `loss`."""
+class SamReg(GraphMethod):
+    """LightGCN with another sampler and a correlation term.  Changes: `sampler_type`, `loss`."""
 
     name: ClassVar[str] = "sam-reg"
     title: ClassVar[str] = "balanced negatives; margins made independent of popularity"

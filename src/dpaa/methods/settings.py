@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+import dpaa
 from dpaa.errors import InputError
 
 
@@ -16,8 +17,18 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
+    method_type: ClassVar[Any] = None
+    """The method that these settings configure."""
+
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Where all randomness starts; the same seed gives the same bits."""
+
+    def fit(self, data: dpaa.Dataset, **how: Any) -> dpaa.Model:
+        """`dpaa.fit` with the method configured like this."""
+        return dpaa.fit(data, self, **how)
+
+    def __repr_name__(self) -> str:
+        return type(self).__name__ if self.method_type is None else self.method_type.__name__
 
 
 class TrainedSettings(Settings):

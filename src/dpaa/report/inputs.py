@@ -16,10 +16,10 @@ from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.backbone import GraphMethod
 from dpaa.report.foreign import number_at, object_at, readable
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run
 
@@ -91,7 +91,7 @@ class Run:
     def trace(self) -> Trace | None:
         """Message weights by layer and popularity; None where all messages weigh what they weigh in LightGCN."""
         method = self.model.method
-        if not isinstance(method, LightGCN) or type(method) is LightGCN or not method.settings.layers:
+        if not isinstance(method, GraphMethod) or not method.settings.layers:
             return None
         found = trace_run(self.folder.path)
         weights = [value for layer in found.weights for value in layer.relative if value is not None]
@@ -197,7 +197,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
 
 def _add_run(found: Inputs, path: Path, name: str, k: int) -> None:
     folder = RunFolder(path)
-    model = folder.read_model()
+    model = load(folder.path)
     about = model.manifest["dataset"]
     fingerprint = str(about.get("fingerprint"))
     family = next((family for family in found.families if family.fingerprint == fingerprint), None)

@@ -17,13 +17,15 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial_curve import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.files import LARGE_JSON, as_json, held, locked, read_json, remove_folder, settled, sweep, write_file
-from dpaa.methods import DPAA, LightGCN, find_method
+from dpaa.methods import find_method
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
+from dpaa.methods.dpaa import DPAA
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings, first_error, make_settings
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.tuning.workers import in_processes, stop_requested
 from dpaa.words import counted
@@ -221,7 +223,7 @@ def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:
     one_thread = {"threads": 1} if issubclass(find_method(spec.method).settings_type, TrainedSettings) else {}
     try:
         if RunFolder(folder).finished:  # trained before, but killed before its result was written
-            model = RunFolder(folder).read_model()
+            model = load(folder)
         else:
             method = make_method(data, spec.method, spec.settings | one_thread)
             callbacks = Callbacks(stop_requested=stop_requested)
@@ -247,15 +249,16 @@ def _plain(spec: RunSpec) -> dict[str, Any] | None:
 
 def _pretrained(spec: RunSpec, data: Dataset, method: Method, beside: Path, callbacks: Callbacks) -> Pretrained | None:
     """The model the spec names, trained once; None leaves it to the fit, which takes one with the row's settings."""
-    if spec.pretrained is None or not isinstance(method, LightGCN) or not method.wants_pretrained():
+    n_layers = method.pretrained_layers()
+    if spec.pretrained is None or n_layers is None:
         return None
     settings = make_settings(TrainedSettings, spec.pretrained | {"threads": 1}, "lightgcn")
 
-    def train(folder: Path | None, plain: LightGCN) -> Model:
+    def train(folder: Path | None, plain: GraphMethod) -> Model:
         assert folder is not None
         return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks)
 
-    return train_or_reuse(data, settings, method.pretrained_layers(), beside, train)
+    return train_or_reuse(data, settings, n_layers, beside, train)
 
 
 def _measured(spec: RunSpec, data: Dataset, model: Model) -> RunResult:

@@ -10,15 +10,15 @@ import torch
 from dpaa.graph.propagation import TILE_COLUMNS, Propagation, TiledTable, Workers
 from dpaa.kernels.machine import computing
 from dpaa.kernels.spmm import KERNELS
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.lightgcn import LightGCN
 
 REPEATS = 5
 
 
 def calibrated(method: Method, say: Callable[[str], None] = lambda _: None) -> Method:
     """The method with the kernel that propagates fastest here; others are returned as they are."""
-    if not isinstance(method, LightGCN):
+    if not isinstance(method, GraphMethod):
         say(f"nothing to calibrate: {method.name} does not propagate")
         return method
     seconds = {kernel: _seconds(method, kernel) for kernel in KERNELS}
@@ -31,7 +31,7 @@ def calibrated(method: Method, say: Callable[[str], None] = lambda _: None) -> M
     return type(method)(method.graph, method.settings.model_copy(update={"kernel": best}))
 
 
-def _seconds(method: LightGCN, kernel: str) -> float:
+def _seconds(method: GraphMethod, kernel: str) -> float:
     """The quickest of a few forward passes."""
     settings = method.settings
     with computing():
@@ -39,7 +39,7 @@ def _seconds(method: LightGCN, kernel: str) -> float:
             torch.zeros(method.graph.n_nodes, settings.embedding_size, device=method.device), TILE_COLUMNS[kernel]
         )
         found = table.empty_like()
-        propagation = Propagation(method.graph, settings.layers, kernel, Workers(method.threads))
+        propagation = Propagation(method.graph, settings.layers, kernel, Workers(method.compute.threads))
         propagation.set_weights([method.graph.symmetric_weights()] * settings.layers)
         times = []
         for _ in range(REPEATS):

@@ -57,7 +57,7 @@ from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings, make_settings
 from dpaa.runs.history import history_line
-from dpaa.runs.model import Model
+from dpaa.runs.record import RunRecord
 from dpaa.text import finite
 from dpaa.training.checkpoint import CheckpointFolder
 from dpaa.training.trainer import EpochReport
@@ -136,21 +136,19 @@ class RunFolder:
             )
         raise InputError(f"{shown} holds an unfinished run; go on with --resume or pass --overwrite{waits}")
 
-    def finished_before(self, method: Method, fingerprint: str) -> Model | None:
-        """The model of a whole run with this method and settings on this dataset; None where there is no such run.
+    def finished_before(self, method: Method, fingerprint: str) -> bool:
+        """Whether this is a whole run with this method and settings on this dataset.
 
         So a training that was killed in its last moment, when all was written, can be resumed like any other.
         """
         target = settled(self.path)
         if not RunFolder(target).finished:
-            return None
+            return False
         with _held(target, self.path):
             self.remove_scaffold()
             made_with, dataset = self.read_json(CONFIG), self.read_json(MANIFEST).get("dataset")
             same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
-            if not same or not isinstance(dataset, dict) or dataset.get("fingerprint") != fingerprint:
-                return None
-            return self.read_model()
+            return same and isinstance(dataset, dict) and dataset.get("fingerprint") == fingerprint
 
     @classmethod
     def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
@@ -240,7 +238,7 @@ class RunFolder:
         """All lines at once."""
         self._write(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def write_model(self, model: Model) -> None:
+    def write_model(self, model: RunRecord) -> None:
         """Tensors, tables and at last the manifest: from then on the run is finished."""
         graph = model.method.graph
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.tensors().items()}
@@ -265,7 +263,7 @@ class RunFolder:
         self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
 
     @staticmethod
-    def _edges(model: Model) -> pl.DataFrame:
+    def _edges(model: RunRecord) -> pl.DataFrame:
         if model.edges is not None:
             return read_parquet(model.edges, list(parquet_schema(model.edges)))
         pairs = model.train
@@ -323,8 +321,8 @@ class RunFolder:
             raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
-    def read_model(self, device: str = "cpu") -> Model:
-        """The model of a finished run, every file checked before it is believed."""
+    def read(self, device: str = "cpu") -> RunRecord:
+        """A finished run, every file checked before it is believed."""
         manifest = self._read_manifest()
         method_type, settings = self._read_config()
         users = self._read_table(USERS, [Column.USER])
@@ -333,12 +331,12 @@ class RunFolder:
         pairs = self._read_pairs(user_ids, item_ids)
         graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
         method = method_type(graph, settings)
-        method.load_tensors(self._read_tensors(method_type.tensor_shapes(graph, settings)))
+        method.load_tensors(self._read_tensors(method.saved_shapes()))
         candidates = self._candidates(items)
         self._check_bound(manifest)
-        return Model(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES)
+        return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES)
 
-    def read_weights(self, model: Model, n_layers: int) -> list[EdgeWeights]:
+    def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
         """The message weights of layers 0..L−1 in the order of the model's edges."""
         file = self.path / EDGES
         present = parquet_schema(file)  # readable: the model's pairs came from it
@@ -490,12 +488,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def load(folder: str | Path) -> Model:
-    """The model of a finished run."""
-    return RunFolder(folder).read_model()
-
-
-def save_model(model: Model, folder: str | Path, overwrite: bool = False) -> None:
+def save_model(model: RunRecord, folder: str | Path, overwrite: bool = False) -> None:
     """Write a run folder from a model; it appears whole or not at all."""
     target = check_folder_name(folder)
     with _held(target, folder):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,12 +20,15 @@ from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import RankedBlock, ranked_blocks
 from dpaa.kernels.topk import top_k
+from dpaa.methods import find_method
 from dpaa.methods.base import Histories, Method
 from dpaa.reranking.dial import DialVectors
+from dpaa.runs.folder import RunFolder, save_model
+from dpaa.runs.record import RunRecord
 from dpaa.words import counted
 
 Ids = Iterable[object] | pl.Series
-Dial = float | Literal["run"] | None
+Dial = float | str | None
 Ints = NDArray[Any]
 
 
@@ -35,21 +38,8 @@ SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(RunRecord):
     """Scores, recommendations and similar items, in the ids the log came with."""
-
-    method: Method
-    user_ids: pl.Series
-    """Row i = index i, ascending."""
-    item_ids: pl.Series
-    train: Pairs
-    """Training pairs: what a user has already seen."""
-    candidates: Ints | None = None
-    """Items that may be recommended; None = all."""
-    manifest: dict[str, Any] = field(default_factory=dict)
-    path: Path | None = None
-    edges: Path | None = None
-    """The message weights of a loaded run, which only their file knows."""
 
     def __repr__(self) -> str:
         return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
@@ -236,8 +226,6 @@ class Model:
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write a run folder; `dpaa.load` reads it back."""
-        from dpaa.runs.folder import save_model  # the folder knows models, so it is asked for only here
-
         save_model(self, folder, overwrite)
 
     @property
@@ -311,3 +299,14 @@ def _blocks(index: Ints) -> Iterator[Ints]:
 
 def _positive(k: int) -> int:
     return need_whole(k, "k")
+
+
+def load(folder: str | Path, method: str | type[Method] | None = None) -> Model:
+    """The model of a finished run.
+
+    `method` names the class of a method that is neither built in nor an installed plug-in: nothing that a run's files
+    say makes code be imported.
+    """
+    if method is not None:
+        find_method(method)
+    return Model(**vars(RunFolder(folder).read()))

@@ -20,11 +20,13 @@ from dpaa.data.tables import TextTable
 from dpaa.data.text_lines import check_rows, check_unpacked
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, check_within, locked
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
+from dpaa.runs.build import make_method
 from dpaa.runs.folder import MANIFEST, RunFolder
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 
 ID = "id"
 REMEDY = "give a run folder, USERS,ITEMS (two Parquet or CSV files with id, v0, v1 …) or a safetensors file"
@@ -57,43 +59,41 @@ def train_or_reuse(
     settings: TrainedSettings,
     n_layers: int,
     beside: Path | None,
-    train: Callable[[Path | None, LightGCN], Model],
+    train: Callable[[Path | None, GraphMethod], Model],
 ) -> Pretrained:
     """LightGCN on the same data, seed and settings; kept beside the run and taken up again by later runs."""
     shared = {name: getattr(settings, name) for name in TrainedSettings.model_fields}
-    plain = TrainedSettings(**shared)
+    first, plain = Method.pretrained_from, TrainedSettings(**shared)
     relevant = plain.model_dump(mode="json", exclude={"threads", "device"})
     key = hashlib.sha256(json.dumps([data.fingerprint, relevant], sort_keys=True).encode()).hexdigest()[:12]
-    from dpaa.runs.fit import make_method  # fitting knows this module
-
     if beside is None:
-        model = train(None, _lightgcn(make_method(data, "lightgcn", shared)))
-        return Pretrained.of(_lightgcn(model.method), n_layers, {"method": "lightgcn"})
-    folder = check_within(beside / f"pretrained-lightgcn-{key}", beside)
+        model = train(None, _graph_method(make_method(data, first, shared)))
+        return Pretrained.of(_graph_method(model.method), n_layers, {"method": first})
+    folder = check_within(beside / f"pretrained-{first}-{key}", beside)
     hold = beside / f".{folder.name}.turn"
     with locked(hold, wait=True):  # another process may be at the same work: then its result is ours
         if (folder / MANIFEST).exists():
             RunFolder(folder).tidy()
         else:
-            train(folder, _lightgcn(make_method(data, "lightgcn", shared)))
+            train(folder, _graph_method(make_method(data, first, shared)))
     return _from_run(RunFolder(folder), data, n_layers)
 
 
-def _lightgcn(method: object) -> LightGCN:
-    assert isinstance(method, LightGCN)
+def _graph_method(method: object) -> GraphMethod:
+    assert isinstance(method, GraphMethod)
     return method
 
 
 def _from_run(run: RunFolder, data: Dataset, n_layers: int) -> Pretrained:
-    model = run.read_model()
+    model = load(run.path)
     origin: dict[str, Any] = {
         "run": str(run.path.resolve()),
         "method": model.method.name,
         "fingerprint": model.manifest.get("dataset", {}).get("fingerprint"),
     }
-    if type(model.method) is LightGCN and origin["fingerprint"] == data.fingerprint:
-        return Pretrained.of(model.method, n_layers, origin)
-    if not isinstance(model.method, LightGCN):
+    if model.method.name == Method.pretrained_from and origin["fingerprint"] == data.fingerprint:
+        return Pretrained.of(_graph_method(model.method), n_layers, origin)
+    if not isinstance(model.method, GraphMethod):
         raise InputError(f"{run.path} is a run of {model.method.name}, which has no embeddings; {REMEDY}")
     users = _aligned(model.method.user_embedding, model.user_ids, data.user_ids, str(run.path), "user")
     items = _aligned(model.method.item_embedding, model.item_ids, data.item_ids, str(run.path), "item")

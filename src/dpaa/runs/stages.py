@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,27 +17,35 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.metrics import ACCURACY
 from dpaa.files import check_within
-from dpaa.methods.dpaa_auto import Part, Verdict
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.stages import Part, Verdict
 from dpaa.reranking.dial import dialled_family
+from dpaa.runs.build import make_method
+from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.folder import PARTS, RunFolder
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 from dpaa.training.trainer import EpochReport
 from dpaa.words import counted
 
-if TYPE_CHECKING:
-    from dpaa.runs.fit import Callbacks
+
+class FitPart(Protocol):
+    """Fits a method that another one needs, into a folder or not."""
+
+    def __call__(self, method: Method, data: Dataset, callbacks: Callbacks, folder: Path | None, **how: Any) -> Model:
+        """The fitted model."""
 
 
 @dataclass
 class RunStages:
-    """Where the parts of an assembled method are made."""
+    """Where the parts of a staged method are made."""
 
     data: Dataset
     callbacks: Callbacks
     run: RunFolder | None
     validation: Evaluator | None
+    fit_part: FitPart
     history: list[dict[str, Any]] = field(default_factory=list)
     """Lines of all parts, in the order they were trained."""
 
@@ -45,39 +53,31 @@ class RunStages:
         self, label: str, method: str, settings: dict[str, Any], plain: Part | None = None, start: Part | None = None
     ) -> Part:
         """A training, taken up or taken over where it was begun or finished before."""
-        from dpaa.runs.fit import fit_into, fit_method, make_method  # fitting knows this module
-
         made = make_method(self.data, method, settings)
-        assert isinstance(made, LightGCN)
-        begin = start or plain
-        if begin is not None:
-            made.start_from(begin.method.ego.rows())
-            made.keeps_last = True
-        pretrained = None
-        if plain is not None and made.wants_pretrained():
-            pretrained = Pretrained.of(plain.method, made.pretrained_layers(), {"part": plain.label})
+        assert isinstance(made, GraphMethod)
+        begin, pretrained, n_layers = start or plain, None, made.pretrained_layers()
+        if plain is not None and n_layers is not None:
+            pretrained = Pretrained.of(plain.method, n_layers, {"part": plain.label})
         lines: list[dict[str, Any]] = []
 
         def on_epoch(report: EpochReport) -> None:
             lines.append(report.line())
             self.callbacks.on_epoch(report)
 
-        callbacks = replace(self.callbacks, on_epoch=on_epoch)
+        callbacks, how = replace(self.callbacks, on_epoch=on_epoch), {}
         if begin is not None:  # the first part has told what there is to know of data and cost
             callbacks = replace(callbacks, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
+            how = {"table": begin.method.ego.rows(), "keep_last": True}
             self.say(f"part {label}: {counted(made.settings.epochs, 'epoch', 'epochs')} from {begin.label}")
         folder = self._folder(label)
-        if folder is None:
-            model = fit_method(made, self.data, callbacks, pretrained=pretrained, dial=False)
-        elif RunFolder(folder).finished:
-            model, lines = RunFolder(folder).read_model(), RunFolder(folder).history()
+        if folder is not None and RunFolder(folder).finished:
+            model = load(folder)
         else:
-            model = fit_into(
-                folder, self.data, made, resume=folder.exists(), callbacks=callbacks, pretrained=pretrained, dial=False
-            )
+            model = self.fit_part(made, self.data, callbacks, folder, pretrained=pretrained, dial=False, **how)
+        if folder is not None:
             lines = RunFolder(folder).history()
         trained = model.method
-        assert isinstance(trained, LightGCN)
+        assert isinstance(trained, GraphMethod)
         before = len(self.history)
         self.history += [line | {"epoch": before + place, "part": label} for place, line in enumerate(lines, 1)]
         valid = [line["valid"].get("ndcg@20", 0.0) for line in lines]
@@ -85,7 +85,7 @@ class RunStages:
         best = int(model.manifest["training"]["best_epoch"])
         return Part(label, trained, len(lines), self._weights(model, made), mean, best)
 
-    def judge(self, method: LightGCN, objective: str) -> Verdict:
+    def judge(self, method: GraphMethod, objective: str) -> Verdict:
         """κ by the rule of `least_turn`, and what it gives; 0 where validation is as biased as the log."""
         if self.validation is None:
             return Verdict(0.0, 0.0, np.zeros(0))
@@ -108,7 +108,7 @@ class RunStages:
     def _folder(self, label: str) -> Path | None:
         return None if self.run is None else check_within(self.run.path / PARTS / label, self.run.path)
 
-    def _weights(self, model: Model, made: LightGCN) -> list[tuple[str, Any]]:
+    def _weights(self, model: Model, made: GraphMethod) -> list[tuple[str, Any]]:
         """In force at the end; those of a part that was finished before are in its files."""
         if model.method is made:
             return made.message_weights()

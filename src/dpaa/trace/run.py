@@ -12,11 +12,12 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import EdgeWeights
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import Method
 from dpaa.methods.dpaa import DPAA
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import bpr
 from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 from dpaa.trace.tracer import RULE, Contributions, LayerShare, LayerWeights, Premise, Tracer, layer_shares
 
 BATCH_EPOCH = 0
@@ -76,10 +77,10 @@ class Trace:
 def trace_run(folder: str | Path) -> Trace:
     """The trace of a finished run of a method that weights messages."""
     run = RunFolder(folder)
-    model = run.read_model()
+    model = load(run.path)
     method = model.method
-    if not isinstance(method, LightGCN) or not method.settings.layers:
-        reason = "has layers=0" if isinstance(method, LightGCN) else f"is one of {method.name}"
+    if not isinstance(method, GraphMethod) or not method.settings.layers:
+        reason = "has layers=0" if isinstance(method, GraphMethod) else f"is one of {method.name}"
         raise InputError(
             f"{folder} {reason} and weights no messages (its edges.parquet has no column weight_0); "
             "trace a run of a method that propagates, such as lightgcn or dpaa"
@@ -92,7 +93,7 @@ def trace_run(folder: str | Path) -> Trace:
 class _Reading:
     """The parts of a trace that need the run's tables."""
 
-    def __init__(self, run: RunFolder, model: Model, method: LightGCN, tracer: Tracer) -> None:
+    def __init__(self, run: RunFolder, model: Model, method: GraphMethod, tracer: Tracer) -> None:
         self.run, self.model, self.method, self.tracer = run, model, method, tracer
         self.n_users = method.graph.n_users
         self.ego = method.ego.rows().double()
@@ -166,7 +167,7 @@ class _Reading:
 
     def _gradient_in_readout(self) -> Tensor:
         """Of BPR on one batch of triples, a function of the run's seed.  (n_nodes, d)."""
-        batch = next(LightGCN.batches(self.method, BATCH_EPOCH))
+        batch = next(GraphMethod.batches(self.method, BATCH_EPOCH))
         nodes = batch.nodes(self.n_users)
         rows = self.readout[nodes].requires_grad_()
         bpr(*batch.split(rows)).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -184,18 +185,18 @@ class _Reading:
             self.notes.append("the pre-trained vectors came from embeddings and not from a run; they are not traced")
             return []
         try:
-            model = RunFolder(Path(place)).read_model()
+            model = load(place)
         except InputError as error:
             self.notes.append(f"the pre-trained model is not traced: {error}")
             return []
         same = model.user_ids.equals(self.model.user_ids) and model.item_ids.equals(self.model.item_ids)
-        if not isinstance(model.method, LightGCN) or not same:
+        if not isinstance(model.method, GraphMethod) or not same:
             self.notes.append(f"the pre-trained run {place} is of other users or items; it is not traced")
             return []
         before = model.method
         readout = torch.cat([before.user_embedding, before.item_embedding]).double()
         found = [self.tracer.premise(readout, "pretrained", None)]
-        if type(before) is LightGCN and np.array_equal(model.train.item, self.model.train.item):
+        if before.name == Method.pretrained_from and np.array_equal(model.train.item, self.model.train.item):
             # Plain LightGCN has no weights of its own: as many layers as this run has.
             plain = Tracer(
                 self.method.graph, [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights)

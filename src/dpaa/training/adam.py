@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.rows import Rows
 
 
 class TiledAdam:
     """torch's fused Adam (β 0.9, 0.999, ε 1e-8), one call per tile; extra parameters of a method come last."""
 
-    def __init__(self, method: LightGCN) -> None:
+    def __init__(self, method: GraphMethod) -> None:
         self._method = method
-        self._tensors = [*method.ego.tiles, *method.parameters().values()]
+        self._tensors = [*method.ego.tiles, *method.parameters.values()]
         self._mean = [torch.zeros_like(tensor) for tensor in self._tensors]
         self._square = [torch.zeros_like(tensor) for tensor in self._tensors]
         self._steps = [torch.zeros((), device=tensor.device) for tensor in self._tensors]
@@ -24,7 +24,7 @@ class TiledAdam:
         """Update everything after `loss.backward()`."""
         method, n_tiles = self._method, len(self._method.ego.tiles)
         method.propagation.workers.map(lambda tile: self._update(tile, method.tile_gradient(rows, tile)), n_tiles)
-        for place, parameter in enumerate(method.parameters().values(), start=n_tiles):
+        for place, parameter in enumerate(method.parameters.values(), start=n_tiles):
             if parameter.grad is not None:
                 self._update(place, parameter.grad)
                 parameter.grad = None

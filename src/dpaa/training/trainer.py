@@ -14,12 +14,13 @@ from torch import Tensor
 
 from dpaa.errors import DivergedError, InputError
 from dpaa.kernels.machine import computing, give_back_memory, lasting
-from dpaa.methods.lightgcn import Batch, LightGCN
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.rows import Batch
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 
-Validate = Callable[[LightGCN], dict[str, float]]
+Validate = Callable[[GraphMethod], dict[str, float]]
 
 
 MONITOR = "recall@20"
@@ -109,7 +110,7 @@ class Progress:
 class Trainer:
     """Trains a method, keeps its best epoch, and can go on where it was stopped."""
 
-    method: LightGCN
+    method: GraphMethod
     validate: Validate | None = None
     """A validation number for the current epoch; None trains all epochs and keeps the last."""
     on_start: Callable[[float], None] = lambda _: None
@@ -120,6 +121,10 @@ class Trainer:
     """What a checkpoint must have been made with (data fingerprint, settings) to be taken up again."""
     stop_requested: Callable[[], bool] = lambda: False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
+    table: Tensor | None = None
+    """What training begins with, users then items, instead of random numbers.  (n_nodes, d)."""
+    keep_last: bool = False
+    """Whether all epochs are trained and the last is kept, instead of the best on validation."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
 
     def run(self, checkpoint: Checkpoint | None = None) -> EarlyStopping:
@@ -129,20 +134,20 @@ class Trainer:
 
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
         method, settings = self.method, self.method.settings
-        method.start()
+        method.start(self.table)
         self._adam = TiledAdam(method)
         self._best: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
         at = self._resume(checkpoint) if checkpoint else Progress()
-        self.on_start(self._seconds_per_step() * method.n_batches)
+        self.on_start(self._seconds_per_step() * method.compute.n_batches)
         stopping = EarlyStopping(settings.patience, at.best_value, at.best_epoch)
-        early = self.validate is not None and not method.keeps_last
+        early = self.validate is not None and not self.keep_last
         while at.epoch <= settings.epochs and not (early and stopping.exhausted(at.epoch - 1)):
             self._train_epoch(at)
             began = time.perf_counter()
             valid = self._validate()
             better = bool(self.validate) and stopping.improved(at.epoch, valid[MONITOR])
-            if better or not self.validate or method.keeps_last:
+            if better or not self.validate or self.keep_last:
                 self._best = {}  # let the old best go first: two at once would be a table more
                 with lasting():
                     stopping.best_epoch, self._best = at.epoch, method.state()
@@ -216,7 +221,7 @@ class Trainer:
             rows = method.forward(batch)
             method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             method.propagation.workers.map(partial(method.tile_gradient, rows), len(method.ego.tiles))
-            for parameter in method.parameters().values():
+            for parameter in method.parameters.values():
                 parameter.grad = None
             times.append(time.perf_counter() - began)
         return min(times, default=0.0)
@@ -224,7 +229,7 @@ class Trainer:
     def _validate(self) -> dict[str, float]:
         if self.validate is None:
             return {}
-        self.method.update_embeddings()
+        self.method.make_embeddings()
         found = self.validate(self.method)
         self.method.drop_embeddings()
         return found

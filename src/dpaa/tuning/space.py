@@ -12,8 +12,8 @@ import numpy as np
 from pydantic.fields import FieldInfo
 
 from dpaa.errors import InputError
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings, make_settings
 
 SpaceName = Literal["wide", "paper"]
@@ -78,7 +78,7 @@ def search_space(
 
 def paper_space(method: type[Method]) -> Space:
     """`Method.grid`, and the paper's learning rates for whatever is trained in epochs: the same for each method."""
-    rates: Space = {"learning_rate": LightGCN.grid["learning_rate"]} if _trained(method) else {}
+    rates: Space = {"learning_rate": GraphMethod.grid["learning_rate"]} if _trained(method) else {}
     return rates | method.grid
 
 

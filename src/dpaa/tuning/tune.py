@@ -43,6 +43,7 @@ from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import load
 from dpaa.tuning.processes import Stage, in_processes
 from dpaa.tuning.space import SMALL, Space, defaults, in_words, search_space, size
 from dpaa.tuning.storage import check_storage, import_optuna, without_secrets
@@ -204,7 +205,7 @@ def tune(
 def _checked_space(
     kind: type[Method], space: str, fixed: Mapping[str, object], values: Mapping[str, Sequence[object]]
 ) -> Space:
-    if kind.assembled:
+    if kind.chooses_settings:
         raise InputError(f"{kind.name} chooses its settings itself, on validation; train it with dpaa train")
     if "seed" in fixed or "seed" in values:
         raise InputError("the seed is no setting to fix or search; give it with --seed")
@@ -387,7 +388,7 @@ def _retrain(order: Order, work: _Work) -> list[Retrained]:
     for seed in order.seeds:
         folder = order.run_folder(seed)
         Worker(order, work.data, work.say).retrain_one(seed)  # what a worker that was killed, or another call, has left
-        model = RunFolder(folder).read_model()
+        model = load(folder)
         recall = Evaluator(work.data, 20, "valid", "drop").recall_of(model.method)
         runs.append(Retrained(seed, folder, recall))
     return runs

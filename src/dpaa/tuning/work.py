@@ -21,8 +21,8 @@ from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import check_within, held, locked, own_folder
 from dpaa.methods import find_method
+from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
@@ -178,19 +178,20 @@ class Worker:
         Searched ones (the learning rate, say) have their defaults in it: one model for all trials of a seed, as the
         weights that are compared must not come from models of different quality.
         """
-        if not isinstance(method, LightGCN) or not method.wants_pretrained():
+        n_layers = method.pretrained_layers()
+        if n_layers is None:
             return None
-        key = (method.settings.seed, method.pretrained_layers())
+        key = (method.settings.seed, n_layers)
         if key not in self._pretrained:
             kind = type(method)
             settings = make_settings(kind.settings_type, self.order.settings({}, method.settings.seed), kind.name)
             assert isinstance(settings, TrainedSettings)
             self._pretrained[key] = train_or_reuse(
-                self.data, settings, method.pretrained_layers(), self.order.study.folder, self._train_plain
+                self.data, settings, n_layers, self.order.study.folder, self._train_plain
             )
         return self._pretrained[key]
 
-    def _train_plain(self, folder: Path | None, plain: LightGCN) -> Model:
+    def _train_plain(self, folder: Path | None, plain: GraphMethod) -> Model:
         assert folder is not None
         self.say(f"{self.order.method} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
         callbacks = Callbacks(stop_requested=self.stop_requested)

@@ -15,7 +15,6 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import MissingExtraError
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories, Method, Scorer, Vectors
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.settings import Settings
@@ -42,6 +41,11 @@ class ALS(Method):
     paper: ClassVar[str] = "Hu et al., Collaborative Filtering for Implicit Feedback Datasets, ICDM 2008"
     settings_type: ClassVar[type[Settings]] = AlsSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)}
+
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
+        "user_factors": ("users", "embedding_size"),
+        "item_factors": ("items", "embedding_size"),
+    }
 
     settings: AlsSettings
 
@@ -93,21 +97,6 @@ class ALS(Method):
             left = base + (self.settings.confidence - 1.0) * mine.T @ mine
             found[user] = torch.linalg.solve(left, self.settings.confidence * mine.sum(0)).float()
         return found
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """Both factor tables."""
-        assert isinstance(settings, AlsSettings)
-        size = settings.embedding_size
-        return {"user_factors": (graph.n_users, size), "item_factors": (graph.n_items, size)}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Both factor tables."""
-        return {"user_factors": self.user_factors, "item_factors": self.item_factors}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score; copies, for a product rounds differently on memory aligned differently."""
-        self.user_factors, self.item_factors = tensors["user_factors"].clone(), tensors["item_factors"].clone()
 
     def item_vectors(self) -> Tensor:
         """The items' factors."""

@@ -14,7 +14,6 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import in_common, row_blocks
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.kernels.spmm import bag
@@ -39,6 +38,9 @@ class EASE(Method):
     seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = EaseSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)}
+
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_map": ("items", "items")}
+    """B"""
 
     settings: EaseSettings
 
@@ -72,17 +74,3 @@ class EASE(Method):
             return bag(starts, item, torch.ones(len(item), device=item.device), columns)
 
         return score
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """B."""
-        del settings
-        return {"item_map": (graph.n_items, graph.n_items)}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """B."""
-        return {"item_map": self.item_map}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score."""
-        self.item_map = tensors["item_map"].clone()

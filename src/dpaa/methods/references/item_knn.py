@@ -11,7 +11,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import in_common, row_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method, Scorer
@@ -36,6 +35,12 @@ class ItemKNN(Method):
     settings_type: ClassVar[type[Settings]] = ItemKnnSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (20, 50, 100, 200, 500)}
 
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
+        "similarity": ("items", "neighbours"),
+        "neighbour": ("items", "neighbours"),
+    }
+    """Cosines, and the items they belong to (−1 where there are fewer)."""
+
     settings: ItemKnnSettings
 
     def fit(self) -> None:
@@ -55,7 +60,7 @@ class ItemKNN(Method):
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The votes of the user's items."""
         taken, n_items = items_of(self.graph, histories), self.graph.n_items
-        to, vote = self.neighbour.clamp(min=0), self.similarity
+        to, vote = self.neighbour.long().clamp(min=0), self.similarity
 
         def score(index: Tensor) -> Tensor:
             owner, item = taken.entries(index)
@@ -65,18 +70,3 @@ class ItemKNN(Method):
             return whole if items is None else whole[:, items]
 
         return score
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """Each item's neighbours and their cosines."""
-        assert isinstance(settings, ItemKnnSettings)
-        shape = (graph.n_items, settings.neighbours)
-        return {"similarity": shape, "neighbour": shape}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Each item's neighbours (as float32, like everything; −1 where there are fewer) and their cosines."""
-        return {"similarity": self.similarity, "neighbour": self.neighbour.float()}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score."""
-        self.similarity, self.neighbour = tensors["similarity"], tensors["neighbour"].long()

@@ -6,9 +6,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories, Method, Scorer
 from dpaa.methods.settings import Settings
+
+
+class MostPopularSettings(Settings):
+    """Nothing to set but the seed, which changes nothing."""
 
 
 class MostPopular(Method):
@@ -18,6 +21,8 @@ class MostPopular(Method):
     title: ClassVar[str] = "rank by training counts; no training, the floor of every table"
     paper: ClassVar[str] = "-"
     seeded: ClassVar[bool] = False
+    settings_type: ClassVar[type[Settings]] = MostPopularSettings
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_count": ("items",)}
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The counts, for whomever."""
@@ -28,17 +33,3 @@ class MostPopular(Method):
     def fit(self) -> None:
         """Count."""
         self.item_count = self.graph.item_degree
-
-    @classmethod
-    def tensor_shapes(cls, graph: BipartiteGraph, settings: Settings) -> dict[str, tuple[int, ...]]:
-        """The counts."""
-        del settings
-        return {"item_count": (graph.n_items,)}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The counts."""
-        return {"item_count": self.item_count}
-
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """The counts."""
-        self.item_count = tensors["item_count"]

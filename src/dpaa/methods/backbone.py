@@ -1,0 +1,222 @@
+"""The machinery behind the hooks, the same for every method on the graph: nothing here is overridden.
+
+Two ways from table to loss and back: the fast one, written by hand over tiles of columns, and, where a method
+`uses_whole_table`, automatic differentiation through its `readout`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpaa.data.sampling import TripleSampler
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.propagation import Propagation, TiledTable, Workers
+from dpaa.graph.selection import WHOLE_FROM, Selection
+from dpaa.kernels.machine import give_back_memory
+from dpaa.methods.base import Context, Histories, Vectors
+from dpaa.methods.compute import Compute
+from dpaa.methods.hooks import Hooks
+from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
+from dpaa.methods.settings import Settings
+
+INITIAL_DEVIATION = 0.1
+
+
+class GraphMethod(Hooks):
+    """Embeddings propagated over the graph of interactions, trained in epochs."""
+
+    whole_from: ClassVar[float] = WHOLE_FROM
+    """Share of the nodes in a batch from which on whole tables are worked on."""
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
+        "user_ego": ("users", "embedding_size"),
+        "item_ego": ("items", "embedding_size"),
+        "user_embedding": ("users", "embedding_size"),
+        "item_embedding": ("items", "embedding_size"),
+        "item_message": ("items", "embedding_size"),
+    }
+
+    def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
+        super().__init__(graph, settings)
+        self.user_embedding = self.item_embedding = self.item_message = torch.empty(0)
+        self.parameters: dict[str, Tensor] = {}
+        """Trainable tensors besides the ego table."""
+
+    def train(self, context: Context) -> dict[str, Any]:
+        """In epochs."""
+        return context.epochs(self)
+
+    @cached_property
+    def compute(self) -> Compute:  # type: ignore[override]  # hooks see it as an attribute
+        """How this training computes."""
+        return Compute.of(self.graph, self.settings, self.sampler.n_interactions)
+
+    @cached_property
+    def sampler(self) -> TripleSampler:  # type: ignore[override]
+        """Draws positive and negative items for this graph's users."""
+        users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
+        counts = self.graph.edge_count.cpu().numpy().astype(np.int32)
+        return self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
+
+    def generator(self, *stream: int) -> torch.Generator:
+        """A torch generator that depends on the seed and the stream's numbers alone (on the CPU)."""
+        state = np.random.SeedSequence([self.settings.seed, *stream, 0]).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+    # ------------------------------------------------------------------ training
+
+    def start(self, table: Tensor | None = None) -> None:
+        """Draw the initial table (or take this one, users then items) and put the first weights in force."""
+        columns = self.compute.tile_columns
+        if table is not None:
+            self.ego = TiledTable.from_dense(table, columns)
+        else:
+            self.ego = TiledTable.empty(self.graph.n_nodes, self.settings.embedding_size, columns, self.device)
+            self.ego.normal_(INITIAL_DEVIATION, self.generator(0))
+        self.begin()
+        workers = Workers(self.compute.threads)
+        self.propagation = Propagation(
+            self.graph, self.settings.layers, self.compute.kernel, workers, self.initial_residual()
+        )
+        self.set_weights()
+        self.parameters = {
+            name: drawn.to(self.device).requires_grad_() for name, drawn in self.draw_parameters().items()
+        }
+        for name, parameter in self.parameters.items():
+            setattr(self, name, parameter)
+
+    def forward(self, batch: Batch) -> Rows:
+        """Propagate, and offer the batch's rows to the loss."""
+        nodes = batch.nodes(self.graph.n_users)
+        if not self.uses_whole_table:
+            selection = Selection(self.graph, nodes, whole_from=self.whole_from)
+            return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection))
+        selection = Selection(self.graph, nodes, whole_from=2.0)  # never: its rows are copies in any case
+        table = self.ego.rows().requires_grad_()
+        ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
+        return TableRows(selection, nodes, self.readout(table, selection.nodes, batch), table, ego)
+
+    def tile_gradient(self, rows: Rows, number: int) -> Tensor:
+        """Gradient of the loss in one tile of the ego table, after `backward` on the loss."""
+        return rows.tile_gradient(self.propagation, number, self.ego.columns[number])
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that training changes and the best epoch must bring back (copies)."""
+        parameters = {f"parameter.{name}": tensor.detach().clone() for name, tensor in self.parameters.items()}
+        return {"ego": self.ego.rows()} | parameters | self.extra_state()
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what `state` gave."""
+        self.ego.copy_(state["ego"])
+        for name, tensor in self.parameters.items():
+            tensor.copy_(state[f"parameter.{name}"])
+        self.load_extra_state(state)
+
+    def memory_bytes(self) -> int:
+        """About what training takes."""
+        return self.compute.memory_bytes(self.graph, self.settings) + self.extra_memory_bytes()
+
+    # ------------------------------------------------------------------ vectors
+
+    @torch.no_grad()
+    def make_embeddings(self, with_messages: bool = False) -> None:
+        """Bring the vectors that `scorer` uses up to date with the tables; at the end those for newcomers too."""
+        self.drop_embeddings()
+        if with_messages:  # first: they need layers, vectors do not
+            give_back_memory()
+            self.item_message = self.item_messages()
+            give_back_memory()
+        if self.uses_whole_table:
+            self.split_embeddings(self.readout(self.ego.rows(), None, None))
+        else:
+            self.user_embedding, self.item_embedding = self.propagation.dense_readout(self.ego)
+        if with_messages:
+            give_back_memory()
+
+    def split_embeddings(self, readout: Tensor) -> None:
+        """Read-out rows of all nodes become the vectors of users and of items."""
+        n_users = self.graph.n_users
+        self.user_embedding, self.item_embedding = readout[:n_users].clone(), readout[n_users:].clone()
+
+    def drop_embeddings(self) -> None:
+        """Let those vectors go, where nobody ranks by them for a while."""
+        self.user_embedding = self.item_embedding = torch.empty(0)
+
+    def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
+        """Read-out vectors of users (those of the histories, if given) and items."""
+        table = self.item_embedding if items is None else self.item_embedding[items]
+        users = self.user_embedding if histories is None else self.fold_in(histories)
+        return Vectors(lambda index: users[index], table)
+
+    def item_vectors(self) -> Tensor:
+        """Read-out vectors of the items."""
+        return self.item_embedding
+
+    @torch.no_grad()
+    def item_messages(self) -> Tensor:
+        """What item i adds to the read-out of a new user, but for `new_user_scale`: `Σ_l a_i^l e_i^l / (L + 1)`.
+
+        `a_i^l` is the mean over the item's edges of the weight without the user's part: exact where a weight splits
+        into a user's and an item's factor (LightGCN's does), the item's mean where it belongs to the pair.
+        """
+        graph, n_users = self.graph, self.graph.n_users
+        total = torch.zeros(graph.n_items, self.settings.embedding_size, device=self.device)
+        slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
+        without_user = self.new_user_scale(graph.user_degree).index_select(0, graph.edge_user).mul_(graph.edge_count)
+        layers = self.sent_layers()
+
+        def add(table: TiledTable, mean: Tensor) -> None:
+            for tile, columns in zip(table.tiles, table.columns, strict=True):
+                total[:, columns] += mean[:, None] * tile[n_users:]
+
+        for layer in range(self.settings.layers):
+            part = self.edge_weights(layer).to_user / without_user
+            mean = torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
+            add(next(layers), mean)  # no name is given to the layer: it can go while the next one is made
+        return total.mul_(self.propagation.share)
+
+    def fold_in(self, histories: Histories) -> Tensor:
+        """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""
+        if self.settings.layers == 0:
+            raise InputError("a model with layers=0 cannot score users unseen in training; train with layers >= 1")
+        pairs = histories.pairs
+        users, items = (torch.from_numpy(part.astype(np.int64)).to(self.device) for part in (pairs.user, pairs.item))
+        length = torch.bincount(users, minlength=histories.n_users)
+        total = torch.zeros(len(length), self.item_message.shape[1], device=self.device)
+        total.index_add_(0, users, self.item_message[items])
+        return total * self.new_user_scale(length.float())[:, None]
+
+    # ------------------------------------------------------------------ what a run keeps
+
+    @property
+    def user_ego(self) -> Tensor:
+        """Layer-0 rows of the users."""
+        return self.ego.rows(slice(self.graph.n_users))
+
+    @property
+    def item_ego(self) -> Tensor:
+        """Layer-0 rows of the items."""
+        return self.ego.rows(slice(self.graph.n_users, None))
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score: the read-out tables as they were saved."""
+        rest = dict(tensors)
+        dense = torch.cat([rest.pop("user_ego"), rest.pop("item_ego")]).to(self.device)
+        self.ego = TiledTable.from_dense(dense, self.compute.tile_columns)
+        super().load_tensors(rest)
+
+    def message_weights(self) -> list[tuple[str, Tensor]]:
+        """`weight_0 … weight_{L−1}`, and `weight_back_…` where the way back differs."""
+        columns = []
+        for layer in range(self.settings.layers):
+            weights = self.edge_weights(layer)
+            columns.append((f"weight_{layer}", weights.to_user))
+            if weights.to_item is not None:
+                columns.append((f"weight_back_{layer}", weights.to_item))
+        return columns

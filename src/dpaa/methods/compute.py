@@ -1,0 +1,64 @@
+"""How a training computes: device, sparse kernel, threads, batch size, with every `auto` resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.propagation import TILE_COLUMNS, default_kernel
+from dpaa.kernels.machine import cores
+from dpaa.methods.settings import TrainedSettings
+
+PROCESS_BYTES = 300_000_000
+"""What Python and the libraries take before anything is trained."""
+BUFFER_BYTES = 100_000_000
+"""Blocks of scores and lists while ranking, the dial's curve, what the allocator keeps."""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What the manifest says under this name."""
+
+    device: torch.device
+    kernel: str
+    """By the fixed rule where nothing is set."""
+    threads: int
+    """That share the tiles: one per core, at most one per tile."""
+    batch_size: int
+    """Triples per step; `auto` is at most about 500 batches an epoch, never below 2,048."""
+    n_batches: int
+    """Of a full epoch."""
+
+    @classmethod
+    def of(cls, graph: BipartiteGraph, settings: TrainedSettings, n_interactions: int) -> Compute:
+        """For this graph and these settings."""
+        device, size = graph.edge_user.device, settings.embedding_size
+        kernel = default_kernel(graph, size) if settings.kernel == "auto" else settings.kernel
+        threads = cores() if settings.threads == "auto" else settings.threads
+        threads = 1 if device.type == "cuda" else min(threads, -(-size // TILE_COLUMNS[kernel]))
+        batch = max(2048, -(-n_interactions // 500)) if settings.batch_size == "auto" else settings.batch_size
+        return cls(device, kernel, threads, batch, -(-n_interactions // batch))
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns per tile."""
+        return TILE_COLUMNS[self.kernel]
+
+    def as_json(self) -> dict[str, object]:
+        """For the manifest."""
+        return {
+            "device": str(self.device),
+            "kernel": self.kernel,
+            "tile_columns": self.tile_columns,
+            "threads": self.threads,
+            "batch_size": self.batch_size,
+        }
+
+    def memory_bytes(self, graph: BipartiteGraph, settings: TrainedSettings) -> int:
+        """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores."""
+        tables = 5 * graph.n_nodes * settings.embedding_size * 4
+        edges = graph.n_edges * (140 + 8 * settings.layers)  # graph, sampler and an epoch's triples
+        batch = 12 * 3 * self.batch_size * settings.embedding_size * 4
+        return tables + edges + batch + PROCESS_BYTES + BUFFER_BYTES

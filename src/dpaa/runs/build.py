@@ -1,0 +1,33 @@
+"""A method on the training graph of a dataset, its settings checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import find_method
+from dpaa.methods.base import Method
+from dpaa.methods.settings import Settings, make_settings
+
+
+def make_method(
+    data: Dataset, method: str | type[Method] | type[Settings] | Settings, settings: Mapping[str, object]
+) -> Method:
+    """By name, by class or configured; settings given beside a configured one come on top of its own."""
+    method_type = find_method(method)
+    own = method.model_dump(exclude_unset=True) if isinstance(method, Settings) else {}
+    checked = make_settings(method_type.settings_type, own | dict(settings), method_type.name)
+    device = _resolve_device(getattr(checked, "device", "cpu"))
+    return method_type(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device), checked)
+
+
+def _resolve_device(wanted: str) -> str:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise InputError("setting device: torch finds no CUDA device here; use device=cpu or device=auto")
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return wanted

@@ -1,0 +1,33 @@
+"""Who wants to know how a fit goes, and whether to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpaa.methods.base import Method
+from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a training will cost, told before it begins."""
+
+    memory_bytes: int
+    seconds_per_epoch: float
+    epochs: int
+    """At most; early stopping may come sooner."""
+
+
+@dataclass
+class Callbacks:
+    """Every answer is optional."""
+
+    on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
+    """The method that is about to be trained, and what its data lacks, in words."""
+    on_preview: Callable[[Preview], None] = lambda _preview: None
+    on_epoch: Callable[[EpochReport], None] = lambda _report: None
+    stop_requested: Callable[[], bool] = lambda: False
+    say: Callable[[str], None] = lambda _line: None
+    """What else a person would want to know."""
+    checkpoint_seconds: float = CHECKPOINT_SECONDS

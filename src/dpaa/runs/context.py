@@ -1,0 +1,185 @@
+"""What a method trains with: the one place where trainer and evaluator meet (`methods.base.Context`)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.kernels.memory import memory_at_hand
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import Method
+from dpaa.methods.pretrained import Pretrained
+from dpaa.runs.callbacks import Callbacks, Preview
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import Model
+from dpaa.runs.pretrained import read_pretrained, train_or_reuse
+from dpaa.runs.stages import FitPart, RunStages
+from dpaa.text import finite
+from dpaa.training.trainer import EpochReport, Trainer
+from dpaa.words import counted
+
+
+@dataclass
+class RunContext:
+    """One fit: its data, who watches, and the run folder where there is one."""
+
+    data: Dataset
+    callbacks: Callbacks
+    run: RunFolder | None
+    resume: bool
+    pretrained: str | Path | Pretrained | None
+    fit_part: FitPart
+    """Fits a method that this one needs, into a folder or not."""
+    table: Tensor | None = None
+    """What training begins with instead of random numbers."""
+    keep_last: bool = False
+    """Whether the last epoch is kept instead of the best."""
+
+    @cached_property
+    def validation(self) -> Evaluator | None:
+        """Validation with training pairs hidden; None without a validation split."""
+        return Evaluator(self.data, 20, "valid", "drop") if len(self.data.valid) else None
+
+    @property
+    def _protocol(self) -> dict[str, Any] | None:
+        return asdict(self.validation.protocol) if self.validation else None
+
+    def fit_once(self, method: Method) -> dict[str, Any]:
+        """Learn in one go."""
+        self.callbacks.on_start(method, [])
+        method.fit()
+        return {}
+
+    def stages(self, method: Any) -> dict[str, Any]:
+        """Let a method be made of several trainings, each a run inside the run's folder until the whole is made."""
+        validation = self.validation
+        stages = RunStages(self.data, self.callbacks, self.run, validation, self.fit_part)
+        chosen = method.assemble(stages)
+        if self.run is not None:
+            self.run.write_history(stages.history)
+        kept = [line["epoch"] for line in stages.history if line["part"] == chosen["chosen"]["part"]]
+        return {
+            "validation": self._protocol,
+            "training": {
+                "epochs": len(stages.history),
+                "best_epoch": kept[-1] if kept else 0,
+                "best_valid_recall@20": validation.recall_of(method) if validation else None,
+            },
+            "tuned": {},
+            "auto": finite(chosen),
+        }
+
+    def epochs(self, method: GraphMethod) -> dict[str, Any]:
+        """Train in epochs, the pre-trained model first where one is needed."""
+        callbacks, run, validation, compute = self.callbacks, self.run, self.validation, method.compute
+        manifest, extra_identity = self._take_pretrained(method)
+        notes = _sampling_notes(method)
+        needed = _check_memory(method)
+        if validation is None:
+            notes.append(
+                f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
+            )
+        epochs: list[EpochReport] = []
+
+        def on_epoch(report: EpochReport) -> None:
+            epochs.append(report)
+            if run:
+                run.append_history(report)
+            callbacks.on_epoch(report)
+
+        trainer = Trainer(
+            method,
+            validate=validation.recall if validation else None,
+            on_start=lambda seconds: callbacks.on_preview(Preview(needed, seconds, method.settings.epochs)),
+            on_epoch=on_epoch,
+            checkpoints=run.checkpoints if run else None,
+            identity={
+                "dataset": self.data.fingerprint,
+                "method": method.name,
+                "settings": method.settings.model_dump(mode="json", exclude={"threads"}),
+                "kernel": compute.kernel,
+                **extra_identity,
+            },
+            stop_requested=callbacks.stop_requested,
+            checkpoint_seconds=callbacks.checkpoint_seconds,
+            table=self.table,
+            keep_last=self.keep_last,
+        )
+        checkpoint = run.checkpoints.load() if run and self.resume else None
+        if checkpoint:
+            trainer.check(checkpoint)
+            notes.append(f"going on in epoch {checkpoint.epoch:,}")
+        elif self.resume:
+            notes.append("there is no checkpoint to resume from: training starts afresh")
+        if run:
+            run.cut_history(checkpoint.epoch - 1 if checkpoint else 0)
+        callbacks.on_start(method, notes)
+        stopping = trainer.run(checkpoint)
+        tuned = method.tune(validation) if validation else {}
+        return manifest | {
+            "validation": self._protocol,
+            "compute": compute.as_json(),
+            "training": {
+                "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
+                "best_epoch": stopping.best_epoch,
+                "best_valid_recall@20": stopping.best_value if validation else None,
+            },
+            "tuned": tuned,
+        }
+
+    def _take_pretrained(self, method: GraphMethod) -> tuple[dict[str, Any], dict[str, str]]:
+        """What the manifest says of the pre-trained model, and what a checkpoint must have been made with."""
+        n_layers = method.pretrained_layers()
+        if n_layers is None:
+            return {}, {}
+        vectors = self._pretrained(method, n_layers)
+        method.take_pretrained(vectors)  # whole tables, of which the method keeps what it needs
+        return {"pretrained": vectors.origin}, {"pre-trained model": vectors.digest}
+
+    def _pretrained(self, method: GraphMethod, n_layers: int) -> Pretrained:
+        given = self.pretrained
+        if isinstance(given, Pretrained):
+            return given
+        if given:
+            return read_pretrained(given, self.data, n_layers)
+
+        def train(folder: Path | None, plain: GraphMethod) -> Model:
+            kept = f" and kept in {folder}" if folder else ""
+            self.callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
+            return self.fit_part(plain, self.data, self.callbacks, folder)
+
+        return train_or_reuse(self.data, method.settings, n_layers, self.run.path.parent if self.run else None, train)
+
+
+def _check_memory(method: GraphMethod) -> int:
+    """About the bytes a training takes; more than there are is refused before anything is allocated."""
+    needed, free = method.memory_bytes(), memory_at_hand()
+    if needed > free:
+        raise InputError(
+            f"training {method.name} would take about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
+            f"use a smaller embedding_size (now {method.settings.embedding_size}) or a larger machine"
+        )
+    return needed
+
+
+def _sampling_notes(method: GraphMethod) -> list[str]:
+    sampler = method.sampler
+    if not sampler.n_usable_users:
+        raise InputError("no user has both a training item and an item not taken; there is nothing to learn from")
+    notes = []
+    if sampler.users_without_items:
+        users = counted(
+            sampler.users_without_items, "user has no training item and is", "users have no training item and are"
+        )
+        notes.append(f"{users} never drawn")
+    if sampler.users_with_every_item:
+        users = counted(sampler.users_with_every_item, "user took every item and is", "users took every item and are")
+        notes.append(f"{users} skipped: there is nothing to prefer")
+    return notes
