@@ -58,12 +58,23 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PACKAGE.MODULE:CLASS", help="Make a method or re-ranker known to this call; repeatable."),
+    ] = None,
 ) -> None:
     """Find, measure and remove popularity bias in graph recommenders.
 
     The walk: dpaa data → dpaa train → dpaa evaluate → dpaa recommend.  Start with: dpaa demo
     """
     del version
+    if plugin:
+        from dpaa.methods import METHODS
+        from dpaa.plugins import add_plugin
+        from dpaa.reranking.base import RERANKERS
+
+        for place in plugin:
+            add_plugin(place, METHODS, RERANKERS)
 
 
 def main() -> None:

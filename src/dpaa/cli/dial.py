@@ -27,6 +27,15 @@ PopularityDial = Annotated[
         "where the run keeps it.",
     ),
 ]
+Rerank = Annotated[
+    str | None,
+    typer.Option(
+        "--rerank",
+        metavar="NAME[,SETTING=VALUE…]",
+        help="Re-ranker that makes lists from scores: a name, or package.module:Class; without it the run's own; "
+        "`none` for none.",
+    ),
+]
 SHOWN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Rows of the table beside those in force and suggested; --json and --dial-figure have every κ."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaa.cli.console import out, print_json, print_notes, print_table
-from dpaa.cli.dial import DialOptions, PopularityDial, print_dial
+from dpaa.cli.dial import DialOptions, PopularityDial, Rerank, print_dial
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def evaluate(
         ),
     ] = None,
     popularity_dial: PopularityDial = None,
+    rerank: Rerank = None,
     dial_objective: Annotated[
         str | None,
         typer.Option(
@@ -110,10 +111,12 @@ def evaluate(
     curve = None
     if recs is not None:
         dial.refuse_for_a_file()
+        if rerank is not None:
+            raise InputError("lists of a file are as they are: --rerank goes with a run; leave it out")
         name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid)
     else:
         assert run is not None
-        name, found, curve = _of_run(run, dataset, cuts, overlap, mask_valid, dial)
+        name, found, curve = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank)
     estimates = found.off_policy(power, floor) if off_policy else None
     print_notes(found.notes)
     if as_json:
@@ -130,7 +133,13 @@ def evaluate(
 
 
 def _of_run(
-    run: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool, dial: DialOptions
+    run: Path,
+    dataset: Path | None,
+    cuts: tuple[int, ...],
+    overlap: str,
+    mask_valid: bool,
+    dial: DialOptions,
+    rerank: str | None,
 ) -> tuple[str, Evaluation, DialCurve | None]:
     from dpaa.comparison import chances
     from dpaa.comparison.chances import Chances
@@ -148,7 +157,7 @@ def _of_run(
         raise InputError(f"the dataset of {run} is no longer at {place}; name it with --dataset")
     data = read_dataset(place)
     curve = dial.curve(model, data)
-    found = measure(model, data, cuts, overlap, mask_valid, dial.kappa)  # type: ignore[arg-type]
+    found = measure(model, data, cuts, overlap, mask_valid, dial.kappa, rerank or "run")  # type: ignore[arg-type]
     dial.commit(folder, curve, model, data)
     folder.write_evaluation(found)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])

@@ -19,25 +19,19 @@ def methods(
     Example:
       dpaa methods lightgcn
     """
-    from dpaa.methods import METHODS, find_method
-    from dpaa.methods.base import Method
+    from dpaa.methods.catalogue import catalogue
 
-    def described(method: type[Method]) -> dict[str, object]:
-        fields = method.settings_type.model_fields
-        settings = {key: {"default": field.default, "meaning": field.description} for key, field in fields.items()}
-        return {"name": method.name, "title": method.title, "paper": method.paper, "settings": settings}
-
-    chosen = [find_method(name)] if name else list(METHODS.values())
+    found = catalogue(name)
     if as_json:
-        print_json({method.name: described(method) for method in chosen})
+        print_json(found)
     elif name:
-        method = chosen[0]
-        out.print(Styled(method.name, "bold"), f": {method.title}\n{method.paper}\n")
-        for key, field in method.settings_type.model_fields.items():
-            out.print("  ", Styled(key, "bold"), f" = {field.default!r}")
-            out.print(f"      {' '.join((field.description or '').split())}")
-        out.print(f"\nSet them with: dpaa train DATASET --method {method.name} --set NAME=VALUE")
+        (method,) = found.values()
+        out.print(Styled(method["name"], "bold"), f": {method['title']}\n{method['paper']}\n")
+        for key, setting in method["settings"].items():
+            out.print("  ", Styled(key, "bold"), f" = {setting['default']!r}")
+            out.print(f"      {setting['meaning']}")
+        out.print(f"\nSet them with: dpaa train DATASET --method {method['name']} --set NAME=VALUE")
     else:
-        rows = [[method.name, method.title, method.paper] for method in chosen]
+        rows = [[method["name"], method["title"], method["paper"]] for method in found.values()]
         print_table("Methods", ["name", "what it does", "paper"], rows, text=True)
         out.print("Settings and defaults of one: dpaa methods NAME")

@@ -9,7 +9,7 @@ import typer
 
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.cli.data import ItemColumn, UserColumn
-from dpaa.cli.dial import PopularityDial
+from dpaa.cli.dial import PopularityDial, Rerank
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def recommend(
         list[str] | None, typer.Option("--exclude", help="Never these items (deny list); repeatable, or @FILE.")
     ] = None,
     popularity_dial: PopularityDial = None,
+    rerank: Rerank = None,
     vectors: Annotated[
         Path | None,
         typer.Option(
@@ -92,6 +93,7 @@ def recommend(
             items=allowed,
             exclude=denied,
             popularity_dial=popularity_dial,
+            rerank=rerank or "run",
         )
         schema = schema | {"user_id": table["user_id"].dtype}
         print_notes(notes)
@@ -107,6 +109,7 @@ def recommend(
             items=allowed,
             exclude=denied,
             popularity_dial=popularity_dial,
+            rerank=rerank or "run",
         )
         if a_look:
             err.print("a look at the first users; write all lists with --out FILE")

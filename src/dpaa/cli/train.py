@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpaa.cli.console import err, out, print_notes
+from dpaa.cli.dial import Rerank
 from dpaa.errors import InputError
 from dpaa.files import SMALL_JSON, read_text
 
@@ -35,6 +36,7 @@ def train(
             "safetensors file; without it LightGCN is trained first and kept beside the run.",
         ),
     ] = None,
+    rerank: Rerank = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
@@ -53,6 +55,7 @@ def train(
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
+    from dpaa.reranking.base import parse_reranker
     from dpaa.runs.fit import Callbacks, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
@@ -60,6 +63,8 @@ def train(
 
     settings = read_settings(config, assignments or [], seed)
     chosen = str(settings.pop("method", method))
+    if ":" in chosen and chosen != method:
+        raise InputError(f"{config} names the class {chosen}; a class is named in the call: --method {chosen}")
     begun = RunFolder.to_resume(out_folder, overwrite) if resume else None
     if begun is not None:  # the kernel that was chosen stays
         calibrate = False
@@ -93,6 +98,7 @@ def train(
                 resume=resume,
                 callbacks=callbacks,
                 pretrained=pretrained,
+                rerank=parse_reranker(rerank) if rerank else None,
                 trials=0 if config is None else trials_behind(config),
             )
     except Interrupted:

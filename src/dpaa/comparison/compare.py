@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import combinations, product
 from typing import Any
@@ -147,7 +147,7 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     protocol = replace(evaluator.protocol, lists="given") if files else evaluator.protocol
     return Comparison(
         dataset={"name": evaluator.dataset.name, "fingerprint": evaluator.dataset.fingerprint},
-        protocol=asdict(protocol),
+        protocol=protocol.as_json(),
         protocol_in_words=protocol.in_words(),
         baseline=base.name,
         k=k,

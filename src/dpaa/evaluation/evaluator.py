@@ -24,6 +24,7 @@ from dpaa.evaluation.ranking import Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.suite import Suite
 from dpaa.methods.base import Method, ScorerFamily
+from dpaa.reranking.base import Reranker
 from dpaa.words import counted
 
 Ints = NDArray[Any]
@@ -60,6 +61,13 @@ class Protocol:
     popularity_dial: float | None = None
     """κ of the popularity dial in force (`dpaa.reranking.dial`); None where the lists are not a method's."""
 
+    rerank: str | None = None
+    """The re-ranker that made the lists from the scores, with its settings; None where there is none."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What there is to say of a re-ranker only where there is one."""
+        return {name: value for name, value in asdict(self).items() if name != "rerank" or value is not None}
+
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
         known = "training and validation" if self.mask_valid else "training"
@@ -76,6 +84,7 @@ class Protocol:
             f"protocol: {self.split} split, {self.users:,} users, {self.relevant:,} relevant pairs, {overlapping}; "
             f"{self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
             + (f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else "")
+            + (f"; re-ranked by {self.rerank}" if self.rerank else "")
         )
 
 
@@ -106,7 +115,7 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
-        return {"metrics": self.metrics, "protocol": asdict(self.protocol), "exposure": self.exposure}
+        return {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
 
 
 class Evaluator:
@@ -185,10 +194,16 @@ class Evaluator:
         """(n_items,): the popular items of the training pairs."""
         return self.suite.popular
 
-    def lists(self, method: Method, dial: float | None = None) -> Ints:
+    def lists(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Ints:
         """The recommended items of the split's users, (users, largest k); `dial` as in `ranked_blocks`."""
         blocks = ranked_blocks(
-            method, self.users, self.protocol.k[-1], masked=self._masked, candidates=self.dataset.candidates, dial=dial
+            method,
+            self.users,
+            self.protocol.k[-1],
+            masked=self._masked,
+            candidates=self.dataset.candidates,
+            dial=dial,
+            reranker=reranker,
         )
         # One array from the start: small ones kept between blocks of scores would leave holes in the heap that no next
         # block fits (16 GB for 200,000 users).
@@ -199,11 +214,12 @@ class Evaluator:
             place += len(block.items)
         return found
 
-    def evaluate(self, method: Method, dial: float | None = None) -> Evaluation:
+    def evaluate(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Evaluation:
         """All metrics: overall, for popular and niche items, and for users by taste."""
         kappa = method.popularity_dial if dial is None else dial
-        found = self.evaluate_lists(self.lists(method, kappa))
-        return replace(found, protocol=replace(self.protocol, popularity_dial=kappa))
+        found = self.evaluate_lists(self.lists(method, kappa, reranker))
+        words = None if reranker is None else reranker.in_words()
+        return replace(found, protocol=replace(self.protocol, popularity_dial=kappa, rerank=words))
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
         """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""

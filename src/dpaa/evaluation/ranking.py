@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from torch import Tensor
 from dpaa.data.pairs import Pairs
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method
+from dpaa.reranking.base import Candidates, Reranker, reranked
 from dpaa.reranking.dial import DialVectors, dialled
 
 Ints = NDArray[Any]
+Pick = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+"""A block of scores and k → scores and columns of the lists."""
 
 
 BLOCK_SCORES = 4_000_000
@@ -55,11 +59,11 @@ class Ranker:
             block = users[first : first + self._step]
             yield block, torch.from_numpy(block.astype(np.int64)).to(self._device)
 
-    def rank(self, scores: Tensor, users: Ints, k: int) -> RankedBlock:
+    def rank(self, scores: Tensor, users: Ints, k: int, pick: Pick = top_k) -> RankedBlock:
         """The lists of one block; its masked scores are overwritten."""
         if self._mask is not None:
             self._mask.hide(scores, users)
-        values, found = top_k(scores, k)
+        values, found = pick(scores, k)
         items = found.cpu().numpy()
         if self._candidates is not None:
             items = np.where(items >= 0, self._candidates[items], -1)
@@ -76,20 +80,24 @@ def ranked_blocks(
     histories: Histories | None = None,
     dial: float | None = None,
     prepared: DialVectors | None = None,
+    reranker: Reranker | None = None,
 ) -> Iterator[RankedBlock]:
     """Rank the candidates for these users, never a masked pair.
 
     `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
     within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it; `prepared` as in
-    `dialled`.
+    `dialled`; `reranker` makes the lists from the scores.
     """
     graph = method.graph
     n_users = graph.n_users if histories is None else histories.n_users
     ranker = Ranker(n_users, graph.n_items, graph.edge_user.device, masked, candidates)
     kappa = method.popularity_dial if dial is None else dial
-    scorer = dialled(method, kappa, ranker.columns, histories, prepared)
+    scored = dialled if reranker is None else reranker.scorer
+    scorer = scored(method, kappa, ranker.columns, histories, prepared)
+    about = Candidates(graph, ranker.columns, histories)
     for block, index in ranker.blocks(users):
-        yield ranker.rank(scorer(index), block, k)
+        pick = top_k if reranker is None else partial(reranked, reranker, users=index, candidates=about)
+        yield ranker.rank(scorer(index), block, k, pick)
 
 
 @dataclass(frozen=True)

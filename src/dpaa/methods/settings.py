@@ -58,18 +58,18 @@ class TrainedSettings(Settings):
     """Sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule, `dpaa train --calibrate` measures."""
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=BaseModel)
 
 
-def make_settings(kind: type[S], values: Mapping[str, object], method: str) -> S:
+def make_settings(kind: type[S], values: Mapping[str, object], owner: str, what: str = "method") -> S:
     """Settings from names and values (text is read as the field's type); anything wrong is one clear sentence."""
     for name in values:
         if name not in kind.model_fields:
             close = difflib.get_close_matches(name, kind.model_fields, n=1)
             hint = f"did you mean {close[0]}?" if close else f"it has: {', '.join(kind.model_fields)}"
-            raise InputError(f"method {method} has no setting {name!r}; {hint}")
+            raise InputError(f"{what} {owner} has no setting {name!r}; {hint}")
     try:
-        return kind(**values)  # type: ignore[arg-type]  # checked by pydantic, that is what it is for
+        return kind(**values)  # checked by pydantic, that is what it is for
     except ValidationError as error:
         first, *rest = error.errors()
         setting = first["loc"][0]

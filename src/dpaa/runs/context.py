@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class RunContext:
 
     @property
     def _protocol(self) -> dict[str, Any] | None:
-        return asdict(self.validation.protocol) if self.validation else None
+        return self.validation.protocol.as_json() if self.validation else None
 
     def fit_once(self, method: Method) -> dict[str, Any]:
         """Learn in one go."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -15,8 +15,9 @@ from dpaa.evaluation.dial_curve import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.registry import origin_of
 from dpaa.methods.settings import Settings
+from dpaa.plugins import origin_of
+from dpaa.reranking.base import Reranker
 from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks, Preview
 from dpaa.runs.context import RunContext
@@ -33,6 +34,7 @@ def fit(
     method: str | type[Method] | type[Settings] | Settings = "lightgcn",
     *,
     pretrained: str | Path | None = None,
+    rerank: Reranker | None = None,
     **settings: Any,
 ) -> Model:
     """Train a method on a dataset.
@@ -40,12 +42,12 @@ def fit(
     The method is a name (`"dpaa"`), a configured object (`dpaa.DPAA(layers=2)`) or a class, of a plug-in for example;
     settings by name, as `dpaa methods` lists them.  Early stopping looks at recall@20 of the validation split; the test
     split is not opened.  `pretrained` is for methods that use a model trained before: a run folder or embeddings;
-    without it LightGCN is trained first.
+    without it LightGCN is trained first.  `rerank` changes the lists after scoring; the model keeps it.
     """
     _need_dataset(data)
     if not isinstance(pretrained, str | Path | None):
         raise InputError(f"pretrained must be a path, got {pretrained!r}; give a run folder or files of embeddings")
-    return fit_method(make_method(data, method, settings), data, pretrained=pretrained)
+    return fit_method(make_method(data, method, settings), data, pretrained=pretrained, rerank=rerank)
 
 
 def fit_into(
@@ -87,6 +89,7 @@ def fit_method(
     trials: int = 0,
     table: Tensor | None = None,
     keep_last: bool = False,
+    rerank: Reranker | None = None,
 ) -> Model:
     """Train and wrap up; with a run folder, keep history and checkpoints there.
 
@@ -114,6 +117,8 @@ def fit_method(
         raise Interrupted
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if dial and len(data.valid) else None
     manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve(method.popularity_dial)
+    if rerank is not None:
+        manifest["rerank"] = rerank.as_json()
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
 
@@ -131,11 +136,12 @@ def evaluate(
     k: int | tuple[int, ...] = 20,
     overlap: Overlap = "drop",
     mask_valid: bool = False,
-    popularity_dial: float | Literal["run"] | None = None,
+    popularity_dial: float | str | None = None,
+    rerank: Reranker | str | None = "run",
 ) -> Evaluation:
     """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
 
-    `popularity_dial` as in `Model.recommend`.
+    `popularity_dial` and `rerank` as in `Model.recommend`.
     """
     need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
     _need_dataset(data)
@@ -145,7 +151,8 @@ def evaluate(
             f"the model was trained on another dataset than {data.name} (fingerprints differ); "
             "evaluate it on the dataset it was trained on"
         )
-    return Evaluator(data, k, "test", overlap, mask_valid).evaluate(model.method, model.kappa(popularity_dial))
+    evaluator = Evaluator(data, k, "test", overlap, mask_valid)
+    return evaluator.evaluate(model.method, model.kappa(popularity_dial), model.reranker(rerank))
 
 
 def _need_dataset(data: object) -> None:

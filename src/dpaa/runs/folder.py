@@ -53,7 +53,7 @@ from dpaa.files import (
     write_files,
 )
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.methods import find_method
+from dpaa.methods import METHODS
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings, make_settings
 from dpaa.runs.history import history_line
@@ -324,7 +324,7 @@ class RunFolder:
     def read(self, device: str = "cpu") -> RunRecord:
         """A finished run, every file checked before it is believed."""
         manifest = self._read_manifest()
-        method_type, settings = self._read_config()
+        method_type, settings = self._read_config(manifest.get("method_origin"))
         users = self._read_table(USERS, [Column.USER])
         items = self._read_table(ITEMS, [Column.ITEM])
         user_ids, item_ids = self._ascending(USERS, users[Column.USER]), self._ascending(ITEMS, items[Column.ITEM])
@@ -378,10 +378,13 @@ class RunFolder:
                     f"{MANIFEST}); restore it or train again"
                 )
 
-    def _read_config(self) -> tuple[type[Method], Settings]:
+    def _read_config(self, origin: object) -> tuple[type[Method], Settings]:
         config = self.read_json(CONFIG)
+        name = str(config.pop("method", ""))
+        if isinstance(origin, dict) and origin.get("package") != "dpaa":
+            METHODS.stored(name, origin, self.path)  # a plug-in's: says what to install
         try:
-            method = find_method(str(config.pop("method", "")))
+            method = METHODS.stored(name, None, self.path)
             return method, make_settings(method.settings_type, config, method.name)
         except InputError as error:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None

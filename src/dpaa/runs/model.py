@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ from dpaa.evaluation.ranking import RankedBlock, ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods import find_method
 from dpaa.methods.base import Histories, Method
+from dpaa.reranking.base import Reranker, parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
 from dpaa.runs.folder import RunFolder, save_model
 from dpaa.runs.record import RunRecord
@@ -37,6 +38,24 @@ BLOCK_VECTORS = 65_536
 SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
 
 
+class ListOptions(TypedDict, total=False):
+    """How lists are made; all that recommends takes these."""
+
+    seen: bool
+    """Whether what a user has taken may be recommended again (no)."""
+    items: Ids | None
+    """An allow list; None allows all candidates."""
+    exclude: Ids
+    """What to leave out."""
+    popularity_dial: Dial
+    """κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself.
+
+    Without it, or with "run", it stands where the run keeps it.
+    """
+    rerank: Reranker | str | None
+    """What makes lists from scores: "run" (without it) is the one that the run keeps, None is none."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(RunRecord):
     """Scores, recommendations and similar items, in the ids the log came with."""
@@ -44,57 +63,22 @@ class Model(RunRecord):
     def __repr__(self) -> str:
         return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
 
-    def recommend(
-        self,
-        users: Ids | None = None,
-        k: int = 20,
-        *,
-        seen: bool = False,
-        items: Ids | None = None,
-        exclude: Ids = (),
-        popularity_dial: Dial = None,
-    ) -> pl.DataFrame:
-        """The k best items for these users (all users of the log without argument).
+    def recommend(self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
+        """The k best items for these users (all users of the log without argument); `how` as in `ListOptions`.
 
-        `seen=True` may recommend a user's training items again; `items` restricts to an allow list, `exclude` leaves
-        items out.  `popularity_dial` is κ: above 0 leans to popular items, below 0 away from them, 0 is the method
-        itself; without it, or with "run", it stands where the run keeps it.  Returns `user_id, item_id, score, rank`
-        (rank from 1), users in the order asked for.
+        Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for.
         """
-        blocks = list(
-            self.recommend_blocks(users, k, seen=seen, items=items, exclude=exclude, popularity_dial=popularity_dial)
-        )
+        blocks = list(self.recommend_blocks(users, k, **how))
         return pl.concat(blocks) if blocks else pl.DataFrame(schema=self.recommendation_schema)
 
     def recommend_blocks(
-        self,
-        users: Ids | None = None,
-        k: int = 20,
-        *,
-        seen: bool = False,
-        items: Ids | None = None,
-        exclude: Ids = (),
-        popularity_dial: Dial = None,
+        self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]
     ) -> Iterator[pl.DataFrame]:
         """The same, a block of users at a time, so that any number of users fits in memory."""
         index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
-        allowed = self._allowed(items, exclude)
-        masked = None if seen else self.train
-        blocks = ranked_blocks(
-            self.method, index, self._length(k), masked=masked, candidates=allowed, **self._turned(popularity_dial)
-        )
-        return (self._frame(block, self.user_ids) for block in blocks)
+        return self._ranked(index, self.user_ids, k, self.train, None, **how)
 
-    def recommend_for(
-        self,
-        history: Ids,
-        k: int = 20,
-        *,
-        seen: bool = False,
-        items: Ids | None = None,
-        exclude: Ids = (),
-        popularity_dial: Dial = None,
-    ) -> pl.DataFrame:
+    def recommend_for(self, history: Ids, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
         """The k best items for someone the model has never met, from the items taken so far.
 
         Returns `item_id, score, rank`.
@@ -103,18 +87,10 @@ class Model(RunRecord):
         if not len(taken):
             raise InputError("the history is empty; give at least one item")
         pairs = Pairs.of(np.zeros(len(taken), np.int32), taken)
-        blocks = self._for_new_users(pairs, pl.Series(Column.USER, [0]), k, seen, items, exclude, popularity_dial)
-        return pl.concat(list(blocks)).drop(Column.USER)
+        return pl.concat(list(self._for_new_users(pairs, pl.Series(Column.USER, [0]), k, **how))).drop(Column.USER)
 
     def recommend_for_histories(
-        self,
-        histories: pl.DataFrame,
-        k: int = 20,
-        *,
-        seen: bool = False,
-        items: Ids | None = None,
-        exclude: Ids = (),
-        popularity_dial: Dial = None,
+        self, histories: pl.DataFrame, k: int = 20, **how: Unpack[ListOptions]
     ) -> tuple[Iterator[pl.DataFrame], list[str]]:
         """The same for a table `user_id, item_id` of people the model has never met, a block at a time.
 
@@ -139,7 +115,7 @@ class Model(RunRecord):
         if not len(people):
             raise InputError("no item of the history file is known to the model; check the item ids")
         pairs = Pairs.of(encode(known[Column.USER], people), index[index >= 0])
-        return self._for_new_users(pairs, people, k, seen, items, exclude, popularity_dial), notes
+        return self._for_new_users(pairs, people, k, **how), notes
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
         """The k items most like each of these by cosine; `item_id, similar_item_id, score, rank`."""
@@ -181,6 +157,13 @@ class Model(RunRecord):
                 f"the popularity dial must be run or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, got {dial!r}"
             )
         return kappa
+
+    def reranker(self, rerank: Reranker | str | None = "run") -> Reranker | None:
+        """What makes lists from scores: "run" is the one that the run keeps, text is read like `--rerank`."""
+        if isinstance(rerank, str):
+            kept = rerank.strip().lower() == "run"
+            return stored_reranker(self.manifest.get("rerank"), self.path or self) if kept else parse_reranker(rerank)
+        return rerank
 
     @property
     def dial_curve(self) -> DialCurve | None:
@@ -238,11 +221,6 @@ class Model(RunRecord):
         """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
         return DialVectors.of(self.method)
 
-    def _turned(self, dial: Dial) -> dict[str, Any]:
-        """Where the popularity dial stands, as `ranked_blocks` takes it."""
-        kappa = self.kappa(dial)
-        return {"dial": kappa, "prepared": self._dial_vectors if kappa else None}
-
     def _allowed(self, items: Ids | None, exclude: Ids) -> Ints | None:
         denied = look_up(exclude, self.item_ids, "item")
         allowed = self.candidates if items is None else np.unique(look_up(items, self.item_ids, "item"))
@@ -253,16 +231,35 @@ class Model(RunRecord):
         return allowed
 
     def _for_new_users(
-        self, pairs: Pairs, people: pl.Series, k: int, seen: bool, items: Ids | None, exclude: Ids, dial: Dial
+        self, pairs: Pairs, people: pl.Series, k: int, **how: Unpack[ListOptions]
     ) -> Iterator[pl.DataFrame]:
+        return self._ranked(np.arange(len(people)), people, k, pairs, Histories(pairs, len(people)), **how)
+
+    def _ranked(
+        self,
+        index: Ints,
+        people: pl.Series,
+        k: int,
+        taken: Pairs,
+        histories: Histories | None,
+        *,
+        seen: bool = False,
+        items: Ids | None = None,
+        exclude: Ids = (),
+        popularity_dial: Dial = None,
+        rerank: Reranker | str | None = "run",
+    ) -> Iterator[pl.DataFrame]:
+        kappa = self.kappa(popularity_dial)
         blocks = ranked_blocks(
             self.method,
-            np.arange(len(people)),
+            index,
             self._length(k),
-            masked=None if seen else pairs,
+            masked=None if seen else taken,
             candidates=self._allowed(items, exclude),
-            histories=Histories(pairs, len(people)),
-            **self._turned(dial),
+            histories=histories,
+            dial=kappa,
+            prepared=self._dial_vectors if kappa else None,
+            reranker=self.reranker(rerank),
         )
         return (self._frame(block, people) for block in blocks)
 

@@ -1,0 +1,149 @@
+"""The stage between scores and lists: `rerank(scores of candidates, users, k)`, a block of users at a time.
+
+A re-ranker is a small frozen class whose fields are its settings; a run keeps its name and settings in the manifest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.kernels.topk import top_k
+from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.settings import make_settings
+from dpaa.plugins import Registry, origin_of
+from dpaa.reranking.dial import DialVectors, dialled
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What the columns of a block of scores are."""
+
+    graph: BipartiteGraph
+    items: Tensor | None
+    """Item index of each column; None where the columns are all items."""
+    histories: Histories | None = None
+    """Where the users are unseen in training: their items."""
+
+    @property
+    def popularity(self) -> Tensor:
+        """Training count of each column's item, (columns,)."""
+        return self.graph.item_degree if self.items is None else self.graph.item_degree[self.items]
+
+
+class Reranker(BaseModel):
+    """Changes what is recommended after scoring; without a change, the k highest scores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """What it does, in one line."""
+    paper: ClassVar[str] = "-"
+
+    def scorer(
+        self,
+        method: Method,
+        kappa: float,
+        items: Tensor | None,
+        histories: Histories | None,
+        prepared: DialVectors | None = None,
+    ) -> Scorer:
+        """What scores does it start from?  The method's, with the popularity dial where it stands."""
+        return dialled(method, kappa, items, histories, prepared)
+
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        """Which columns make the list?  Their scores and numbers, each (users, k); −1 where nothing is left.
+
+        Scores are (users, columns); what must not be recommended is −inf and stays out.
+        """
+        del users, candidates
+        return top_k(scores, k)
+
+    def in_words(self) -> str:
+        """Its name and settings, as `parse_reranker` reads them."""
+        return ",".join([self.name, *(f"{key}={value}" for key, value in self.model_dump(mode="json").items())])
+
+    def as_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {"name": self.name, "settings": self.model_dump(mode="json"), "origin": origin_of(type(self))}
+
+
+class Dial(Reranker):
+    """The popularity dial (`dpaa.reranking.dial`), in place of the one that the run keeps."""
+
+    name: ClassVar[str] = "dial"
+    title: ClassVar[str] = "scores leaned towards popular items, or away from them"
+    paper: ClassVar[str] = "ours; see docs/dial.md"
+
+    kappa: float = 0.0
+    """κ: above 0 leans to popular items, below 0 away from them."""
+
+    def scorer(
+        self,
+        method: Method,
+        kappa: float,
+        items: Tensor | None,
+        histories: Histories | None,
+        prepared: DialVectors | None = None,
+    ) -> Scorer:
+        """Scores with the dial at this κ."""
+        del kappa
+        return dialled(method, self.kappa, items, histories, prepared)
+
+
+NONE = "none"
+RERANKERS: Registry[Reranker] = Registry(
+    "re-ranker", "dpaa.rerankers", "dpaa.reranking.base:Reranker", {"dial": "dpaa.reranking.base:Dial"}
+)
+"""The only list of their names; plug-ins add to it."""
+
+
+def parse_reranker(text: str) -> Reranker | None:
+    """`NAME`, or `NAME,SETTING=VALUE,…`; `none` is no re-ranker."""
+    name, *words = text.split(",")
+    if name.strip().lower() == NONE:
+        return None
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,SETTING=VALUE")
+        settings[key.strip()] = value.strip()
+    return _made(RERANKERS.find(name), settings)
+
+
+def stored_reranker(stored: object, place: object) -> Reranker | None:
+    """The one that a manifest names; only what is built in, installed or named in the call is ever imported."""
+    if stored is None:
+        return None
+    if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
+        raise InputError(f"{place} does not say which re-ranker it uses; restore it or train again")
+    settings = stored.get("settings")
+    kind = RERANKERS.stored(stored["name"], stored.get("origin"), place)
+    return _made(kind, settings if isinstance(settings, dict) else {})
+
+
+def _made(kind: type[Reranker], settings: dict[str, Any]) -> Reranker:
+    return make_settings(kind, settings, kind.name, "re-ranker")
+
+
+def reranked(
+    reranker: Reranker, scores: Tensor, k: int, users: Tensor, candidates: Candidates
+) -> tuple[Tensor, Tensor]:
+    """The lists of a block, checked: of the shape asked for, and nothing that must not be recommended."""
+    with torch.no_grad():
+        values, columns = reranker.rerank(scores, users, k, candidates)
+    if values.shape != (len(scores), k) or columns.shape != values.shape:
+        raise InputError(
+            f"re-ranker {reranker.name} gave lists of shape {tuple(columns.shape)} with scores of shape "
+            f"{tuple(values.shape)}; wanted {(len(scores), k)} for both"
+        )
+    hidden = torch.gather(scores, 1, columns.clamp(min=0)) == -torch.inf
+    return values, torch.where(hidden, -1, columns)
