@@ -57,6 +57,34 @@ def test_clearly_better_than_chance(name: str, small_world: Dataset) -> None:
     assert evaluate(model, small_world).metrics["recall@20"] > 1.2 * chance
 
 
+@pytest.fixture(scope="module")
+def checkerboard() -> tuple[Dataset, dict[str, str]]:
+    """Two kinds of users, two kinds of items, all equally popular: everybody took the own kind's items but one."""
+    rows, withheld = [], {}
+    for user in range(60):
+        mine = [f"i{item:02}" for item in range(24) if item % 2 == user % 2]
+        withheld[f"u{user:02}"] = mine.pop(user // 2 % len(mine))
+        rows += [(f"u{user:02}", item) for item in mine]
+    train = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
+    kept = pl.DataFrame(list(withheld.items()), schema=["user_id", "item_id"], orient="row")
+    return Dataset.from_frame(train, valid=kept, test=kept), withheld
+
+
+@every_method
+def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
+    name: str, checkerboard: tuple[Dataset, dict[str, str]]
+) -> None:
+    """Where all items are equally popular, only who learns tastes can tell the withheld item from the other kind's."""
+    data, withheld = checkerboard
+    model = fit(data, name, **(quick(name) | ({"epochs": 60, "patience": 60} if quick(name) else {})))
+    lists = model.recommend(k=1, popularity_dial=0)
+    right = sum(withheld[user] == item for user, item in lists.select("user_id", "item_id").iter_rows())
+    if name == "most-popular":
+        assert right < 0.7 * len(withheld)  # what no unpersonalised method can pass
+    else:
+        assert right >= 0.95 * len(withheld)
+
+
 @trained_methods
 @pytest.mark.parametrize("epochs", [1, 3, 50])
 def test_a_learning_rate_of_a_thousand_is_said_to_diverge(name: str, epochs: int, small_world: Dataset) -> None:

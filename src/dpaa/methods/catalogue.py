@@ -9,6 +9,7 @@ import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from dpaa.errors import InputError
 from dpaa.methods.registry import METHODS, find_method
 from dpaa.plugins import origin_of
 
@@ -27,7 +28,10 @@ def catalogue(name: str | None = None) -> dict[str, dict[str, Any]]:
     found = dict(built_in)
     for other in METHODS:
         if other not in METHODS.built_in:
-            found |= _of(METHODS[other])
+            try:
+                found |= _of(METHODS[other])
+            except InputError as error:  # somebody's broken plug-in
+                found[other] = {"name": other, "title": str(error), "paper": "", "settings": {}}
     return found
 
 

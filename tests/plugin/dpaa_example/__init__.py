@@ -1,0 +1,1 @@
+"""Two methods and a re-ranker for dpaa."""

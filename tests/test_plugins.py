@@ -1,0 +1,212 @@
+"""Methods and re-rankers from outside: installed as a plug-in, or named in the call; never because a file says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.methods import METHODS, find_method
+from dpaa.plugins import Registry
+from dpaa.reranking import RERANKERS, Dial
+
+PLUGIN = Path(__file__).parent / "plugin"
+ROOT = Path(__file__).parent.parent
+QUICK = ("--set", "epochs=3", "--set", "embedding_size=8", "--set", "layers=2", "--set", "threads=1")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example package as pip would install it: its code, and what it says of itself."""
+    place = tmp_path_factory.mktemp("site")
+    (place / "dpaa_example").symlink_to(PLUGIN / "dpaa_example")
+    about = place / "dpaa_example-0.3.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: dpaa-example\nVersion: 0.3.0\n")
+    (about / "RECORD").write_text("dpaa_example/__init__.py,,\n")
+    (about / "top_level.txt").write_text("dpaa_example\n")
+    lines: list[str] = []
+    for line in (PLUGIN / "pyproject.toml").read_text().splitlines():
+        if line.startswith("[project.entry-points."):
+            lines.append(f"[{line.split(chr(34))[1]}]")
+        elif lines and ":" in line and "=" in line:
+            lines.append(line.replace('"', ""))
+    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return place
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def in_a_new_process(*calls: Sequence[object], site: Path | None = None, cwd: Path | None = None) -> list[Said]:
+    """Calls of `dpaa` one after the other in a process of their own, with the package installed or not."""
+    path = os.pathsep.join(map(str, [*([site] if site else []), ROOT / "src", ROOT]))
+    code = (
+        "import json, sys; from tests.command import run_dpaa\n"
+        "print(json.dumps([vars(run_dpaa(*words)) for words in json.loads(sys.argv[1])]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps([list(map(str, words)) for words in calls])],
+        capture_output=True, text=True, check=True, cwd=cwd, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    said = [Said(**one) for one in json.loads(done.stdout.splitlines()[-1])]
+    assert not [one for one in said if "Traceback" in one.err]
+    return said
+
+
+def answers(*calls: Sequence[object], **how: Any) -> list[str]:
+    """What is printed where all must go well."""
+    said = in_a_new_process(*calls, **how)
+    assert [one.code for one in said] == [0] * len(said), [one.err for one in said]
+    return [one.out for one in said]
+
+
+@pytest.fixture(scope="module")
+def runs(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("runs")
+    small_world.write(place / "data")
+    begin = ("train", place / "data", "--method")
+    answers(
+        *((*begin, name, *QUICK, "--out", place / name) for name in ("direct-au", "simgcl")),
+        (*begin, "ease", "--rerank", "niche-slots,share=0.8", "--out", place / "ease-slots"),
+        (*begin, "ease", "--out", place / "ease"),
+        site=site,
+    )
+    return place
+
+
+def test_a_package_brings_methods_and_a_reranker(runs: Path, site: Path) -> None:
+    manifest = json.loads((runs / "simgcl" / "manifest.json").read_text())
+    assert manifest["method_origin"] == {
+        "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.simgcl:SimGCL"
+    }  # fmt: skip
+    sides = (runs / "simgcl", runs / "direct-au", runs / "ease")
+    listed, measured, compared, _ = answers(
+        ("methods", "--json"),
+        ("evaluate", runs / "simgcl", "--json"),
+        ("compare", *sides, "--json"),
+        ("report", *sides, "--out", runs / "page.html"),
+        site=site,
+    )
+    known = json.loads(listed)
+    assert known["simgcl"]["package"] == "dpaa-example 0.3.0"
+    assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
+    assert json.loads(measured)["metrics"]["recall@20"] > 0
+    assert all(f'"{side.name}"' in compared for side in sides)
+    assert "simgcl" in (runs / "page.html").read_text()
+
+
+def test_a_run_keeps_its_reranker(runs: Path, site: Path) -> None:
+    written = [runs / "slots.parquet", runs / "same.parquet"]
+    found = answers(
+        ("evaluate", runs / "ease-slots", "--json"),
+        ("evaluate", runs / "ease-slots", "--rerank", "none", "--json"),
+        ("evaluate", runs / "ease", "--json"),
+        ("recommend", runs / "ease-slots", "--k", 10, "--out", written[0]),
+        ("recommend", runs / "ease", "--k", 10, "--rerank", "niche-slots,share=0.8", "--out", written[1]),
+        site=site,
+    )
+    slots, none, plain = map(json.loads, found[:3])
+    assert slots["protocol"]["rerank"] == "niche-slots,share=0.8"
+    assert slots["metrics"]["aplt@20"] > plain["metrics"]["aplt@20"] + 0.1
+    assert none["metrics"] == plain["metrics"]
+    assert pl.read_parquet(written[0]).equals(pl.read_parquet(written[1]))
+
+
+def test_a_run_of_a_package_that_is_not_installed_is_refused_in_one_sentence(runs: Path) -> None:
+    for said in in_a_new_process(("evaluate", runs / "simgcl"), ("recommend", runs / "ease-slots")):
+        assert said.code == 2
+        assert "of package dpaa-example, which is not installed as a plug-in here; install it, or name" in said.err
+
+
+def test_a_class_named_in_the_call_needs_no_installation(runs: Path, tmp_path: Path) -> None:
+    place = "dpaa_example.direct_au:DirectAU"
+    answers(("train", runs / "data", "--method", place, *QUICK, "--out", tmp_path / "run"), cwd=PLUGIN)
+    refused, said = in_a_new_process(
+        ("recommend", tmp_path / "run"), ("--plugin", place, "recommend", tmp_path / "run"), cwd=PLUGIN
+    )
+    assert refused.code == 2
+    assert said.code == 0
+    assert "user_id" in said.out
+
+
+def test_what_a_file_names_is_never_imported(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\nclass Trap: name = 'trap'\n")
+    about = json.loads((runs / "ease" / "manifest.json").read_text()) | {"files": {}}
+    for place, name, origin in (("one", "trap:Trap", {}), ("two", "trap", {"package": "trap", "class": "trap:Trap"})):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "manifest.json").write_text(json.dumps(about | {"method": name, "method_origin": origin}))
+        (tmp_path / place / "config.json").write_text(json.dumps({"method": name}))
+    (tmp_path / "settings.toml").write_text('method = "trap:Trap"\n')
+    *runs_refused, config_refused = in_a_new_process(
+        ("evaluate", "one"),
+        ("evaluate", "two"),
+        ("train", runs / "data", "--config", "settings.toml", "--out", "new"),
+        cwd=tmp_path,
+    )
+    assert [said.code for said in (*runs_refused, config_refused)] == [2, 2, 2]
+    assert "a class is named in the call: --method trap:Trap" in config_refused.err
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_broken_plugin_is_told_and_hurts_nobody_else(tmp_path: Path) -> None:
+    about = tmp_path / "broken-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[dpaa.methods]\nbroken = nowhere.to_be:Found\n")
+    one, all_ = in_a_new_process(("methods", "broken"), ("methods", "--json"), site=tmp_path)
+    sentence = "the plug-in nowhere.to_be:Found of method broken cannot be imported"
+    assert one.code == 2
+    assert sentence in one.err
+    assert "lightgcn" in all_.out
+    assert sentence in all_.out
+
+
+def test_a_name_is_taken_once() -> None:
+    class Impostor(METHODS["ease"]):  # type: ignore[misc]
+        name = "ease"
+
+    with pytest.raises(InputError, match="calls itself 'ease', which is a built-in method; give it another name"):
+        find_method(Impostor)
+
+
+def test_registries_say_what_they_know() -> None:
+    with pytest.raises(InputError, match="there is no re-ranker 'dail'; did you mean dial"):
+        RERANKERS.find("dail")
+    with pytest.raises(InputError, match=r"json:JSONDecoder is no method: a class with a name, derived from"):
+        METHODS.add("json:JSONDecoder")
+    assert isinstance(METHODS, Registry)
+
+
+def test_methods_as_configured_objects(small_world: Dataset) -> None:
+    configured = dpaa.DPAA(layers=1, embedding_size=8, epochs=2, layer_emphasis=2)
+    assert repr(configured).startswith("DPAA(")
+    model = configured.fit(small_world)
+    same = dpaa.fit(small_world, "dpaa", layers=1, embedding_size=8, epochs=2, layer_emphasis=2)
+    users = small_world.user_ids.head(5)
+    assert model.recommend(users, k=5).equals(same.recommend(users, k=5))
+    assert dpaa.fit(small_world, dpaa.EASE, ridge=5.0).method.settings.ridge == 5.0  # type: ignore[attr-defined]
+    assert dpaa.fit(small_world, configured, epochs=1).method.settings.layers == 1  # type: ignore[attr-defined]
+    assert {"DPAA", "LightGCN", "fit", "load", "evaluate"} <= set(dir(dpaa))
+
+
+def test_the_dial_is_a_reranker(small_world: Dataset) -> None:
+    model = dpaa.fit(small_world, "ease")
+    turned = model.recommend(k=5, rerank=Dial(kappa=-0.5))
+    assert turned.equals(model.recommend(k=5, popularity_dial=-0.5))
+    kept = dpaa.fit(small_world, "ease", rerank=Dial(kappa=-0.5))
+    assert kept.recommend(k=5).equals(turned)
+    assert kept.recommend(k=5, rerank=None).equals(model.recommend(k=5))
