@@ -82,7 +82,7 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
     if name == "most-popular":
         assert right < 0.7 * len(withheld)  # what no unpersonalised method can pass
     else:
-        assert right >= 0.95 * len(withheld)
+        assert right >= 0.9 * len(withheld)
 
 
 @trained_methods
