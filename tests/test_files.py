@@ -131,6 +131,14 @@ def test_a_planted_link_is_never_written_through(tmp_path: Path, name: str) -> N
     assert not (tmp_path / "run" / "metrics.json").is_symlink()
 
 
+def test_a_link_to_a_folder_on_the_way_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_file(tmp_path / "link" / "new" / "a", "content", "", make_folders=True)
+    assert (tmp_path / "real" / "new" / "a").read_text() == "content"
+    assert (tmp_path / "link").is_symlink()
+
+
 def test_lines_are_not_added_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("mine")
     (tmp_path / "history.jsonl").symlink_to(tmp_path / "outside")
@@ -246,6 +254,49 @@ def test_what_a_killed_process_left_is_swept_by_the_next_writer(tmp_path: Path) 
     files._swept.clear()
     write_file(tmp_path / "a", "new", "")
     assert names(tmp_path) == ["a"]
+
+
+INTERRUPTED = """
+import shutil, sys
+from pathlib import Path
+from dpaa import files
+
+def interrupt(then):
+    def late(*words, **more):
+        then(*words, **more)
+        raise KeyboardInterrupt
+    return late
+
+where = Path(sys.argv[1])
+if sys.argv[2] == "made":
+    Path.mkdir = interrupt(Path.mkdir)
+with files.staging(where) as folder:
+    (folder / "half").write_text("half")
+    remove = shutil.rmtree
+    def once(*words, **more):
+        shutil.rmtree = remove
+        raise KeyboardInterrupt
+    shutil.rmtree = once
+"""
+
+
+@pytest.mark.parametrize("moment", ["made", "removed"])
+def test_an_interrupt_while_a_staging_folder_is_made_or_removed_leaves_nothing(tmp_path: Path, moment: str) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, tmp_path, moment], capture_output=True, text=True, check=False
+    )
+    assert "KeyboardInterrupt" in said.stderr
+    assert names(tmp_path) == []
+
+
+def test_a_forked_process_leaves_its_parent_s_staging_folder_alone(tmp_path: Path) -> None:
+    with staging(tmp_path) as own:
+        child = os.fork()
+        if child == 0:
+            files._unstage_all()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert own.exists()
 
 
 # ---------------------------------------------------------------------- locks

@@ -7,11 +7,12 @@ Writing.  A file or folder is made in a staging folder beside its target: new, u
 alone, so that nothing a stranger planted in a run (a link under a name we would use) is ever followed.  It is flushed
 to disk and takes its target's place in one rename; a kill at any moment leaves the old or the new one, whole.  The
 staging folder is held by a lock that ends with its process, however it ends: what a killed process left is swept away
-by the next that writes there.
+by the next that writes there, and what an interrupt left by the interrupted process when it ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import errno
 import hashlib
@@ -20,7 +21,6 @@ import secrets
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
@@ -205,7 +205,8 @@ def check_file_target(
 
 def missing_folders(folder: Path) -> list[Path]:
     """The parents that are yet to be made, the innermost first."""
-    return [parent for parent in settled(folder).parents if not parent.exists()]
+    around = settled(folder.parent)
+    return [parent for parent in (around, *around.parents) if not parent.exists()]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
@@ -218,11 +219,13 @@ def remove_empty(folders: Sequence[Path]) -> None:
 # ---------------------------------------------------------------------- writing
 
 
-def write_file(target: Path, content: Content, remedy: str, *, make_folders: bool = False) -> None:
+def write_file(target: str | Path, content: Content, remedy: str, *, make_folders: bool = False) -> None:
     """Write a file whole or not at all; a function is called with the path to write to.
 
-    What cannot be written (no room, no permission) is an `InputError` with this remedy.
+    What cannot be written (no room, no permission) is an `InputError` with this remedy.  Links to folders on the way
+    are followed; a link under the name of the file itself is replaced.
     """
+    target = settled(Path(target).parent) / Path(target).name
     made = missing_folders(target) if make_folders else []
     try:
         with _in_words(target, remedy):
@@ -326,6 +329,8 @@ def remove_folder(folder: Path) -> None:
 
 
 _swept: set[Path] = set()
+_staged: set[Path] = set()
+"""Names of staging folders of this process, from before they are made until they are gone."""
 
 
 @contextmanager
@@ -336,10 +341,11 @@ def staging(parent: Path) -> Iterator[Path]:
         _swept.add(parent)
     with ExitStack() as hold:
         while True:
-            nascent = Path(tempfile.mkdtemp(prefix=NASCENT, dir=parent))
-            folder = parent / f"{STAGING}{secrets.token_hex(6)}"
-            hold.callback(shutil.rmtree, nascent, ignore_errors=True)
-            hold.callback(shutil.rmtree, folder, ignore_errors=True)
+            token = secrets.token_hex(6)
+            nascent, folder = parent / f"{NASCENT}{token}", parent / f"{STAGING}{token}"
+            _staged.update((nascent, folder))
+            hold.callback(_unstage, nascent, folder)
+            nascent.mkdir(mode=0o700)
             try:
                 hold.callback(os.close, _lock(nascent / HOLD, wait=True))
                 nascent.rename(folder)
@@ -347,6 +353,22 @@ def staging(parent: Path) -> Iterator[Path]:
                 continue
             break
         yield folder
+
+
+def _unstage(*folders: Path) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+        _staged.discard(folder)
+
+
+@atexit.register
+def _unstage_all() -> None:
+    """What is left where an interrupt came while a staging folder was made or removed."""
+    _unstage(*list(_staged))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_staged.clear)  # those of the parent are the parent's
 
 
 def sweep(parent: Path) -> None:

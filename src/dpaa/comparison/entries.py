@@ -191,4 +191,4 @@ def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
 
 def write_comparison(found: Comparison, file: Path) -> None:
     """Write the JSON of a comparison; the file appears whole or not at all."""
-    write_file(settled(file), as_json(found.as_json()), "make room or choose another place with --out")
+    write_file(file, as_json(found.as_json()), "make room or choose another place with --out")

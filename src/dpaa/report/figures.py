@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.errors import MissingExtraError
-from dpaa.files import check_file_target, settled, write_file
+from dpaa.files import check_file_target, write_file
 from dpaa.report.theme import PALETTE, PAPER, Look
 from dpaa.trace.run import Trace
 
@@ -60,7 +60,7 @@ def save(chart: Chart, file: str | Path) -> Path:
     def draw(fresh: Path) -> None:
         chart.save(str(fresh), format=form, **OPTIONS.get(form, {}))
 
-    write_file(settled(target), draw, "make room or choose another place", make_folders=True)
+    write_file(target, draw, "make room or choose another place", make_folders=True)
     return target
 
 

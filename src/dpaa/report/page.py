@@ -11,7 +11,7 @@ from pathlib import Path
 import dpaa
 from dpaa.auditing.audit import Audit
 from dpaa.errors import InputError
-from dpaa.files import check_file_target, settled, write_file
+from dpaa.files import check_file_target, write_file
 from dpaa.report.figures import altair, check_figure, save
 from dpaa.report.inputs import Inputs, gather
 from dpaa.report.markup import Markup, join, tag
@@ -68,7 +68,7 @@ def write_page(
     html = page(title or _title(inputs), chapters)
     if figures is not None:
         save_figures(chapters, figures, figure_format)
-    write_file(settled(file), html, ROOM, make_folders=True)
+    write_file(file, html, ROOM, make_folders=True)
     return inputs
 
 
@@ -76,7 +76,7 @@ def audit_page(audit: Audit, file: str | Path) -> None:
     """An audit as a page of its own."""
     check_page(file)
     chapter = audit_section.section(audit.source, finite(audit.as_json()))
-    write_file(settled(file), page("Popularity audit", [chapter]), ROOM, make_folders=True)
+    write_file(file, page("Popularity audit", [chapter]), ROOM, make_folders=True)
 
 
 def sections(inputs: Inputs) -> list[Section]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpaa.errors import InputError
-from dpaa.files import settled, write_file
+from dpaa.files import write_file
 from dpaa.report import parts
 from dpaa.report.figures import altair, save
 from dpaa.report.markup import Markup
@@ -87,5 +87,5 @@ def _csv(chapter: Chapter) -> str:
 
 def _write(target: Path, content: str) -> Path:
     """Whole or not at all."""
-    write_file(settled(target), content, "make room or choose another place with --out", make_folders=True)
+    write_file(target, content, "make room or choose another place with --out", make_folders=True)
     return target

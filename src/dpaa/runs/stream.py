@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from dpaa.files import check_file_target, settled, write_file
+from dpaa.files import check_file_target, write_file
 
 FORMATS = (".parquet", ".csv")
 
@@ -50,5 +50,5 @@ def write_stream(blocks: Iterator[pl.DataFrame], schema: Mapping[str, Any], file
                 raise failures[0] from None
             raise
 
-    write_file(settled(file), sink, "make room or choose another place")
+    write_file(file, sink, "make room or choose another place")
     return rows
