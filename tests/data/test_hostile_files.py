@@ -123,6 +123,19 @@ def test_sound_parquet_files_of_every_kind_pass(tmp_path: Path) -> None:
     assert read_parquet(file, frame.columns).shape == (0, 5)
 
 
+def test_a_panic_of_polars_is_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": ["a", None] * 200}).write_parquet(file)
+    content = file.read_bytes()
+    optional = b"\x15\x0c\x25\x02\x18\x04user"  # a byte array that may be missing; now one that may not
+    assert optional in content
+    file.write_bytes(content.replace(optional, optional.replace(b"\x25\x02", b"\x25\x00")))
+    with pytest.raises(pl.exceptions.PolarsError):
+        read_parquet(file, ["user"])
+    os.write(2, b"heard again")
+    assert capfd.readouterr().err == "heard again"
+
+
 def test_a_parquet_file_whose_lengths_lie_is_damaged_and_not_asked_for_memory(tmp_path: Path) -> None:
     file = tmp_path / "log.parquet"
     pl.DataFrame({"user": [1, 2, 3], "item": [1, 2, 3]}).write_parquet(file)

@@ -8,11 +8,13 @@ proportion to the file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from os import SEEK_END
 from pathlib import Path
+from threading import RLock
 from typing import Any, BinaryIO
 
 import polars as pl
@@ -80,12 +82,33 @@ def absolute(file: Path) -> Path:
 
 
 @contextmanager
+def panics_unseen() -> Iterator[None]:
+    """Polars tells of a panic on stderr before it raises it, past Python: what it tells goes nowhere meanwhile.
+
+    One thread at a time, since there is one stderr.
+    """
+    with _one_stderr, ExitStack() as hold:
+        with suppress(OSError):  # there is no stderr
+            kept = os.dup(2)
+            hold.callback(os.close, kept)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            hold.callback(os.close, nowhere)
+            hold.callback(os.dup2, kept, 2)
+            os.dup2(nowhere, 2)
+        yield
+
+
+_one_stderr = RLock()
+
+
+@contextmanager
 def _as_polars_error(file: Path) -> Iterator[None]:
     """A damaged file may make polars panic, which is no `Exception`, or end our own walk: the same error for all."""
     if not file.exists():
         raise FileNotFoundError(str(file))
     try:
-        yield
+        with panics_unseen():
+            yield
     except pl.exceptions.PanicException as error:
         raise pl.exceptions.ComputeError(f"damaged: {error}") from None
     except _DamagedError as error:

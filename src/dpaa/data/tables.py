@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.parquet import absolute, parquet_schema, read_parquet
+from dpaa.data.parquet import absolute, panics_unseen, parquet_schema, read_parquet
 from dpaa.data.text_lines import check_rows, check_unpacked, rows, text_lines
 from dpaa.errors import InputError, reason
 from dpaa.files import read_bytes
@@ -185,17 +185,18 @@ class TextTable:
         check_rows(self.path, self.separator, len(self.header))
         raw = [self.header[self.columns.index(column)] for column in columns]
         try:
-            frame = (
-                pl.scan_csv(
-                    absolute(self.path),
-                    separator=self.separator,
-                    quote_char='"' if self.separator == "," else None,
-                    infer_schema=False,
-                    glob=False,
+            with panics_unseen():
+                frame = (
+                    pl.scan_csv(
+                        absolute(self.path),
+                        separator=self.separator,
+                        quote_char='"' if self.separator == "," else None,
+                        infer_schema=False,
+                        glob=False,
+                    )
+                    .select(pl.col(name).alias(column) for name, column in zip(raw, columns, strict=True))
+                    .collect()
                 )
-                .select(pl.col(name).alias(column) for name, column in zip(raw, columns, strict=True))
-                .collect()
-            )
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             self._check_lines()
             raise InputError(f"{self.path} cannot be read ({reason(error)}); check it or pass --format") from error
