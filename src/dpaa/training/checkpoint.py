@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, own_folder, remove_folder, write_file
+
+DIGEST = "digest"
+"""Of all that is in the file, so that damage is found; a checkpoint of before it was kept has none."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,11 @@ class CheckpointFolder:
     def save(self, checkpoint: Checkpoint) -> None:
         """A crash leaves the old checkpoint or the new one, never half of one."""
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
-        progress = {"progress": json.dumps(checkpoint.progress)}
+        text = json.dumps(checkpoint.progress)
+        about = {"progress": text, DIGEST: _digest(tensors, text)}
         remedy = "make room and go on with --resume"
         own_folder(self.folder, remedy)
-        write_file(self.file, lambda file: save_file(tensors, file, metadata=progress), remedy)
+        write_file(self.file, lambda file: save_file(tensors, file, metadata=about), remedy)
 
     def load(self) -> Checkpoint | None:
         """The last checkpoint, or None where there is none."""
@@ -55,8 +61,11 @@ class CheckpointFolder:
         try:
             with safe_open(self.file, framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a dict
-                progress = json.loads((opened.metadata() or {})["progress"])
+                about = opened.metadata() or {}
+                progress = json.loads(about["progress"])
                 int(progress["at"]["epoch"]), dict(progress["identity"])
+                if DIGEST in about and about[DIGEST] != _digest(tensors, about["progress"]):
+                    raise ValueError("its content is not what its digest says")
         except (SafetensorError, KeyError, ValueError, TypeError, RecursionError, OverflowError, OSError) as error:
             raise InputError(
                 f"{self.file} is not a readable checkpoint ({reason(error)}); remove {self.folder} to start afresh"
@@ -66,3 +75,12 @@ class CheckpointFolder:
     def remove(self) -> None:
         """Training has ended."""
         remove_folder(self.folder)
+
+
+def _digest(tensors: dict[str, Tensor], text: str) -> str:
+    found = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
