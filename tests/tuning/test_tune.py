@@ -430,6 +430,21 @@ def test_what_is_found_wrong_in_the_first_trial_leaves_nothing(
     assert not (tmp_path / "a").exists()
 
 
+def test_a_storage_of_another_study_is_refused(world: Dataset, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        tune(tmp_path / str(seed), world, "ease", trials=1, seeds=0, seed=seed)
+    (tmp_path / "0" / "study.sqlite").write_bytes((tmp_path / "1" / "study.sqlite").read_bytes())
+    before = (tmp_path / "0" / "trials.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"study\.sqlite belongs to another study; restore it"):
+        tune(tmp_path / "0", world, "ease", trials=2, seeds=0)
+    assert (tmp_path / "0" / "trials.jsonl").read_bytes() == before
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not UTF-8 text; rename"):
+        tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)
+
+
 def test_a_spoiled_storage_is_named(world: Dataset, tmp_path: Path) -> None:
     tune(tmp_path, world, "lightgcn", settings=TINY, trials=1, seeds=0)
     with sqlite3.connect(tmp_path / "study.sqlite") as database:

@@ -109,6 +109,7 @@ class TrialStore:
             locked(self._lock, wait=True),
             storage_in_words(study, opening=True),
         ):  # two at once would both make the tables' first rows
+            self._check_own()
             self._trials = self._optuna.create_study(
                 storage=self._rdb,
                 study_name=study.name,
@@ -116,6 +117,14 @@ class TrialStore:
                 load_if_exists=True,
                 pruner=self._optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
             )
+
+    def _check_own(self) -> None:
+        """Refuse a file of another study, put in the place of ours; another storage may hold many studies."""
+        if self.study.storage is None:
+            names = self._optuna.get_all_study_names(self._rdb)
+            if names and self.study.name not in names:
+                file = self.study.folder / STORAGE
+                raise InputError(f"{file} belongs to another study; restore it or choose another folder with --out")
 
     def _sweep(self) -> None:
         """Remove the beacons of workers that were killed."""

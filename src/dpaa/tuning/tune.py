@@ -30,6 +30,7 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import (
     LARGE_JSON,
     as_json,
+    check_text,
     check_within,
     locked,
     missing_folders,
@@ -265,6 +266,7 @@ def _about(
 def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
     """The folder with `study.json`: new, or that of the same study.  What came to nothing is not left behind."""
     folder = study.folder
+    check_text(folder)
     made = [folder, *missing_folders(folder)] if not folder.exists() else []
     if folder.is_file():
         raise InputError(f"{folder} is a file; choose another folder with --out")
