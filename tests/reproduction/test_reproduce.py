@@ -133,6 +133,42 @@ def test_a_result_of_another_training_is_refused(twice: Path, files: Path) -> No
     assert dpaa_ok(*call)
 
 
+def test_a_result_of_other_settings_is_refused(twice: Path, files: Path) -> None:
+    file = min((twice / "results" / "overall").glob("ips-*.json"))
+    kept = file.read_text()
+    file.write_text(json.dumps(json.loads(kept) | {"settings": json.loads(kept)["settings"] | {"l2": 0.5}}))
+    call = ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(twice))
+    said = run_dpaa(*call)
+    file.write_text(kept)
+    assert said.code == 2
+    assert "is the result of other settings (l2=0.5, not 0.0001); remove it" in said.err
+    assert dpaa_ok(*call)
+
+
+def test_what_killed_processes_left_is_swept(twice: Path, files: Path) -> None:
+    home = next(folder for folder in (twice / "work").iterdir() if (folder.name != "coat" and folder.is_dir()))
+    key = min((twice / "results" / "overall").glob("ips-*.json")).stem
+    left = [home.parent / ".dpaa-0123456789ab", home / ".dpaa-new-0123456789ab"]
+    for folder in left:
+        folder.mkdir()
+    left += [home / f".{key}.lock", home / f".{key}.turn"]
+    for file in left[2:]:
+        file.touch()
+    dpaa_ok("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(twice))
+    assert [file for file in left if file.exists()] == []
+
+
+@pytest.mark.parametrize("name", ["results/overall", "work/coat"])
+def test_a_planted_link_is_refused(tmp_path: Path, files: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "outside")
+    said = run_dpaa("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, *places(tmp_path))
+    assert said.code == 2
+    assert "remove it and call again" in said.err
+    assert not any((tmp_path / "outside").iterdir())
+
+
 def test_an_older_result_without_a_dial_is_run_again_only_for_the_dial(twice: Path, files: Path) -> None:
     file = next((twice / "results" / "overall").glob("ips-*.json"))
     before = json.loads(file.read_text())
@@ -230,6 +266,24 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     said = dpaa_ok(*call)
     assert studies == []
     assert "nothing was trained" in said.err
+
+
+def test_settings_chosen_for_something_else_are_refused(
+    files: Path, tmp_path: Path, studies: list[dict[str, Any]]
+) -> None:
+    call = ("reproduce", "overall", "--budget", "standard", "--coat", files / "coat", "--method", "lightgcn", *TINY,
+            "--seeds", 1, *places(tmp_path))  # fmt: skip
+    dpaa_ok(*call)
+    dpaa_ok(*call, "--set", "layers=2")
+    one, other = (tmp_path / "results" / "tuned").glob("lightgcn-*.json")
+    for target, source in ((one, other), (other, one)):
+        kept = target.read_bytes()
+        target.write_bytes(source.read_bytes())
+        said = [run_dpaa(*call), run_dpaa(*call, "--set", "layers=2")]
+        target.write_bytes(kept)
+        assert sorted(one.code for one in said) == [0, 2]
+        assert "was chosen for another dataset, method or budget; remove it" in "".join(one.err for one in said)
+    assert len(studies) == 2
 
 
 def test_settings_stand_beside_the_papers(files: Path, tmp_path: Path, studies: list[dict[str, Any]]) -> None:

@@ -16,7 +16,19 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial_curve import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
-from dpaa.files import LARGE_JSON, as_json, held, locked, read_json, remove_folder, settled, sweep, write_file
+from dpaa.files import (
+    LARGE_JSON,
+    as_json,
+    check_within,
+    held,
+    lock_of,
+    locked,
+    own_folder,
+    read_json,
+    remove_folder,
+    sweep,
+    write_file,
+)
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -96,7 +108,8 @@ class Runner:
 
     def prepared(self, data: Dataset, name: str) -> Path:
         """The folder of a dataset; one that is there already is left alone, others may be reading it."""
-        folder = self.work / name
+        folder = check_within(self.work / name, self.work)
+        sweep(self.work)
         try:
             if _fingerprint(folder) == data.fingerprint:
                 return folder
@@ -114,7 +127,7 @@ class Runner:
         self.reused += len(files) - len(missing)
         self.say(f"{counted(len(files), 'training', 'trainings')}, {len(files) - len(missing):,} already in {place}")
         if missing:
-            place.mkdir(parents=True, exist_ok=True)
+            own_folder(place, "make room or choose another place with --results")
         began, done = time.monotonic(), 0
         calls = [(key, spec, place, self.work, self.with_dial) for key, spec in missing]
         try:
@@ -132,8 +145,10 @@ class Runner:
         sweep(place)
         for key, spec in kept.items():
             home = self.work / _fingerprint(spec.folder)[:12]
+            sweep(home)
             if not held(_turn(home, key)):
                 remove_folder(home / key)
+                lock_of(home / key).unlink(missing_ok=True)
                 _turn(home, key).unlink(missing_ok=True)
 
     def summary(self) -> str:
@@ -191,14 +206,19 @@ def spec_for(
 def spec_key(spec: RunSpec) -> str:
     """Names a result: data fingerprint, method, its version and its resolved settings."""
     kind = find_method(spec.method)
-    settings = make_settings(kind.settings_type, spec.settings, kind.name).model_dump(mode="json")
-    relevant = {name: value for name, value in settings.items() if name not in NOT_PART_OF_THE_RESULT}
+    relevant = _relevant(kind, spec.settings)
     parts = [_fingerprint(spec.folder), kind.name, kind.version, relevant]
     plain = _plain(spec)
     if plain is not None and any(relevant[name] != value for name, value in plain.items()):
         parts.append(plain)  # a pre-trained model with the row's own settings is the ordinary case
     text = json.dumps(parts, sort_keys=True)
     return f"{kind.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _relevant(kind: type[Method], given: dict[str, Any]) -> dict[str, Any]:
+    """Every setting that has a part in the result, resolved."""
+    settings = make_settings(kind.settings_type, given, kind.name).model_dump(mode="json")
+    return {name: value for name, value in settings.items() if name not in NOT_PART_OF_THE_RESULT}
 
 
 def run_one(key: str, spec: RunSpec, results: Path, work: Path, with_dial: bool = False) -> RunResult:
@@ -209,7 +229,7 @@ def run_one(key: str, spec: RunSpec, results: Path, work: Path, with_dial: bool 
     with locked(_turn(home, key), wait=True):  # another command may be at the same training: then its result is ours
         if not _kept(target, with_dial):
             result = _train(spec, data, home / key)
-            write_file(settled(target), as_json(result.__dict__, indent=1), "make room and call again")
+            write_file(target, as_json(result.__dict__, indent=1), "make room and call again")
         remove_folder(home / key)
     return _read(target)
 
@@ -297,11 +317,16 @@ def _kept(file: Path, with_dial: bool) -> bool:
 
 
 def _read_of(spec: RunSpec, file: Path) -> RunResult:
-    """The result, which must be of this dataset, method and seed."""
+    """The result, which must be of this dataset, method, seed and settings."""
     found = _read(file)
-    seed = spec.settings.get("seed", 0)
-    if (found.details.get("fingerprint"), found.method, found.seed) != (_fingerprint(spec.folder), spec.method, seed):
+    settings = _relevant(find_method(spec.method), spec.settings)
+    wanted = (_fingerprint(spec.folder), spec.method, settings["seed"])
+    if (found.details.get("fingerprint"), found.method, found.seed) != wanted:
         raise InputError(f"{file} is the result of another dataset, method or seed; remove it to run it again")
+    for name, value in settings.items():
+        if found.settings.get(name) != value:
+            made_with = f"{name}={found.settings.get(name)}, not {value}"
+            raise InputError(f"{file} is the result of other settings ({made_with}); remove it to run it again")
     return found
 
 

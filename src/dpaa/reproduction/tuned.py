@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
-from dpaa.files import LARGE_JSON, as_json, read_json, settled, write_file
+from dpaa.files import LARGE_JSON, as_json, check_within, read_json, write_file
 from dpaa.methods import find_method
 from dpaa.methods.settings import first_error
 from dpaa.reproduction.budget import Tuning
@@ -49,11 +49,10 @@ def chosen_settings(
     dataset = read_dataset(folder)
     kind = find_method(method)
     known = {key: value for key, value in fixed.items() if key in kind.settings_type.model_fields}
-    text = json.dumps([dataset.fingerprint, kind.name, kind.version, known, asdict(tuning)], sort_keys=True)
-    key = f"{kind.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    file = runner.results / "tuned" / f"{key}.json"
+    key = _key(dataset.fingerprint, kind.name, known, asdict(tuning))
+    file = check_within(runner.results / "tuned", runner.results) / f"{key}.json"
     if file.exists():
-        return _read(file)
+        return _read(file, kind.name)
     runner.say(f"{data} {method}: settings are chosen on validation")
     began = time.monotonic()
     best = _study(runner.work / "tuned" / key, dataset, kind.name, tuning, known, runner)
@@ -62,7 +61,7 @@ def chosen_settings(
     runner.trained += best.trials - best.kept
     runner.seconds += seconds
     content = asdict(found) | {"fixed": known, "tuning": asdict(tuning), "tried": best.tried}
-    write_file(settled(file), as_json(content, indent=1), "make room and call again", make_folders=True)
+    write_file(file, as_json(content, indent=1), "make room and call again", make_folders=True)
     return found
 
 
@@ -101,10 +100,21 @@ def _study(folder: Path, data: Dataset, method: str, tuning: Tuning, fixed: dict
     return _Best(result.best.settings, result.best.value, trained, result.kept, tried)
 
 
-def _read(file: Path) -> Chosen:
+def _key(fingerprint: str, method: str, fixed: Any, tuning: Any) -> str:
+    """Names a choice: of which data, method and version, with which settings fixed and what effort."""
+    text = json.dumps([fingerprint, method, find_method(method).version, fixed, tuning], sort_keys=True)
+    return f"{method}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _read(file: Path, method: str) -> Chosen:
+    """The choice, which must be the one that the file's name stands for."""
     content = read_json(file, LARGE_JSON, "remove it to tune again")
     try:
-        return TypeAdapter(Chosen).validate_json(json.dumps(content), strict=True)
+        found = TypeAdapter(Chosen).validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         said = first_error(error)
         raise InputError(f"{file} is not a readable choice of settings ({said}); remove it to tune again") from None
+    made_for = _key(found.fingerprint, method, content.get("fixed"), content.get("tuning"))
+    if found.method != method or made_for != file.stem:
+        raise InputError(f"{file} was chosen for another dataset, method or budget; remove it to tune again")
+    return found
