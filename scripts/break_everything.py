@@ -7,16 +7,18 @@ Bounded (a number of attacks), seeded (the same seed tries the same) and resumab
 they come, a line per attack, and what is there is not tried again.  Ends with a table and with exit code 1 if anything
 was found.  `--again ID` repeats one attack and leaves its folder, OUT/arena, to look at.
 
-The whole takes about an hour on one core.  Use another folder after a change of the code: what is attacked is made
-once per folder.  Linux only.
+The whole takes about an hour on one core.  A folder is for one code and one seed.  `python -m scripts.breaking.summary`
+makes docs/results/breaking.md of the folders.  Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import importlib.util
 import json
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--only", choices=CAMPAIGNS, action="append", help="one campaign; repeatable")
     parser.add_argument("--number", type=int, help="attacks of each campaign; else all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--points", type=int, default=full_disk.MOST, help="writes of each call that a full disk fails")
     parser.add_argument("--slice", choices=("small",), help="a few of each, for tests")
     parser.add_argument("--matching", metavar="REGEX", help="only attacks whose id has this in it")
     parser.add_argument("--again", metavar="ID", help="repeat this attack and change no results")
@@ -62,7 +65,7 @@ def main() -> None:
         sys.exit("this script watches processes through /proc, so it runs on Linux only")
     out: Path = asked.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    check_same(out / "about.json", {"seed": asked.seed})
+    check_same(out / "about.json", {"seed": asked.seed, "code": code()})
     with (out / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -81,7 +84,8 @@ def campaigns(asked: argparse.Namespace, out: Path) -> bool:
     try:
         for campaign in asked.only or CAMPAIGNS:
             number = SLICE[campaign] if asked.slice else asked.number
-            found = attacks(campaign, cases, asked.slice is not None, asked.seed, None if asked.matching else number)
+            limit = None if asked.matching else number
+            found = attacks(campaign, cases, asked.slice is not None, asked.seed, limit, asked.points)
             if asked.matching:
                 found = islice((one for one in found if re.search(asked.matching, one[0])), number)
             run(ledger, found, campaign, asked.again)
@@ -93,7 +97,7 @@ def campaigns(asked: argparse.Namespace, out: Path) -> bool:
 
 
 def attacks(
-    campaign: str, cases: Cases, small: bool, seed: int, number: int | None
+    campaign: str, cases: Cases, small: bool, seed: int, number: int | None, points: int
 ) -> Iterator[tuple[str, Callable[[], Attack]]]:
     """Every attack of a campaign: its id, and how to make it."""
     chosen = [one for one in writers() if not small or one.name in SLICE_WRITERS]
@@ -108,7 +112,7 @@ def attacks(
     elif cases.disk is None:
         yield "none", lambda: Attack(campaign, "none", "", None, "", 0, 0.0, skipped="there is no C compiler")
     else:
-        for writer, point in full_disk.attacks(cases, chosen, seed, number):
+        for writer, point in full_disk.attacks(cases, chosen, seed, number, points):
             yield f"{writer.name} / {point[0]} {point[1]}", partial(full_disk.attack, cases, writer, point)
 
 
@@ -132,8 +136,24 @@ def run(ledger: Ledger, found: Iterator[tuple[str, Callable[[], Attack]]], campa
             print(f"{campaign}: {done} attacks in {time.monotonic() - began:.0f} s", flush=True)
 
 
+def code() -> dict[str, str]:
+    """The commit and the tree of the sources that are attacked, as git names them."""
+    found = importlib.util.find_spec("dpaa")
+    place = Path(found.origin).parent if found and found.origin else Path()
+
+    def git(*words: str) -> str:
+        said = subprocess.run(["git", "-C", place, *words], capture_output=True, text=True, check=False)
+        return said.stdout.strip() if said.returncode == 0 else "unknown"
+
+    changed = " with changes" if git("status", "--porcelain", "--", ".") not in ("", "unknown") else ""
+    return {
+        "commit": git("rev-parse", "--short=12", "HEAD"),
+        "src": git("rev-parse", "--short=12", "HEAD:./") + changed,
+    }
+
+
 def check_same(file: Path, about: dict[str, object]) -> None:
-    """One folder, one seed."""
+    """One folder, one seed, one code."""
     if not file.exists():
         file.write_text(json.dumps(about))
     elif json.loads(file.read_text()) != about:

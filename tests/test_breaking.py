@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from scripts.breaking.arena import Arena  # noqa: E402
 from scripts.breaking.cases import Cases  # noqa: E402
 from scripts.breaking.disk import Disk, compiled  # noqa: E402
 from scripts.breaking.judge import changes, misbehaviour  # noqa: E402
-from scripts.breaking.server import Limits, Server  # noqa: E402
+from scripts.breaking.ledger import Attack  # noqa: E402
+from scripts.breaking.server import Limits, Outcome, Server  # noqa: E402
+from scripts.breaking.summary import page  # noqa: E402
 from scripts.breaking.world import World  # noqa: E402
 from scripts.breaking.writers import Writer  # noqa: E402
 
@@ -125,3 +128,44 @@ def test_a_full_disk_finds_what_is_half_written_and_raised(cases: Cases) -> None
 
 def test_a_full_disk_finds_nothing_wrong_with_a_good_writer(cases: Cases) -> None:
     assert found_on_a_full_disk(cases, "write-well") == set()
+
+
+@pytest.mark.parametrize("by_whom", ["kill", "interrupt"])
+def test_an_interrupt_is_blamed_for_what_it_left_and_not_for_what_a_kill_left(
+    cases: Cases, monkeypatch: pytest.MonkeyPatch, by_whom: str
+) -> None:
+    def interrupt(*_: object, fresh: bool) -> tuple[Outcome, str, int]:
+        if fresh == (by_whom == "kill"):
+            (cases.world.arena.work / ".out.txt.new").touch()
+        number = signal.SIGKILL if fresh else signal.SIGINT
+        return Outcome(-number, "", "", 0.1, 0, killed=True), kills.NAMES[number], number
+
+    monkeypatch.setattr(kills, "_interrupt", interrupt)
+    attacks = [kills.attack(cases, writer("write-well"), turn, seed=0) for turn in range(12)]
+    twice = [attack for attack in attacks if "SIGINT" in attack.did]
+    assert twice
+    assert all(attack.findings == ([] if by_whom == "kill" else ["left behind: .out.txt.new"]) for attack in twice)
+
+
+def test_a_summary_counts_by_command_and_kind_and_names_what_was_found() -> None:
+    def attack(campaign: str, key: str, did: str, *findings: str) -> Attack:
+        return Attack(campaign, key, did, 0, "", 300, 0.1, list(findings))
+
+    text = page(
+        {"seed": 0, "code": {"commit": "abc", "src": "def"}},
+        [
+            attack("files", "data log log.csv / cut / 0", "log.csv: cut; dpaa data log log.csv --out out"),
+            attack("files", "audit x / fifo / 0", "x: fifo; dpaa audit x", "hang: stopped"),
+            attack(
+                "kills", "train dpaa / 1", "SIGKILL after 1 s of 2 s, SIGINT after 1 s (it had ended), then once more"
+            ),
+            attack("full-disk", "tune / full from 3", "full from 3 of 9; dpaa tune data"),
+        ],
+    )
+    assert "commit abc, sources def" in text
+    assert "4 attacks, **1 with a finding**" in text
+    assert "| `data log` | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |" in text
+    assert "| `audit` | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 1 |" in text
+    assert "| `train dpaa` | 1 | 1 | 0 | 0 | 0 |" in text
+    assert "all but `tune` 0 of 9" in text
+    assert "- files: `audit x / fifo / 0`: hang: stopped" in text

@@ -18,6 +18,7 @@ from .judge import Tree, tree
 from .server import Call, Kill, Limits, Outcome, Server
 
 SECRET = "nobody may touch this\n"
+SECRETS = ("outside/secret", "outside/folder/secret")
 
 
 class Arena:
@@ -33,8 +34,8 @@ class Arena:
             remove(self.folder)
         for name in ("work", "outside/folder", "tmp", "home"):
             (self.folder / name).mkdir(parents=True)
-        (self.outside / "secret").write_text(SECRET)
-        (self.outside / "folder" / "secret").write_text(SECRET)
+        for name in SECRETS:
+            (self.folder / name).write_text(SECRET)
 
     def put(self, source: Path, name: str) -> None:
         """Copy a thing that was made before into the working folder."""

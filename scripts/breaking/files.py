@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from .arena import remove
+from .arena import SECRETS, remove
 from .judge import changes, misbehaviour
 from .ledger import Attack
 from .mutations import ONCE, THINGS, spoilers
@@ -109,6 +109,9 @@ def attack(world: World, one: Reader | Plant, mutation: str, turn: int, seed: in
     after = arena.tree()
     allowed = one.writes if said.code == 0 or said.stopped else one.keeps  # what we stopped could not tidy up
     findings += changes(before, after, (*allowed, *touched))
+    findings += [
+        f"altered: {path}" for path in SECRETS if before[path] != after.get(path) and path not in str(findings)
+    ]
     if said.code == 0 and must_refuse:
         findings.append(f"accepted: {must_refuse}")
     return record(CAMPAIGN, key, f"{did}; dpaa {shlex.join(words)}", said, findings)
@@ -173,7 +176,7 @@ def _rebind(file: Path, old: bytes, new: bytes) -> None:
 def _named(one: Reader) -> str | None:
     """The word of the call that names the attacked file or its folder."""
     top = one.file.partition("/")[0]
-    return next((word for word in one.words if word in (top, f"@{top}")), None)
+    return next((word for word in one.words[1:] if word in (top, f"@{top}")), None)
 
 
 def _rename(work: Path, one: Reader, rng: random.Random) -> tuple[str, Reader]:
@@ -183,10 +186,10 @@ def _rename(work: Path, one: Reader, rng: random.Random) -> tuple[str, Reader]:
     top = word.removeprefix("@")
     name = rng.choice(ODD_NAMES) + "".join(Path(top).suffixes)
     os.rename(work / top, work / name)  # noqa: PTH104  # some names are no paths that pathlib would leave as they are
-    words = tuple(one_word.replace(top, name) if one_word == word else one_word for one_word in one.words)
+    words = tuple(one_word.replace(top, name) if one_word == word else one_word for one_word in one.words[1:])
     kept = os.path.relpath(work / name, work)
     writes, keeps = (
         tuple(f"{glob.escape(kept)}{place[len(top) :]}" if place.startswith(top) else place for place in places)
         for places in (one.writes, one.keeps)
     )
-    return f"{top}: named {name!r}", replace(one, words=words, writes=writes, keeps=keeps)
+    return f"{top}: named {name!r}", replace(one, words=(one.words[0], *words), writes=writes, keeps=keeps)

@@ -19,9 +19,9 @@ from .writers import Writer
 
 CAMPAIGN = "full-disk"
 MOST = 40
-"""Points of a call at which it is tried."""
-SLOW = 6
-"""The same for calls that take seconds."""
+"""Writes of a call that are let fail; those of longer calls are spread evenly."""
+SLOW, SLOW_SECONDS = 12, 3.0
+"""The same for calls that take so long."""
 SIZES = (0, 500, 4_000, 20_000)
 """Bytes that a file may have."""
 MODES = {"one write fails": FAIL_ONCE, "full from": FAIL_FROM}
@@ -31,12 +31,12 @@ Point = tuple[str, int]
 
 
 def attacks(
-    cases: Cases, writers: list[Writer], seed: int, number: int | None = None
+    cases: Cases, writers: list[Writer], seed: int, number: int | None = None, most: int = MOST
 ) -> Iterator[tuple[Writer, Point]]:
     """Every writer in turn, a point of each; in the end every point of every writer."""
     everything = random.Random(f"{seed} order").sample(writers, len(writers))
     left = number
-    queues = {writer.name: _points(cases, writer, seed) for writer in everything}
+    queues = {writer.name: _points(cases, writer, seed, most) for writer in everything}
     while queues and left != 0:
         for writer in [writer for writer in everything if writer.name in queues]:
             point = next(queues[writer.name], None)
@@ -49,10 +49,10 @@ def attacks(
                 return
 
 
-def _points(cases: Cases, writer: Writer, seed: int) -> Iterator[Point]:
+def _points(cases: Cases, writer: Writer, seed: int, most: int) -> Iterator[Point]:
     """Evenly over the writes of a call; the last ones among them, where results are put in their places."""
-    writes = cases.case(writer).writes
-    most = MOST if writer.weight == 1.0 else SLOW
+    case = cases.case(writer)
+    writes, most = case.writes, min(most, SLOW) if most == MOST and case.seconds > SLOW_SECONDS else most
     places = range(1, writes + 1)
     if writes > most:
         places = sorted({1 + round(step * (writes - 1) / (most - 1)) for step in range(most)})

@@ -53,13 +53,14 @@ def attack(cases: Cases, writer: Writer, turn: int, seed: int) -> Attack:
     did, worst = [], None
     for place in range(rng.choice((1, 1, 1, 2, 3))):
         words = writer.words if place == 0 else writer.again
+        earlier = cases.now() if place else case.before  # what a kill before this one may have left
         said, how, number = _interrupt(cases, case, words, rng, fresh=place == 0)
         did.append(how if said.killed else f"{how} (it had ended)")
         worst = said if worst is None or said.peak > worst.peak else worst
         now = cases.now()
         findings += misbehaviour(said, interrupted=True) + broken(case, now)
         if number == signal.SIGINT and said.killed:
-            findings += left_behind(case, now)
+            findings += [one for one in left_behind(case, now) if one.partition(": ")[2] not in earlier]
         if not said.killed:
             break  # it ended before
     if writer.diverges and rng.random() < 0.3:

@@ -1,6 +1,7 @@
 """Links planted where a writer may put its files: what they point to must not be written.
 
-Names of temporary files are not known here; every name that a file of this name could have meanwhile is tried.
+Names of temporary files are not known here; every name that a file of this name could have meanwhile is tried.  A link
+to a folder under the very name that a call gives is the caller's own and may be followed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from .arena import remove
 from .world import interrupted, reproduce, train, tune
 
-PATTERNS = ("{0}", "{0}.new", ".{0}.new", "{0}.tmp", ".{0}.tmp", "{0}.part", "{0}~", ".{0}", "{0}.lock", ".{0}.lock",
+PATTERNS = ("{0}.new", ".{0}.new", "{0}.tmp", ".{0}.tmp", "{0}.part", "{0}~", ".{0}", "{0}.lock", ".{0}.lock",
             ".{0}-replaced", ".{0}-old", "{0}.old")  # fmt: skip
 TARGETS = {"existing": "secret", "new": "not-there", "folder": "folder"}
 
@@ -35,19 +36,21 @@ class Plant:
 
     def kinds(self) -> list[str]:
         """What may be planted: the name the temporary one is made of, and what it points to."""
-        return [f"{pattern} to {target}" for pattern in PATTERNS for target in TARGETS]
+        names = (*self.finals, *PATTERNS)
+        return [f"{name} to {target}" for name in names for target in TARGETS]
 
     def plant(self, work: Path, outside: Path, kind: str, rng: random.Random) -> tuple[str, tuple[str, ...]]:
-        """Plant one.  Returns what was done, and the path."""
-        pattern, _, target = kind.partition(" to ")
-        final = rng.choice(self.finals)
+        """Plant one.  Returns what was done, and what may be written: the path, or where a caller's own link leads."""
+        name, _, target = kind.partition(" to ")
+        final = name if name in self.finals else rng.choice(self.finals)
         parent, _, last = final.rpartition("/")
-        place = work / self.folder / parent / pattern.format(last)
+        place = work / self.folder / parent / (last if name in self.finals else name.format(last))
         place.parent.mkdir(parents=True, exist_ok=True)
         remove(place)
         place.symlink_to(outside / TARGETS[target])
         shown = os.path.relpath(place, work)
-        return f"{shown}: a link to outside/{TARGETS[target]}", (shown,)
+        followed = (f"outside/{TARGETS[target]}/",) if target == "folder" and shown in self.words else ()
+        return f"{shown}: a link to outside/{TARGETS[target]}", (shown, *followed)
 
 
 RUN_FILES = ("config.json", "manifest.json", "history.jsonl", "model.safetensors", "users.parquet", "items.parquet",

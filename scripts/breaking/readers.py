@@ -213,7 +213,8 @@ def _studies() -> list[Reader]:
         found.append(Reader(f"reproduce {file}", parts, file, kind, words, kept, kept[:2], others=others, share=0.6))
     parts = ("coat", "tuned-reproduced/results:results", "tuned-reproduced/kept:kept")
     file, words = "results/tuned/lightgcn-*.json", tuple(tuned_reproduction())
-    found.append(Reader(f"reproduce {file}", parts, file, "json", words, kept, kept[:2], share=0.6))
+    others = (f"twin-tuned-reproduced/{file}",)
+    found.append(Reader(f"reproduce {file}", parts, file, "json", words, kept, kept[:2], others=others, share=0.6))
     return found
 
 

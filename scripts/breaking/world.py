@@ -300,16 +300,16 @@ def _audit_json(arena: Arena, name: str) -> None:
 
 def _reproduced(arena: Arena, name: str) -> None:
     """`results` and `kept` of a table; `tuned-…`: of one with tuned settings, `twin-…`: of one with other settings."""
-    other = ("--set", "l2=0.01") if name.startswith("twin") else ()
-    _ok(arena, tuned_reproduction() if name.startswith("tuned") else reproduce(*other))
+    other = settings({"l2": 0.01}) if name == "twin-reproduced" else settings({"layers": 2}) if "twin" in name else []
+    _ok(arena, tuned_reproduction(*other) if "tuned" in name else reproduce(*other))
     (arena.work / name).mkdir()
     for part in ("results", "kept", "pages"):
         (arena.work / part).rename(arena.work / name / part)
 
 
-def tuned_reproduction() -> list[str]:
+def tuned_reproduction(*more: str) -> list[str]:
     """A table whose settings are tuned first."""
-    return reproduce("--budget", "standard", "--seeds", "1")
+    return reproduce("--budget", "standard", "--seeds", "1", *more)
 
 
 RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
@@ -331,6 +331,7 @@ RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
     ),
     "run-*": (_run, ("data",)),
     "twin-reproduced": (_reproduced, ("coat",)),
+    "twin-tuned-reproduced": (_reproduced, ("coat",)),
     "twin-*": (_other_run, ("data",)),
     "stranger-*": (_other_run, ("other",)),
     "unfinished*": (_unfinished, ("data",)),
