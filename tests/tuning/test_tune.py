@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import optuna
 import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
@@ -443,6 +444,27 @@ def test_a_storage_of_another_study_is_refused(world: Dataset, tmp_path: Path) -
 def test_a_folder_whose_name_is_no_text_is_refused(world: Dataset, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not UTF-8 text; rename"):
         tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)
+
+
+@pytest.mark.parametrize("trained", [0, 1])
+def test_a_storage_that_takes_nothing_more_is_told_once(
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: int
+) -> None:
+    claim = TrialStore.claim
+
+    def full(self: TrialStore, *_: object) -> NoReturn:
+        raise optuna.exceptions.StorageInternalError("disk is full")
+
+    def claim_some(self: TrialStore, wanted: int) -> study_module.Claim | None:
+        if len(self.trials()) < trained:
+            return claim(self, wanted)
+        monkeypatch.setattr(TrialStore, "counts", full)  # also for who looks whether anything is to be kept
+        return full(self)
+
+    monkeypatch.setattr(TrialStore, "claim", claim_some)
+    with pytest.raises(InputError, match="not a usable Optuna storage"):
+        tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
+    assert (tmp_path / "study").exists() == bool(trained)
 
 
 def test_a_spoiled_storage_is_named(world: Dataset, tmp_path: Path) -> None:

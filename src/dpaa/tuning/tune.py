@@ -296,7 +296,7 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
 def _rollback(study: Study, made: Sequence[Path]) -> None:
     """Remove what this call has made, unless a trial came to a result or another call is at work."""
     try:
-        with closing(TrialStore(study)) as store:
+        with storage_in_words(study), closing(TrialStore(study)) as store:
             nothing = store.counts() == (0, 0)
             if nothing:
                 store.forget()
