@@ -8,7 +8,7 @@ from pathlib import Path
 import dpaa
 
 ORDER = [
-    *("errors", "words", "text", "files"),
+    *("errors", "words", "text", "files", "plugins"),
     *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
     *("runs", "comparison", "trace", "tuning", "report", "reproduction", "cli"),
 ]
