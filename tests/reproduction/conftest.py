@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import csv
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import polars as pl
 import pytest
 
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
+from tests.command import dpaa_ok
 
 TINY = ("--set", "embedding_size=4", "--set", "layers=1", "--set", "epochs=2", "--no-figures")
 """A training that takes a moment."""
@@ -37,11 +44,71 @@ def files(tiny_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-def write_lists(file: Path, frame: object) -> None:
+def write_lists(file: Path, frame: pl.DataFrame) -> None:
     """One line per user: `user item item …`."""
-    import polars as pl
-
-    assert isinstance(frame, pl.DataFrame)
     rows = frame.group_by(Column.USER, maintain_order=True).agg(Column.ITEM)
     lines = (" ".join([str(user), *map(str, items)]) for user, items in rows.iter_rows())
     file.write_text("\n".join(lines) + "\n")
+
+
+ROWS = ("--method", "lightgcn", "--method", "dpaa", "--method", "dpaa-as-printed", "--method", "ips")
+
+
+@pytest.fixture(scope="session")
+def made(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """Everything at once; the folder and what was said."""
+    folder = tmp_path_factory.mktemp("made")
+    said = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *TINY[:-1],
+                   "--severity", 9, *places(folder))  # fmt: skip
+    return folder, said.out, said.err
+
+
+@pytest.fixture(scope="session")
+def twice(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The overall table with two seeds and the dial."""
+    folder = tmp_path_factory.mktemp("twice")
+    dpaa_ok("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, "--with-dial",
+            *places(folder))  # fmt: skip
+    return folder
+
+
+def places(folder: Path) -> tuple[object, ...]:
+    return ("--results", folder / "results", "--work", folder / "work", "--out", folder / "out")
+
+
+def cells(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "out" / f"{name}-quick.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@dataclass(frozen=True)
+class Trial:
+    settings: dict[str, Any]
+    value: float | None
+    state: str = "complete"
+    curve: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Result:
+    trials: list[Trial]
+    best: Trial
+    kept: int = 1
+    """As if an earlier call had been killed after its first trial."""
+
+
+@pytest.fixture
+def studies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """A stand-in for `dpaa tune` that remembers its calls; what it finds depends on data and method."""
+    calls: list[dict[str, Any]] = []
+
+    def tune(folder: Path, data: Any, method: str, **options: Any) -> Result:
+        calls.append(options | {"data": data.name, "method": method})
+        own = {"layer_emphasis": 2.0} if method.startswith("dpaa") else {}
+        best = Trial({"learning_rate": 1e-4 if "s9" in data.name else 1e-2} | own, 0.5)
+        return Result([best, Trial({"learning_rate": 1e-3}, None, "pruned")], best)
+
+    stand_in = ModuleType("dpaa.tuning.tune")
+    stand_in.tune = tune  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "dpaa.tuning.tune", stand_in)
+    return calls

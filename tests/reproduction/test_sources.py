@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from dpaa.errors import InputError
-from dpaa.reproduction.sources import Sources, coat, kuairec
+from dpaa.reproduction.sources import Sources, real_dataset
 
 
 def test_coat_official_and_in_lists(real_data: Path) -> None:
-    lists, official = coat(real_data / "coat-paper-split"), coat(real_data / "coat")
+    lists, official = (real_dataset("coat", real_data / name) for name in ("coat-paper-split", "coat"))
+    assert lists
+    assert official
     assert (len(lists.train), len(lists.valid), len(lists.test)) == (3622, 617, 1245)
     assert len(lists.overlap("train", "test")) == 129
     assert len(official.train) == 3622
@@ -20,16 +22,16 @@ def test_coat_official_and_in_lists(real_data: Path) -> None:
 def test_kuairec_in_lists(tmp_path: Path) -> None:
     (tmp_path / "valid.txt").write_text("1 10 11\n2 11\n")
     (tmp_path / "test.txt").write_text("1 12\n2 10\n")
-    assert kuairec(tmp_path) is None
+    assert real_dataset("kuairec", tmp_path) is None
     assert Sources(kuairec=tmp_path).real() == {}
     assert "the small matrix only" in Sources(kuairec=tmp_path).missing({})[1]
     (tmp_path / "train.txt").write_text("1 13 14\n2 14 10\n3 13\n")
-    found = kuairec(tmp_path)
+    found = real_dataset("kuairec", tmp_path)
     assert found is not None
     assert found.candidates is not None
     assert found.item_ids.gather(found.candidates).to_list() == [10, 11, 12]
     (tmp_path / "not_candidate.txt").write_text("13\n99\n")
-    found = kuairec(tmp_path)
+    found = real_dataset("kuairec", tmp_path)
     assert found is not None
     assert found.candidates is not None
     assert found.item_ids.gather(found.candidates).to_list() == [10, 11, 12, 14]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaa.reproduction import paper
-from dpaa.reproduction.budget import BUDGETS, nearest
-from dpaa.reproduction.tables import Cell, Chapter, Table, improvements, rank_agreement, ranked
-from dpaa.reproduction.writing import write_chapter
+from dpaa.reproduction.tables import Cell, Table, improvements, rank_agreement, ranked
 
 
 def table() -> Table:
@@ -82,17 +76,6 @@ def test_markdown_latex_and_csv() -> None:
     ]
 
 
-def test_files_of_a_chapter(tmp_path: Path) -> None:
-    folder = tmp_path
-    chapter = Chapter("c", "Chapter", ("About.",), (table(),), missing=("als is left out",))
-    files = write_chapter(chapter, folder, "c-quick", "dpaa reproduce c", figures=False)
-    assert [file.name for file in files] == ["c-quick.md", "c-quick.tex", "c-quick.csv"]
-    found = list(csv.DictReader(io.StringIO((folder / "c-quick.csv").read_text())))
-    assert found[2]["paper"] == "0.13"
-    assert "    dpaa reproduce c\n" in (folder / "c-quick.md").read_text()
-    assert "- als is left out" in (folder / "c-quick.md").read_text()
-
-
 def test_text_on_the_page_stays_text() -> None:
     odd = Table("t", "<b>", "m", ("x",), (("<script>", (Cell(text="<i>"),)),))
     assert "<script>" not in odd.html()
@@ -107,19 +90,3 @@ def test_rank_agreement_is_spearmans(pairs: list[tuple[int, int]]) -> None:
         assert math.isnan(found)
     else:
         assert found == pytest.approx(stats.spearmanr(one, other).statistic)
-
-
-def test_the_papers_rows() -> None:
-    assert paper.row_of("dpaa-as-printed layer_emphasis=3") == "dpaa"
-    assert paper.row_of("dpaa iiw=false") is None
-    assert paper.row_of("most-popular") is None
-    assert paper.at_severity(paper.SEVERITY["lightgcn"], 9.0) == 0.0278
-    assert paper.at_severity(paper.SEVERITY["lightgcn"], 2.5) is None
-    assert paper.at_severity(paper.SEVERITY["lightgcn"], 10.0) is None
-    assert all(len(row) == 10 for row in (*paper.SEVERITY.values(), *paper.ABLATION.values()))
-
-
-def test_other_severities_take_the_nearest_tuned_setting() -> None:
-    tuning = BUDGETS["standard"].tuning
-    assert tuning is not None
-    assert [nearest(s, tuning.severities) for s in range(10)] == [0, 0, 0, 5, 5, 5, 5, 5, 9, 9]

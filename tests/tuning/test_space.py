@@ -101,4 +101,4 @@ def test_the_page_shows_the_spaces() -> None:
     if os.environ.get("DPAA_WRITE_DOCS"):
         table = f"{spaces_table()}\n"
         page.write_text(f"{before}<!-- spaces -->\n{table}<!-- end -->{after}", encoding="utf-8")
-    assert table == f"{spaces_table()}\n", "run `DPAA_WRITE_DOCS=1 pytest tests/experiments`"
+    assert table == f"{spaces_table()}\n", "run `DPAA_WRITE_DOCS=1 pytest tests/tuning`"

@@ -13,6 +13,7 @@ import typer
 
 from dpaa.cli.console import Column, Styled, err, out, print_json, print_notes
 from dpaa.errors import InputError
+from dpaa.words import counted
 
 if TYPE_CHECKING:
     from dpaa.reproduction.tables import Cell, Chapter
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 def reproduce(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar="NAME", help="datasets, overall, groups, severity, ablation, settings or all."),
-    ],
+    ] = None,
     budget: Annotated[
         str,
         typer.Option(
@@ -68,25 +69,36 @@ def reproduce(
     work: Annotated[Path, typer.Option(help="Where datasets and trainings in flight are kept meanwhile.")] = Path(
         ".dpaa-work"
     ),
+    pack: Annotated[
+        bool, typer.Option("--pack", help="Pack the result files into one Parquet file per kind; NAME may be left out.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
     """Tables and figures of the DPAA paper on the data you have, ours beside the paper's.
 
-    Results are kept one by one: after an interruption the same call goes on where it was.
+    Every result is kept in a file of its own: after an interruption the same call resumes.  With --pack they become
+    one Parquet file per kind, which is read just the same.
 
     \b
     Example:
       dpaa reproduce severity --budget quick --kuairec kuairec/ --jobs 2
       dpaa reproduce overall --coat coat/ --method lightgcn --method "dpaa layer_emphasis=2" --seeds 10
+      dpaa reproduce --pack
     """
     from dpaa.cli.train import read_settings
     from dpaa.reproduction.budget import find_budget
     from dpaa.reproduction.plan import Plan
     from dpaa.reproduction.reproduce import ALL, chapters
+    from dpaa.reproduction.results import pack_results
     from dpaa.reproduction.sources import Sources
     from dpaa.reproduction.trainings import Runner
     from dpaa.reproduction.writing import check_target, write_chapter, write_page
 
+    if name is None:
+        if not pack:
+            raise InputError("name a table, such as `dpaa reproduce overall`, or pack the results with --pack")
+        err.print(_packed(pack_results(results), results))
+        return
     chosen = find_budget(budget)
     settings = read_settings(None, assignments or [], None)
     runner = Runner(results, work, jobs, with_dial, err.print)
@@ -115,6 +127,12 @@ def reproduce(
         print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
     err.print(runner.summary())
+    if pack:
+        err.print(_packed(pack_results(results), results))
+
+
+def _packed(number: int, results: Path) -> str:
+    return f"{counted(number, 'result', 'results')} packed in {results}"
 
 
 def _terminate(number: int, _frame: object) -> None:

@@ -59,7 +59,7 @@ def train(
     from dpaa.runs.fit import Callbacks, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
-    from dpaa.tuning.tune import trials_behind
+    from dpaa.tuning.trial import trials_behind
 
     settings = read_settings(config, assignments or [], seed)
     chosen = str(settings.pop("method", method))

@@ -12,7 +12,7 @@ from dpaa.reproduction.budget import nearest
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import Cell, Chapter, Table
-from dpaa.reproduction.trainings import spec_for
+from dpaa.reproduction.trainings import known_settings
 
 SYMBOLS = {"half_trust_shift": "C", "layer_emphasis": "η", "initial_residual": "δ"}
 SHOWN = ("learning_rate", "l2")
@@ -21,38 +21,34 @@ SHOWN = ("learning_rate", "l2")
 
 def chapter(plan: Plan) -> Chapter:
     """A table per dataset, real or of a tuned severity."""
-    tables = []
-    for name, data in plan.real.items():
-        folder = plan.runner.prepared(data, name)
-        tables.append(_table(plan, name, TITLES[name], folder, plan.common(name), name))
+    tables = [
+        _table(plan, name, TITLES[name], plan.runner.prepared(data, name), paper.BEST_SETTINGS[name])
+        for name, data in plan.real.items()
+    ]
     if plan.sources.kuairec is not None:
         tuned = plan.budget.tuning.severities if plan.budget.tuning else ()
         levels = sorted({nearest(severity, tuned) for severity in plan.severities}) if tuned else []
         for severity in levels or plan.severities[:1]:
             title = f"KuaiRec, severity {severity:g}" if levels else "KuaiRec, every severity"
             folder = plan.severity_folder(severity, 0)
-            tables.append(_table(plan, f"s={severity:g}", title, folder, plan.common("kuairec"), "kuairec"))
-    about = [plan.in_words()]
-    if plan.budget.tuning is None:
-        about.append("Nothing is tuned in this budget: these are the methods' defaults and what the rows set.")
-    else:
-        about.append("Chosen by validation recall@20; the test split was not opened. Every trial is kept with them.")
+            tables.append(_table(plan, f"s={severity:g}", title, folder, paper.BEST_SETTINGS["kuairec"]))
+    how = "Nothing is tuned in this budget: these are the methods' defaults and what the rows set."
+    if plan.budget.tuning is not None:
+        how = "Chosen by validation recall@20; the test split was not opened. Every trial is kept with them."
     missing = (*plan.sources.missing(plan.real), *plan.left_out.values())
-    return Chapter("settings", "Best settings", tuple(about), tuple(tables), missing=missing)
+    return Chapter("settings", "Best settings", (plan.in_words(), how), tuple(tables), missing=missing)
 
 
-def _table(plan: Plan, data: str, title: str, folder: Path, common: dict[str, Any], origin: str) -> Table:
+def _table(plan: Plan, data: str, title: str, folder: Path, printed: paper.Row) -> Table:
     rows = []
     for label in plan.rows:
-        method, settings = plan.settings_of(label, data, folder, common)
-        words = Cell(text=_in_words(method, settings, common))
-        tuned = plan.study(label, data, folder, common) if plan.is_tuned(label) else None
+        method, settings = plan.settings_of(label, data, folder)
+        words = Cell(text=_in_words(method, settings, plan.common(data)))
+        tuned = plan.study(label, data, folder) if plan.is_tuned(label) else None
         valid = Cell((tuned.valid,)) if tuned else Cell()
         trials = Cell((float(tuned.trials),), form=".0f") if tuned else Cell()
-        theirs = ""
-        if paper.row_of(label) == "dpaa":
-            pairs = zip(SYMBOLS.values(), paper.BEST_SETTINGS[origin], strict=True)
-            theirs = ", ".join(f"{symbol} {value:g}" for symbol, value in pairs)
+        pairs = zip(SYMBOLS.values(), printed, strict=True) if paper.row_of(label) == "dpaa" else ()
+        theirs = ", ".join(f"{symbol} {value:g}" for symbol, value in pairs)
         rows.append((label, (words, Cell(text=theirs), valid, trials)))
     columns = ("settings", "the paper's", "validation recall@20", "trials")
     return Table(f"settings {data}", f"Settings on {title}", "method", columns, tuple(rows))
@@ -60,14 +56,10 @@ def _table(plan: Plan, data: str, title: str, folder: Path, common: dict[str, An
 
 def _in_words(method: str, settings: dict[str, Any], common: dict[str, Any]) -> str:
     """The method's own settings as they are in force, and the shared ones that matter."""
-    kind = find_method(method)
-    spec = spec_for("", None, method, method, settings, 0, common)  # type: ignore[arg-type]  # only its settings count
-    values = make_settings(kind.settings_type, spec.settings, method).model_dump(mode="json")
+    set_here = known_settings(common, method) | settings
+    values = make_settings(find_method(method).settings_type, set_here, method).model_dump(mode="json")
     shared = set(TrainedSettings.model_fields) | {"seed"}
     names = [name for name in values if name not in shared or name in SHOWN]
-    told = [f"{SYMBOLS.get(name, name)} {_value(values[name])}" for name in names if values[name] is not None]
+    shown = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in values.items()}
+    told = [f"{SYMBOLS.get(name, name)} {shown[name]}" for name in names if values[name] is not None]
     return ", ".join(told) or "none"
-
-
-def _value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,10 @@ from typing import Any
 import polars as pl
 
 from dpaa.report.figures import Chart, altair, styled
+from dpaa.report.parts import Figure
 from dpaa.report.theme import SHAPES, Look
+from dpaa.reproduction import paper
+from dpaa.reproduction.tables import Cell
 
 OURS, PAPERS = "ours", "the paper"
 
@@ -22,6 +25,29 @@ class Curve:
     name: str
     points: tuple[tuple[float, float, float], ...]
     """Severity, mean, deviation (0 or no number: no band)."""
+
+
+def severity_figure(
+    name: str,
+    title: str,
+    description: str,
+    reading: str,
+    severities: Sequence[float],
+    ours: Mapping[str, Sequence[Cell]],
+    theirs: Mapping[str, paper.Row],
+    main: Sequence[str],
+) -> Figure:
+    """Recall@20 over severity: ours, and the paper's where it has any."""
+    own = [
+        Curve(label, tuple((s, cell.mean, cell.deviation) for s, cell in zip(severities, cells, strict=True)))
+        for label, cells in ours.items()
+    ]
+    printed = [
+        Curve(label, tuple((s, value, 0.0) for s in severities if (value := paper.at_severity(row, s)) is not None))
+        for label, row in theirs.items()
+    ]
+    panels = {OURS: own, PAPERS: [curve for curve in printed if curve.points]}
+    return Figure(name, title, description, reading, lambda look: severity_curves(panels, look, "recall@20", main))
 
 
 def severity_curves(panels: Mapping[str, Sequence[Curve]], look: Look, y: str, main: Sequence[str] = ()) -> Chart:

@@ -105,7 +105,7 @@ def row_of(label: str) -> str | None:
     return plain if plain in METHODS else None
 
 
-def at_severity(values: tuple[float, ...] | None, severity: float) -> float | None:
+def at_severity(values: Row | None, severity: float) -> float | None:
     """The value at a severity, where the paper has that one."""
-    known = values is not None and float(severity).is_integer() and 0 <= severity < len(values)
-    return values[int(severity)] if known and values else None
+    known = values and float(severity).is_integer() and 0 <= severity < len(values)
+    return values[int(severity)] if values and known else None

@@ -12,9 +12,11 @@ from dpaa.data.dataset import Dataset
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
 from dpaa.reproduction.budget import Budget, nearest
+from dpaa.reproduction.results import RunResult, TunedSettings
 from dpaa.reproduction.sources import LAYERS, Sources
-from dpaa.reproduction.trainings import Runner, RunResult, RunSpec, parse_label, spec_for
-from dpaa.reproduction.tuned import Chosen, can_be_tuned, chosen_settings
+from dpaa.reproduction.trainings import Runner, RunSpec, known_settings, parse_label, spec_for
+from dpaa.reproduction.tuned import can_be_tuned, tuned_settings
+from dpaa.words import counted
 
 MOST_POPULAR = "most-popular"
 
@@ -32,6 +34,8 @@ class Plan:
     given_severities: tuple[float, ...] = ()
     given_settings: dict[str, Any] = field(default_factory=dict)
     """For every method that has them."""
+    _severity_folders: dict[tuple[float, int], Path] = field(default_factory=dict, init=False)
+    _studies: dict[tuple[str, Path], TunedSettings] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
@@ -69,7 +73,7 @@ class Plan:
 
     def in_words(self) -> str:
         """The budget, and what the call changed of it."""
-        changed = [f"{self.given_seeds} seed{'s' if self.given_seeds > 1 else ''}"] if self.given_seeds else []
+        changed = [counted(self.given_seeds, "seed", "seeds")] if self.given_seeds else []
         changed += [f"severity {', '.join(f'{one:g}' for one in self.severities)}"] if self.given_severities else []
         changed += [f"{name} {value}" for name, value in self.given_settings.items()]
         here = f" In this call: {'; '.join(changed)}." if changed else ""
@@ -79,9 +83,7 @@ class Plan:
         """Refuse wrong rows and settings before anything is computed."""
         for label in self.rows:
             method, own = parse_label(label)
-            kind = find_method(method)
-            known = {key: value for key, value in self.given_settings.items() if key in kind.settings_type.model_fields}
-            make_settings(kind.settings_type, known | own, method)
+            make_settings(find_method(method).settings_type, known_settings(self.given_settings, method) | own, method)
         fields = {name for label in self.rows for name in find_method(label.split()[0]).settings_type.model_fields}
         for name in self.given_settings:
             if name not in fields:
@@ -89,23 +91,42 @@ class Plan:
 
     # ------------------------------------------------------------------ trainings
 
-    def common(self, name: str) -> dict[str, Any]:
-        """Settings of every method on a dataset of this origin."""
-        return self.budget.settings | {"layers": LAYERS[name]} | self.given_settings
+    def common(self, data: str) -> dict[str, Any]:
+        """Settings of every method on a dataset: a real one, or KuaiRec's of a severity, such as "s=5"."""
+        return self.budget.settings | {"layers": LAYERS.get(data, LAYERS["kuairec"])} | self.given_settings
 
     @cached_property
     def real_results(self) -> list[RunResult]:
         """Every row on every real dataset."""
         specs: list[RunSpec] = []
         for name, data in self.real.items():
-            folder = self.runner.prepared(data, name)
+            folder, common = self.runner.prepared(data, name), self.common(name)
             for label in self.rows:
-                method, settings = self.settings_of(label, name, folder, self.common(name))
-                specs += [
-                    spec_for(name, folder, label, method, settings, seed, self.common(name), self.is_tuned(label))
-                    for seed in (self.seeds_on(name) if find_method(method).seeded else [0])
-                ]
+                method, settings = self.settings_of(label, name, folder)
+                seeds = self.seeds_on(name) if find_method(method).seeded else [0]
+                tuned = self.is_tuned(label)
+                specs += [spec_for(name, folder, label, method, settings, seed, common, tuned) for seed in seeds]
         return self.runner.run(specs, "overall")
+
+    @cached_property
+    def severity_results(self) -> list[RunResult]:
+        """Every row at every severity; the seed is that of the data too."""
+        specs = [
+            self.severity_spec(label, severity, seed)
+            for severity in self.severities
+            for label in self.rows
+            for seed in self.seeds
+        ]
+        return self.runner.run(specs, "severity")
+
+    def severity_spec(
+        self, label: str, severity: float, seed: int, change: dict[str, Any] | None = None, shown: str | None = None
+    ) -> RunSpec:
+        """A training at a severity; `change` of the row's settings, `shown` as another row."""
+        data, tuned = f"s={severity:g}", self.is_tuned(label)
+        method, settings = self.severity_settings(label, severity)
+        folder, common = self.severity_folder(severity, seed), self.common(data)
+        return spec_for(data, folder, shown or label, method, settings | (change or {}), seed, common, tuned)
 
     def severity_folder(self, severity: float, seed: int) -> Path:
         """The prepared dataset of a severity."""
@@ -114,23 +135,6 @@ class Plan:
                 self._severity_folders[level, seed] = self.runner.prepared(data, data.name)
         return self._severity_folders[severity, seed]
 
-    @cached_property
-    def _severity_folders(self) -> dict[tuple[float, int], Path]:
-        return {}
-
-    @cached_property
-    def severity_results(self) -> list[RunResult]:
-        """Every row at every severity; the seed is that of the data too."""
-        common, specs = self.common("kuairec"), []
-        for severity in self.severities:
-            for label in self.rows:
-                method, settings = self.severity_settings(label, severity)
-                for seed in self.seeds:
-                    folder = self.severity_folder(severity, seed)
-                    tuned = self.is_tuned(label)
-                    specs.append(spec_for(f"s={severity:g}", folder, label, method, settings, seed, common, tuned))
-        return self.runner.run(specs, "severity")
-
     # ------------------------------------------------------------------ settings
 
     def severity_settings(self, label: str, severity: float) -> tuple[str, dict[str, Any]]:
@@ -138,27 +142,21 @@ class Plan:
         if not self.is_tuned(label) or self.budget.tuning is None:
             return parse_label(label)
         level = nearest(severity, self.budget.tuning.severities)
-        return self.settings_of(label, f"s={level:g}", self.severity_folder(level, 0), self.common("kuairec"))
+        return self.settings_of(label, f"s={level:g}", self.severity_folder(level, 0))
 
-    def settings_of(self, label: str, data: str, folder: Path, common: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def settings_of(self, label: str, data: str, folder: Path) -> tuple[str, dict[str, Any]]:
         """Method and settings of a row on a dataset."""
-        if not self.is_tuned(label):
-            return parse_label(label)
-        return label, self.study(label, data, folder, common).settings
+        return (label, self.study(label, data, folder).settings) if self.is_tuned(label) else parse_label(label)
 
     def is_tuned(self, label: str) -> bool:
         """A row with settings of its own is taken as it is."""
         return self.budget.tuning is not None and len(label.split()) == 1 and can_be_tuned(label)
 
-    def study(self, label: str, data: str, folder: Path, common: dict[str, Any]) -> Chosen:
+    def study(self, label: str, data: str, folder: Path) -> TunedSettings:
         """What was tuned, once."""
         assert self.budget.tuning is not None
         method = parse_label(label)[0]
         if (method, folder) not in self._studies:
-            found = chosen_settings(data, folder, method, self.budget.tuning, common, self.runner)
+            found = tuned_settings(data, folder, method, self.budget.tuning, self.common(data), self.runner)
             self._studies[method, folder] = found
         return self._studies[method, folder]
-
-    @cached_property
-    def _studies(self) -> dict[tuple[str, Path], Chosen]:
-        return {}

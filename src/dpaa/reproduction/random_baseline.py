@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
 
 
 def random_ranking(data: Dataset, overlap: str, k: int = 20) -> dict[str, float]:
@@ -19,28 +20,28 @@ def random_ranking(data: Dataset, overlap: str, k: int = 20) -> dict[str, float]
     Test pairs that are also training pairs: `drop` neither ranks nor counts them, `mask` counts but does not rank
     them, `keep` does both.
     """
-    allowed = np.ones(data.n_items, dtype=bool)
-    if data.candidates is not None:
-        allowed[:] = False
-        allowed[data.candidates] = True
-    train: list[set[int]] = [set() for _ in range(data.n_users)]
-    test: list[set[int]] = [set() for _ in range(data.n_users)]
-    for pairs, sets in ((data.train, train), (data.test, test)):
-        for user, item in zip(pairs.user.tolist(), pairs.item.tolist(), strict=True):
-            if allowed[item]:
-                sets[user].add(item)
+    allowed = set(range(data.n_items) if data.candidates is None else data.candidates.tolist())
+    train, test = (_items_of_users(pairs, allowed) for pairs in (data.train, data.test))
     gain = np.cumsum(1.0 / np.log2(np.arange(2, k + 2)))
-    found: dict[str, list[float]] = {f"recall@{k}": [], f"ndcg@{k}": [], f"hit@{k}": []}
-    for user in range(data.n_users):
-        both = len(train[user] & test[user])
-        counted = len(test[user]) - (both if overlap == "drop" else 0)
-        ranked = int(allowed.sum()) - len(train[user]) + (both if overlap == "keep" else 0)
-        reachable = len(test[user]) - (0 if overlap == "keep" else both)
-        if not counted or not ranked:
-            continue
-        shown = min(k, ranked)
-        found[f"recall@{k}"].append(shown * reachable / (ranked * counted))
-        found[f"ndcg@{k}"].append(reachable / ranked * gain[shown - 1] / gain[min(counted, k) - 1])
-        missed = math.comb(ranked - reachable, shown) / math.comb(ranked, shown)
-        found[f"hit@{k}"].append(1.0 - missed)
-    return {metric: float(np.mean(values)) for metric, values in found.items() if values}
+    found = []
+    for user, relevant in test.items():
+        known = train.get(user, set())
+        both = len(known & relevant)
+        counted = len(relevant) - (both if overlap == "drop" else 0)
+        ranked = len(allowed) - len(known) + (both if overlap == "keep" else 0)
+        reachable = len(relevant) - (0 if overlap == "keep" else both)
+        if counted and ranked:
+            shown = min(k, ranked)
+            recall = shown * reachable / (ranked * counted)
+            ndcg = reachable / ranked * gain[shown - 1] / gain[min(counted, k) - 1]
+            found.append((recall, ndcg, 1.0 - math.comb(ranked - reachable, shown) / math.comb(ranked, shown)))
+    names = (f"recall@{k}", f"ndcg@{k}", f"hit@{k}")
+    return {name: float(np.mean(values)) for name, values in zip(names, zip(*found, strict=True), strict=False)}
+
+
+def _items_of_users(pairs: Pairs, allowed: set[int]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for user, item in sorted(zip(pairs.user.tolist(), pairs.item.tolist(), strict=True)):
+        if item in allowed:
+            found.setdefault(user, set()).add(item)
+    return found

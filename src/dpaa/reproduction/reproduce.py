@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dpaa.errors import InputError
-from dpaa.reproduction import ablation, best_settings, datasets, item_groups, overall, severity
+from dpaa.reproduction import ablation, best_settings, datasets, overall, severity
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.tables import Chapter
 
 CHAPTERS: dict[str, Callable[[Plan], Chapter]] = {
     "datasets": datasets.chapter,
-    "overall": overall.chapter,
-    "groups": item_groups.chapter,
+    "overall": overall.overall_chapter,
+    "groups": overall.groups_chapter,
     "severity": severity.chapter,
     "ablation": ablation.chapter,
     "settings": best_settings.chapter,

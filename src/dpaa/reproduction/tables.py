@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from dpaa.report import parts
 from dpaa.report.markup import Markup, join, tag
 from dpaa.reproduction import paper
-from dpaa.reproduction.trainings import RunResult
+from dpaa.reproduction.results import RunResult
 
 BEST, SECOND = "★", "☆"
 LEGEND = (
@@ -62,10 +63,15 @@ class Cell:
         theirs = self._written(self.paper)
         if self.text is not None or math.isnan(self.mean) or self.form == "%":
             return theirs
-        return f"{theirs}, {_signed(format(self.mean - self.paper, '+' + self.form))}"
+        return f"{theirs}, {parts.minus(format(self.mean - self.paper, '+' + self.form))}"
 
     def _written(self, value: float) -> str:
-        return _signed(f"{value:+.1f} %") if self.form == "%" else _signed(format(value, self.form))
+        return parts.minus(f"{value:+.1f} %") if self.form == "%" else parts.minus(format(value, self.form))
+
+
+Cells = tuple[Cell, ...]
+Lines = tuple[tuple[str, Cells], ...]
+"""Labels and cells."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +83,15 @@ class Table:
     title: str
     corner: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    footer: tuple[tuple[str, tuple[Cell, ...]], ...] = ()
+    rows: Lines
+    footer: Lines = ()
     """Rows that are worked out from the others."""
     notes: tuple[str, ...] = ()
     on_screen: bool = True
 
-    @property
-    def with_paper(self) -> bool:
-        """Whether any number of the paper is in it."""
-        return any(cell.paper is not None for _, cells in (*self.rows, *self.footer) for cell in cells)
-
-    def lines(self) -> list[tuple[str, tuple[Cell, ...]]]:
+    def lines(self) -> Lines:
         """Rows and footer."""
-        return [*self.rows, *self.footer]
+        return self.rows + self.footer
 
     # ------------------------------------------------------------------ formats
 
@@ -161,34 +162,52 @@ class Chapter:
     """What was done, in sentences."""
     tables: tuple[Table, ...]
     figures: tuple[parts.Figure, ...] = ()
-    missing: tuple[str, ...] = field(default=())
+    missing: tuple[str, ...] = ()
     """What could not be shown, and what it would take."""
 
 
 # ---------------------------------------------------------------------- cells
 
 
-def values_of(
-    results: Iterable[RunResult], data: str, label: str, overlap: str, metric: str, dial: bool = False
-) -> tuple[float, ...]:
+def cell_of(
+    results: Iterable[RunResult],
+    data: str,
+    label: str,
+    metric: str,
+    overlap: str = "drop",
+    dial: bool = False,
+    printed: float | None = None,
+) -> Cell:
     """A metric over the seeds; trainings that failed, and values that do not exist, are left out."""
     found = []
     for one in results:
-        if one.data != data or one.label != label:
-            continue
-        metrics = (one.dial or {}).get("metrics", {}) if dial else one.metrics.get(overlap, {})
-        value = metrics.get(metric)
-        if value is not None and math.isfinite(value):
-            found.append(float(value))
-    return tuple(found)
+        if one.data == data and one.label == label:
+            dialled = one.dial.metrics if one.dial else {}
+            value = (dialled if dial else one.metrics.get(overlap, {})).get(metric)
+            found += [float(value)] if value is not None and math.isfinite(value) else []
+    # Popularity is counted in pairs, all else lies between 0 and 1.
+    return Cell(tuple(found), printed, ".1f" if metric.startswith("arp") else ".4f")
 
 
-def form_of(metric: str) -> str:
-    """Digits: popularity is counted in pairs, all else lies between 0 and 1."""
-    return ".1f" if metric.startswith("arp") else ".4f"
+def severity_cells(
+    results: Iterable[RunResult],
+    labels: Mapping[str, str],
+    severities: Sequence[float],
+    metric: str,
+    printed: Mapping[str, paper.Row],
+    dial: bool = False,
+) -> dict[str, list[Cell]]:
+    """A metric at each severity by name; `labels`: name → row of the results, `printed`: name → the paper's values."""
+    return {
+        name: [
+            cell_of(results, f"s={s:g}", label, metric, "drop", dial, paper.at_severity(printed.get(name), s))
+            for s in severities
+        ]
+        for name, label in labels.items()
+    }
 
 
-def ranked(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+def ranked(cells: Sequence[Cell]) -> Cells:
     """The same cells with best and second best (high is good) marked, as shown with four digits."""
     shown = [None if math.isnan(cell.mean) else round(cell.mean, 4) for cell in cells]
     levels = sorted({value for value in shown if value is not None}, reverse=True)[:2]
@@ -198,45 +217,39 @@ def ranked(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     return tuple(replace(cell, place=place) for cell, place in zip(cells, places, strict=True))
 
 
-def ranked_columns(rows: Sequence[tuple[str, Sequence[Cell]]], columns: Iterable[int]) -> list[tuple[str, list[Cell]]]:
+def ranked_columns(rows: Sequence[tuple[str, Sequence[Cell]]], columns: Iterable[int]) -> Lines:
     """Rows with best and second best marked down these columns."""
     found = [(label, list(cells)) for label, cells in rows]
     for column in columns:
         for (_, cells), cell in zip(found, ranked([cells[column] for _, cells in rows]), strict=True):
             cells[column] = cell
-    return found
+    return tuple((label, tuple(cells)) for label, cells in found)
 
 
 def improvements(
     rows: Sequence[tuple[str, Sequence[Cell]]], columns: Sequence[int], printed: Sequence[float | None]
-) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+) -> Lines:
     """How much DPAA's rows improve on the best of the paper's baselines, in percent, and on most-popular.
 
     `printed` is the best baseline of the paper in each column, where it has one.
     """
     by_label = dict(rows)
-    width = len(rows[0][1]) if rows else 0
-    baselines = [label for label in by_label if label.split()[0] in paper.BASELINES]
+
+    def row(label: str, told: str, others: Sequence[str], theirs: Sequence[float | None]) -> tuple[str, Cells]:
+        cells = [
+            _improvement(by_label, label, others, column, best) if column in columns else Cell(text="")
+            for column, best in enumerate(theirs)
+        ]
+        return f"{label}: {told}", tuple(cells)
+
     found = []
-    for label in by_label:
-        if paper.row_of(label) == "dpaa" and baselines:
-            cells = [
-                _improvement(by_label, label, baselines, column, printed[column])
-                if column in columns
-                else Cell(text="")
-                for column in range(width)
-            ]
-            found.append((f"{label}: improvement over the best baseline", tuple(cells)))
+    if baselines := [label for label in by_label if label.split()[0] in paper.BASELINES]:
+        ours = [label for label in by_label if paper.row_of(label) == "dpaa"]
+        found += [row(label, "improvement over the best baseline", baselines, printed) for label in ours]
     if "most-popular" in by_label:
-        for label in by_label:
-            if label.split()[0] in ("dpaa", "dpaa-as-printed", "dpaa-auto"):
-                own = [
-                    _improvement(by_label, label, ["most-popular"], column, None)
-                    if column in columns
-                    else Cell(text="")
-                    for column in range(width)
-                ]
-                found.append((f"{label}: against most-popular", tuple(own)))
+        ours = [label for label in by_label if label.split()[0] in ("dpaa", "dpaa-as-printed", "dpaa-auto")]
+        none = [None] * len(printed)
+        found += [row(label, "against most-popular", ["most-popular"], none) for label in ours]
     return tuple(found)
 
 
@@ -252,16 +265,9 @@ def _improvement(
 
 def rank_agreement(one: Sequence[float], other: Sequence[float]) -> float:
     """Spearman's ρ: the correlation of the ranks, ties sharing their mean rank; no number where a side has no order."""
-    ranks = [_ranks(np.asarray(side, dtype=float)) for side in (one, other)]
-    if len(one) < 2 or any(np.ptp(side) == 0 for side in ranks):
+    if len(one) < 2 or any(np.ptp(side) == 0 for side in (one, other)):
         return math.nan
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-def _ranks(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    below = (values[None, :] < values[:, None]).sum(axis=1)
-    equal = (values[None, :] == values[:, None]).sum(axis=1)
-    return np.asarray(below + (equal + 1) / 2, dtype=float)
+    return float(np.corrcoef(stats.rankdata(one), stats.rankdata(other))[0, 1])
 
 
 # ---------------------------------------------------------------------- formats
@@ -298,10 +304,6 @@ def _html(cell: Cell) -> parts.Cell:
     theirs = tag("small", tag("br"), f"({cell.beside()})") if cell.beside() else None
     by = None if cell.text is not None else cell.mean
     return parts.Cell(join(ours, theirs), by, best=cell.place == 1)
-
-
-def _signed(shown: str) -> str:
-    return parts.minus(shown)
 
 
 def _or_nothing(value: float | None) -> object:

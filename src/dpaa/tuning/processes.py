@@ -1,34 +1,90 @@
-"""Several workers at a time: processes that end with their parent, however it ends."""
+"""Processes that train: one core each, deaf to ctrl-C (their parent tells them to stop), and gone when it is gone."""
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
-from contextlib import closing
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
-from typing import Literal
+from multiprocessing.synchronize import Event
+from threading import Thread
+from typing import Any, TypeVar
 
-from dpaa.data.dataset import read_dataset
+import torch
+
 from dpaa.errors import InputError
 from dpaa.training.trainer import Interrupted
-from dpaa.tuning.study import TrialStore, storage_in_words
-from dpaa.tuning.work import Order, Worker
-from dpaa.tuning.workers import end_with_parent
 
-Stage = Literal["search", "retrain"]
+T = TypeVar("T")
+SPAWN = get_context("spawn")
+"""Not forked: torch's threads do not survive a fork."""
+
+_stop: Event | None = None
+
+# ---------------------------------------------------------------------- many calls, each with a result
 
 
-def in_processes(stage: Stage, order: Order, dataset: Path, jobs: int, say: Callable[[str], None]) -> int:
-    """Let workers do a stage and wait for them.  Returns how many ended otherwise than by finishing, killed ones."""
-    context = get_context("spawn")  # not forked: torch's threads do not survive a fork
+def in_pool(work: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[tuple[Any, ...], T]]:
+    """`work(*call)` for each call, a few processes at a time; call and result as they come.
+
+    However this ends (an error, ctrl-C, a reader who leaves), the trainings in flight are asked to leave a checkpoint
+    and waited for.  If this process is killed, its workers end by themselves.
+    """
+    if jobs == 1:
+        for call in calls:
+            yield call, work(*call)
+        return
+    stop = SPAWN.Event()
+    pool = ProcessPoolExecutor(jobs, mp_context=SPAWN, initializer=_begin, initargs=(stop,))
+    try:
+        waiting = {pool.submit(work, *call): call for call in calls}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    except BrokenProcessPool:
+        raise InputError(
+            "a training process was killed, perhaps for want of memory; call again with fewer --jobs: "
+            "what is finished is kept"
+        ) from None
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def stop_requested() -> bool:
+    """Whether the trainings in flight shall leave a checkpoint and end."""
+    return _stop is not None and _stop.is_set()
+
+
+def _begin(stop: Event | None = None) -> None:
+    """In each worker, before its first task."""
+    global _stop
+    _stop = stop
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # control-C reaches the whole group; the parent decides
+    parent = parent_process()
+
+    def end_with_parent() -> None:  # when it is killed, nobody else would tell this process
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=end_with_parent, daemon=True).start()
+
+
+# ---------------------------------------------------------------------- the same work in several processes
+
+
+def in_several(work: Callable[..., None], call: tuple[Any, ...], jobs: int, say: Callable[[str], None]) -> int:
+    """`work(*call, say)` in each of some processes, which may be killed one by one.  Returns how many were."""
     workers, readers = [], []
     wrong: list[str] = []
     try:
         for _ in range(jobs):
-            reader, writer = context.Pipe(duplex=False)
-            worker = context.Process(target=_run, args=(stage, order, dataset, writer), daemon=True)
+            reader, writer = SPAWN.Pipe(duplex=False)
+            worker = SPAWN.Process(target=_talk, args=(work, call, writer), daemon=True)
             worker.start()
             writer.close()  # the worker's end alone is left, so that its end, however it comes, is seen here
             workers.append(worker)
@@ -41,10 +97,7 @@ def in_processes(stage: Stage, order: Order, dataset: Path, jobs: int, say: Call
                 except EOFError:
                     readers.remove(reader)
                     continue
-                if kind == "say":
-                    say(line)
-                else:
-                    wrong.append(line)
+                say(line) if kind == "say" else wrong.append(line)
     finally:
         for worker in workers:
             if wrong or readers:
@@ -55,16 +108,10 @@ def in_processes(stage: Stage, order: Order, dataset: Path, jobs: int, say: Call
     return sum(worker.exitcode != 0 for worker in workers)
 
 
-def _run(stage: Stage, order: Order, dataset: Path, writer: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # control-C reaches the whole group; the parent decides
-    end_with_parent()
-    worker = Worker(order, read_dataset(dataset), say=lambda line: writer.send(("say", line)))
+def _talk(work: Callable[..., None], call: tuple[Any, ...], writer: Connection) -> None:
+    _begin()
     try:
-        if stage == "search":
-            with storage_in_words(order.study), closing(TrialStore(order.study)) as store:
-                worker.search(store)
-        else:
-            worker.retrain()
+        work(*call, lambda line: writer.send(("say", line)))
     except InputError as error:
         writer.send(("wrong", str(error)))
     except (Interrupted, BrokenPipeError):

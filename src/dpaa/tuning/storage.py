@@ -6,27 +6,22 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
-
-from sqlalchemy.engine import URL
 
 from dpaa.errors import InputError, MissingExtraError, reason
 
+try:
+    import optuna as optuna
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+except ImportError:
+    raise MissingExtraError("tuning", "tune") from None
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
 HIDDEN = "***"
 REMEDY = "give an Optuna storage URL such as sqlite:///study.db"
 PATIENCE = 100
 """Seconds that a process waits for another one's hold on a file of SQLite."""
-
-
-def import_optuna() -> Any:
-    """Optuna, quiet; or what to install."""
-    try:
-        import optuna
-    except ImportError:
-        raise MissingExtraError("tuning", "tune") from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
 
 
 def without_secrets(url: str) -> str:
@@ -52,17 +47,15 @@ def check_storage(url: str) -> None:
         raise InputError(f"cannot open the storage {shown} ({_said(error, url)}); {REMEDY}") from None
 
 
-def open_storage(url: str) -> Any:
+def open_storage(url: str) -> optuna.storages.RDBStorage:
     """Optuna's storage at this URL."""
     patient = {"connect_args": {"timeout": PATIENCE}} if _parsed(url).get_backend_name() == "sqlite" else None
     template = url.replace("{", "{{").replace("}", "}}")  # Optuna fills in a version where there are braces
-    return import_optuna().storages.RDBStorage(template, engine_kwargs=patient)
+    return optuna.storages.RDBStorage(template, engine_kwargs=patient)
 
 
 def url_of(file: Path) -> str:
     """The URL of a file of SQLite, whatever its name."""
-    from sqlalchemy.engine import URL
-
     return URL.create("sqlite", database=str(file.resolve())).render_as_string(hide_password=False)
 
 
@@ -72,23 +65,17 @@ def in_words(url: str | None, file: Path, opening: bool = False) -> Iterator[Non
 
     While it is opened, Optuna says by a `RuntimeError` that it is none of its own.
     """
-    import sqlalchemy.exc
-
-    internal: type[Exception] = import_optuna().exceptions.StorageInternalError
     try:
         yield
-    except internal as error:
-        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-        raise unusable(cause, url, file) from None
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        raise unusable(error, url, file) from None
-    except RuntimeError as error:
-        if not opening:
+    except optuna.exceptions.StorageInternalError as error:
+        raise unusable(error.__cause__ or error, url, file) from None
+    except (SQLAlchemyError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not opening:
             raise
         raise unusable(error, url, file) from None
 
 
-def unusable(error: Exception, url: str | None, file: Path) -> InputError:
+def unusable(error: BaseException, url: str | None, file: Path) -> InputError:
     """The sentence."""
     place, said = (without_secrets(url), _said(error, url)) if url else (str(file), reason(error))
     return InputError(
@@ -98,10 +85,6 @@ def unusable(error: Exception, url: str | None, file: Path) -> InputError:
 
 def _parsed(url: str) -> URL:
     """As SQLAlchemy reads it; refused where it would take a part of a password for something else, and show it."""
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    import_optuna()
     rest = url.partition("://")[2]
     before, _, behind = rest.partition("@")
     try:

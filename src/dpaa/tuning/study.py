@@ -4,7 +4,7 @@ A worker claims a trial, trains it and says how it went.  What holds at any mome
 
 - a setting is trained once: a proposal that repeats a known trial takes its result, one that repeats a running trial
   is dropped;
-- a trial whose worker is gone is noticed by the next claim and queued again, until its settings have cost `CHANCES`
+- a trial whose worker is gone is noticed by the next claim and queued again, until its settings have cost `MOST_DEATHS`
   workers; where the whole call is gone, they are hardly to blame;
 - no more than the wanted number of different settings is begun.
 """
@@ -25,51 +25,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
-from optuna.trial import FrozenTrial
 
 from dpaa.errors import InputError
 from dpaa.files import check_regular, held, locked, own_folder, write_file
 from dpaa.text import json_text
-from dpaa.tuning.space import SMALL, Range, Space, points, size
-from dpaa.tuning.storage import import_optuna, in_words, open_storage, unusable, url_of
+from dpaa.tuning.space import SMALL, Dimension, Range, Space, points, size
+from dpaa.tuning.storage import in_words, open_storage, optuna, unusable, url_of
+from dpaa.tuning.trial import Trial
 
 STORAGE, TRIAL_LINES, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
 STARTUP = 5
 """Trials drawn at random before the search learns from them, and trained to the end before any is pruned."""
 REPEATS = 20
 """Repeated proposals in a row after which the sampler no longer decides."""
-CHANCES, SUSPICION = 3, 0.25
+MOST_DEATHS, DEATH_WITH_CALL = 3, 0.25
 """Times a training may take its process with it before its settings are given up; what a death counts with which the
 whole call went: it was killed by somebody, most likely, but a call of one process may have run out of memory."""
-BEAT, SILENCE = 30.0, 180.0
+HEARTBEAT, LOST_AFTER = 30.0, 180.0
 """Seconds between signs of life in a storage that several machines may share, and without one until a trial is lost."""
 CLAIM, OUTCOME, LOST, SAME_AS = "claim", "outcome", "lost", "same_as"
 """What is kept with a trial: its settings and worker; curve, seconds …; that its process ended; its twin's number."""
-TRAINED = ("complete", "pruned", "diverged")
-"""States of a trial that cost a training."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One line of `trials.jsonl`."""
-
-    number: int
-    state: str
-    """`complete`; `pruned`: stopped, being worse than the median of the others; `diverged`: the loss became no number;
-    `repeated`: settings already known, not trained; `lost`: its process ended; `running`."""
-    settings: dict[str, Any]
-    """What was searched; the rest is in `study.json`."""
-    value: float | None
-    """Validation recall@20 of the finished model; of the best epoch so far where it was pruned."""
-    seconds: float | None
-    best_epoch: int | None = None
-    curve: list[float] = field(default_factory=list)
-    """Validation recall@20 after each epoch."""
-    same_as: int | None = None
-    """The trial whose result was taken over."""
-    diverged: str | None = None
-    """What was said when the loss became no number."""
 
 
 @dataclass(frozen=True)
@@ -98,46 +73,34 @@ class TrialStore:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self._optuna = import_optuna()
-        self._rdb = _open(study)
-        self._lock = study.folder / LOCK
+        self.lock = study.folder / LOCK
         self._beacon = study.folder / LOCKS / f"worker-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._sweep()
         self._points = points(study.space, study.seed, study.first) if (size(study.space) or SMALL + 1) <= SMALL else []
-        self._distributions = {name: self._distribution(tried) for name, tried in study.space.items()}
-        with (
-            locked(self._lock, wait=True),
-            storage_in_words(study, opening=True),
-        ):  # two at once would both make the tables' first rows
-            self._check_own()
-            self._trials = self._optuna.create_study(
+        self._distributions = {name: _distribution(tried) for name, tried in study.space.items()}
+        file = study.folder / STORAGE
+        if study.storage is None and file.is_symlink():
+            raise InputError(f"{file} is a link to somewhere else; remove it and call again")
+        if study.storage is None and file.exists():
+            check_regular(file)
+        with locked(self.lock, wait=True), storage_in_words(study, opening=True):
+            # Under the lock, as two at once would both make the tables' first rows.
+            self._rdb = open_storage(study.storage or url_of(file))
+            for left in self._beacon.parent.glob("*"):  # of workers that were killed
+                if not left.is_symlink() and not held(left):
+                    left.unlink(missing_ok=True)
+            self._study = optuna.create_study(
                 storage=self._rdb,
                 study_name=study.name,
                 direction="maximize",
                 load_if_exists=True,
-                pruner=self._optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
+                pruner=optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
             )
-
-    def _check_own(self) -> None:
-        """Refuse a file of another study, put in the place of ours; another storage may hold many studies."""
-        if self.study.storage is None:
-            names = self._optuna.get_all_study_names(self._rdb)
-            if names and self.study.name not in names:
-                file = self.study.folder / STORAGE
-                raise InputError(f"{file} belongs to another study; restore it or choose another folder with --out")
-
-    def _sweep(self) -> None:
-        """Remove the beacons of workers that were killed."""
-        with locked(self._lock, wait=True):
-            for left in self._beacon.parent.glob("*"):
-                if not left.is_symlink() and not held(left):
-                    left.unlink(missing_ok=True)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """While it lasts, this process counts as alive; however it ends, others will know."""
         with ExitStack() as beacon:
-            with locked(self._lock, wait=True):
+            with locked(self.lock, wait=True):
                 own_folder(self._beacon.parent, "make room and call again")
                 beacon.enter_context(locked(self._beacon, wait=True))
             beacon.callback(self._beacon.unlink, missing_ok=True)
@@ -150,15 +113,15 @@ class TrialStore:
 
     def forget(self) -> None:
         """Remove the study from the storage: nothing came of it."""
-        self._optuna.delete_study(study_name=self.study.name, storage=self._rdb)
+        optuna.delete_study(study_name=self.study.name, storage=self._rdb)
 
     # ------------------------------------------------------------------ claiming
 
     def claim(self, wanted: int) -> Claim | None:
         """The next settings to train, or None where as many as wanted are trained or under way."""
-        with locked(self._lock, wait=True):
+        with locked(self.lock, wait=True):
             for repeats in range(100 * REPEATS):
-                self._take_back_lost()
+                self._requeue_lost()
                 known, running = self._known_and_running()
                 if len(known) + len(running) >= wanted:
                     return None
@@ -168,7 +131,7 @@ class TrialStore:
                     self._repeat(trial, known[key])
                 elif key in running:
                     trial.set_user_attr(SAME_AS, running[key].number)
-                    self._tell(trial.number, "FAIL")
+                    self.tell(trial.number, "FAIL")
                 else:
                     return Claim(self, trial, settings)
             raise InputError("the search proposes nothing but settings that were tried; widen it or ask for less")
@@ -182,17 +145,13 @@ class TrialStore:
         waiting = self._in_state("WAITING")
         untried = (point for point in self._points if key_of(point) not in taken)
         if not waiting and (self.study.listed or repeats >= REPEATS) and (point := next(untried, None)):
-            self._trials.enqueue_trial(point)
+            self._study.enqueue_trial(point)
         elif not waiting and not self._in_state("COMPLETE", "PRUNED", "RUNNING", "FAIL"):
-            self._trials.enqueue_trial(self.study.first)
+            self._study.enqueue_trial(self.study.first)
         stream = np.random.SeedSequence([self.study.seed, len(taken), repeats]).generate_state(1)
-        samplers = self._optuna.samplers
-        self._trials.sampler = (
-            samplers.TPESampler(seed=int(stream[0]), n_startup_trials=STARTUP)
-            if repeats < REPEATS
-            else samplers.RandomSampler(seed=int(stream[0]))
-        )
-        trial = self._trials.ask(self._distributions)
+        tpe = optuna.samplers.TPESampler(seed=int(stream[0]), n_startup_trials=STARTUP)
+        self._study.sampler = tpe if repeats < REPEATS else optuna.samplers.RandomSampler(seed=int(stream[0]))
+        trial = self._study.ask(self._distributions)
         space = self.study.space
         settings = {
             name: tried.neat(trial.params[name]) if isinstance(tried := space[name], Range) else trial.params[name]
@@ -202,15 +161,13 @@ class TrialStore:
         trial.set_user_attr(CLAIM, {"settings": settings} | worker)
         return trial, settings
 
-    def _repeat(self, trial: optuna.Trial, twin: FrozenTrial) -> None:
+    def _repeat(self, trial: optuna.Trial, twin: optuna.trial.FrozenTrial) -> None:
         """The known result, once more."""
         trial.set_user_attr(SAME_AS, twin.number)
-        if twin.state.name == "COMPLETE":
-            self._trials.tell(trial.number, twin.value)
-        else:
-            self._tell(trial.number, "PRUNED" if twin.state.name == "PRUNED" else "FAIL")
+        complete = twin.state.name == "COMPLETE"
+        self.tell(trial.number, twin.state.name, twin.value if complete else None)
 
-    def _known_and_running(self) -> tuple[dict[str, FrozenTrial], dict[str, FrozenTrial]]:
+    def _known_and_running(self) -> tuple[dict[str, optuna.trial.FrozenTrial], dict[str, optuna.trial.FrozenTrial]]:
         """Settings that need no training (trained, or given up after too many deaths), and those under way.
 
         Of one reading: a trial that ends between two would be neither, and trained again.
@@ -225,29 +182,29 @@ class TrialStore:
                 running[key] = trial
                 continue
             deaths[key] = deaths.get(key, 0) + float(trial.user_attrs.get(LOST, 0))
-            if trial.state.name != "FAIL" or deaths[key] >= CHANCES:
+            if trial.state.name != "FAIL" or deaths[key] >= MOST_DEATHS:
                 known[key] = trial
         return known, running
 
-    def _take_back_lost(self) -> None:
+    def _requeue_lost(self) -> None:
         for trial in self._in_state("RUNNING"):
             if not self._alive(trial):
-                self.take_back(trial.number)
+                self.requeue(trial.number)
 
-    def take_back(self, number: int, blame: bool = True) -> None:
+    def requeue(self, number: int, blame: bool = True) -> None:
         """The training ended without a result: its settings wait for the next worker, unless they killed too many."""
         trial = next(trial for trial in self._in_state("RUNNING") if trial.number == number)
         if claim := trial.user_attrs.get(CLAIM):
-            share = (1.0 if claim.get("call", "") == self.study.call else SUSPICION) if blame else 0.0
+            share = (1.0 if claim.get("call", "") == self.study.call else DEATH_WITH_CALL) if blame else 0.0
             deaths = [one.user_attrs for one in self._in_state("FAIL") if LOST in one.user_attrs]
             before = sum(float(death[LOST]) for death in deaths if death[CLAIM]["settings"] == claim["settings"])
-            if before + share < CHANCES:
-                self._trials.enqueue_trial(trial.params)  # first: what is queued twice is trained once all the same
+            if before + share < MOST_DEATHS:
+                self._study.enqueue_trial(trial.params)  # first: what is queued twice is trained once all the same
             if blame:
-                self._attribute(trial, LOST, value=share)
-        self._tell(number, "FAIL")
+                self._rdb.set_trial_user_attr(trial._trial_id, LOST, share)
+        self.tell(number, "FAIL")
 
-    def _alive(self, trial: FrozenTrial) -> bool:
+    def _alive(self, trial: optuna.trial.FrozenTrial) -> bool:
         claim = trial.user_attrs.get(CLAIM)
         if claim is None and self.study.storage is None:
             return False  # whoever claims holds the lock, which is ours now
@@ -255,14 +212,14 @@ class TrialStore:
             return held(Path(claim["beacon"]))
         started = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
         seen: float = trial.user_attrs.get("seen", started)
-        return time.time() - seen < SILENCE
+        return time.time() - seen < LOST_AFTER
 
     # ------------------------------------------------------------------ what became of it
 
     def counts(self) -> tuple[int, int]:
         """Different settings that are known, and trainings under way."""
-        with locked(self._lock, wait=True):
-            self._take_back_lost()
+        with locked(self.lock, wait=True):
+            self._requeue_lost()
             known, running = self._known_and_running()
             return len(known), len(running)
 
@@ -272,7 +229,7 @@ class TrialStore:
 
     def write(self) -> list[Trial]:
         """All trials into `trials.jsonl`, for whoever has no Optuna at hand."""
-        with locked(self._lock, wait=True):
+        with locked(self.lock, wait=True):
             trials = self.trials()
             lines = "".join(json_text(asdict(trial), indent=None) + "\n" for trial in trials)
             write_file(self.study.folder / TRIAL_LINES, lines, "make room and call again")
@@ -282,39 +239,29 @@ class TrialStore:
         """Share of each setting in what distinguishes good trials (PED-ANOVA); None where there are too few."""
         if len(self._in_state("COMPLETE")) < 2 * STARTUP:
             return None
-        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some versions call it an experiment
             try:
-                return dict(self._optuna.importance.get_param_importances(self._trials, evaluator=evaluator()))
+                return dict(optuna.importance.get_param_importances(self._study, evaluator=evaluator()))
             except (ValueError, RuntimeError):  # all trials alike
                 return None
 
     # ------------------------------------------------------------------ Optuna's names for things
 
-    def _in_state(self, *names: str) -> Sequence[FrozenTrial]:
-        states = tuple(self._optuna.trial.TrialState[name] for name in names)
+    def _in_state(self, *names: str) -> Sequence[optuna.trial.FrozenTrial]:
+        states = tuple(optuna.trial.TrialState[name] for name in names)
         try:
-            found: Sequence[FrozenTrial] = self._trials.get_trials(deepcopy=False, states=states)
+            found: Sequence[optuna.trial.FrozenTrial] = self._study.get_trials(deepcopy=False, states=states)
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:  # rows that Optuna cannot read
             raise unusable(error, self.study.storage, self.study.folder / STORAGE) from None
         for trial in found:
             _check_attributes(self.study, trial)
         return found
 
-    def _tell(self, number: int, state: str) -> None:
-        self._trials.tell(number, state=self._optuna.trial.TrialState[state], skip_if_finished=True)
-
-    def _attribute(self, trial: FrozenTrial, name: str, value: Any) -> None:
-        self._rdb.set_trial_user_attr(trial._trial_id, name, value)
-
-    def _distribution(self, tried: Range | tuple[Any, ...]) -> Any:
-        kinds = self._optuna.distributions
-        if isinstance(tried, tuple):
-            return kinds.CategoricalDistribution(tried)
-        if tried.whole:
-            return kinds.IntDistribution(int(tried.low), int(tried.high), log=tried.log)
-        return kinds.FloatDistribution(tried.low, tried.high, log=tried.log)
+    def tell(self, number: int, state: str, value: float | None = None) -> None:
+        """How a trial ended, unless that was told before."""
+        self._study.tell(number, value, state=optuna.trial.TrialState[state], skip_if_finished=True)
 
 
 class Claim:
@@ -323,11 +270,11 @@ class Claim:
     def __init__(self, store: TrialStore, trial: optuna.Trial, settings: dict[str, Any]) -> None:
         self.number = trial.number
         self.settings = settings
-        self._ledger, self._trial = store, trial
-        self._taken = store._optuna.exceptions.UpdateFinishedTrialError
+        self._store, self._trial = store, trial
+        self._taken = optuna.exceptions.UpdateFinishedTrialError
         self._ended = threading.Event()
         if store.study.storage is not None:
-            threading.Thread(target=self._beat, daemon=True).start()
+            threading.Thread(target=self._heartbeat, daemon=True).start()
 
     def should_stop(self, epoch: int, best: float) -> bool:
         """Tell the best recall so far; whether the median of the other trials at this epoch was better.
@@ -345,19 +292,16 @@ class Claim:
         self._ended.set()
         with suppress(self._taken):
             self._trial.set_user_attr(OUTCOME, kept)
-        if state == "COMPLETE":
-            self._ledger._trials.tell(self.number, value, skip_if_finished=True)
-        else:
-            self._ledger._tell(self.number, state)
+        self._store.tell(self.number, state, value)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Somebody asked to stop: the settings wait for the next worker."""
         self._ended.set()
-        with locked(self._ledger._lock, wait=True):
-            self._ledger.take_back(self.number, blame=False)
+        with locked(self._store.lock, wait=True):
+            self._store.requeue(self.number, blame=False)
 
-    def _beat(self) -> None:
-        while not self._ended.wait(BEAT):
+    def _heartbeat(self) -> None:
+        while not self._ended.wait(HEARTBEAT):
             with suppress(Exception):  # no sign of life is no reason to end the training; the next one may get through
                 self._trial.set_user_attr("seen", time.time())
 
@@ -367,14 +311,12 @@ def key_of(settings: dict[str, Any]) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-def _open(study: Study) -> Any:
-    file = study.folder / STORAGE
-    if study.storage is None and file.is_symlink():
-        raise InputError(f"{file} is a link to somewhere else; remove it and call again")
-    if study.storage is None and file.exists():
-        check_regular(file)
-    with locked(study.folder / LOCK, wait=True), storage_in_words(study, opening=True):
-        return open_storage(study.storage or url_of(file))
+def _distribution(tried: Dimension) -> optuna.distributions.BaseDistribution:
+    if isinstance(tried, tuple):
+        return optuna.distributions.CategoricalDistribution(tried)
+    if tried.whole:
+        return optuna.distributions.IntDistribution(int(tried.low), int(tried.high), log=tried.log)
+    return optuna.distributions.FloatDistribution(tried.low, tried.high, log=tried.log)
 
 
 def storage_in_words(study: Study, opening: bool = False) -> AbstractContextManager[None]:
@@ -382,7 +324,7 @@ def storage_in_words(study: Study, opening: bool = False) -> AbstractContextMana
     return in_words(study.storage, study.folder / STORAGE, opening)
 
 
-def _check_attributes(study: Study, trial: FrozenTrial) -> None:
+def _check_attributes(study: Study, trial: optuna.trial.FrozenTrial) -> None:
     """What we keep with a trial is as we keep it; the file may be a stranger's."""
     kept = trial.user_attrs
     claim, outcome = kept.get(CLAIM, {}), kept.get(OUTCOME, {})
@@ -399,7 +341,7 @@ def _check_attributes(study: Study, trial: FrozenTrial) -> None:
         raise unusable(ValueError(f"trial {trial.number} is damaged"), study.storage, study.folder / STORAGE)
 
 
-def _record(trial: FrozenTrial) -> Trial:
+def _record(trial: optuna.trial.FrozenTrial) -> Trial:
     kept = trial.user_attrs
     outcome = kept.get(OUTCOME, {})
     state = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "lost", "RUNNING": "running"}[trial.state.name]

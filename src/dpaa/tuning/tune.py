@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError, reason
+from dpaa.errors import InputError, need_whole, reason
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import (
     LARGE_JSON,
@@ -34,7 +33,6 @@ from dpaa.files import (
     check_within,
     locked,
     missing_folders,
-    read_bytes,
     read_json,
     remove_empty,
     remove_folder,
@@ -45,20 +43,11 @@ from dpaa.methods.base import Method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from dpaa.tuning.processes import Stage, in_processes
 from dpaa.tuning.space import SMALL, Space, defaults, in_words, search_space, size
-from dpaa.tuning.storage import check_storage, import_optuna, without_secrets
-from dpaa.tuning.study import (
-    LOCK,
-    STORAGE,
-    TRAINED,
-    TRIAL_LINES,
-    Study,
-    Trial,
-    TrialStore,
-    storage_in_words,
-)
-from dpaa.tuning.work import Order, Worker
+from dpaa.tuning.storage import check_storage, without_secrets
+from dpaa.tuning.study import LOCK, STORAGE, TRIAL_LINES, Study, TrialStore, storage_in_words
+from dpaa.tuning.trial import TRAINED, Trial, best_toml
+from dpaa.tuning.worker import Stage, Worker, WorkOrder, in_processes
 from dpaa.words import counted
 
 ABOUT, BEST = "study.json", "best.toml"
@@ -68,6 +57,7 @@ TRIALS = 30
 POLL_SECONDS = 2.0
 NOT_COMPARED = ("seed", "threads", "device")
 """Settings that are told apart elsewhere, or change no result."""
+REMEDY = "make room or choose another folder with --out"
 
 
 @dataclass(frozen=True)
@@ -156,14 +146,33 @@ def tune(
     checked = make_settings(kind.settings_type, settings or {}, kind.name)
     fixed = {name: getattr(checked, name) for name in settings or {}}  # as values, where text was given
     searched = _checked_space(kind, space, fixed, values or {})
-    _check_numbers(trials=trials, jobs=jobs, seeds=seeds, prune_after=prune_after, seed=seed)
-    _check_validation(data)
-    import_optuna()
+    least = {"trials": 1, "jobs": 1, "seeds": 0, "prune_after": 0, "seed": 0}
+    given = {"trials": trials, "jobs": jobs, "seeds": seeds, "prune_after": prune_after, "seed": seed}
+    for name, number in given.items():
+        if number is not None:
+            need_whole(number, name, least[name])
+    if not len(data.valid):
+        raise InputError(
+            f"the validation split of {data.name} is empty, and settings are chosen on it; "
+            "make a dataset with one, such as dpaa data log FILE --valid 0.1"
+        )
+    Evaluator(data, 20, "valid", "drop")  # refuses a split of which nothing is left
     if storage is not None:
         check_storage(storage)
     every = size(searched)
     wanted = trials or (every if space == "paper" and every else TRIALS)
-    about = _about(data, kind, space, fixed, searched, storage, prune_after, seed)
+    common = checked.model_dump(mode="json", exclude={*searched, *NOT_COMPARED})
+    about = {  # what all trials have in common: results with another of these are not comparable
+        "format": FORMAT,
+        "dataset": {"name": data.name, "fingerprint": data.fingerprint},
+        "method": kind.name,
+        "version": kind.version,
+        "space": {"name": space, **in_words(searched)},
+        "settings": common,
+        "prune_after": prune_after,
+        "seed": seed,
+        "storage": STORAGE if storage is None else without_secrets(storage),
+    }
     study = Study(
         folder=Path(folder),
         name=f"{kind.name}-{hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]}",
@@ -175,16 +184,16 @@ def tune(
         storage=storage,
         call=uuid.uuid4().hex,
     )
-    order = Order(study, kind.name, fixed, wanted=min(wanted, every or wanted))
+    order = WorkOrder(study, kind.name, fixed, wanted=min(wanted, every or wanted))
     with _begun(study, about), storage_in_words(study), closing(TrialStore(study)) as store:
-        work = _Work(data, jobs, say, store)
+        team = _Team(data, jobs, say, store)
         kept = sum(trial.state in TRAINED for trial in store.trials())
-        _search(order, work)
+        team.search(order)
         best = _best(store.write())
         numbers = range(seed, seed + (seeds if kind.seeded else min(seeds, 1)))
         order = replace(order, best=best.settings, best_number=best.number, seeds=tuple(numbers))
         chosen = fixed | best.settings
-        _write(study.folder / BEST, _as_toml(kind.name, chosen, best, order.wanted))
+        write_file(study.folder / BEST, best_toml(kind.name, chosen, best, order.wanted), REMEDY)
         return TuneResult(
             folder=study.folder,
             dataset=data.name,
@@ -195,12 +204,9 @@ def tune(
             kept=kept,
             best=best,
             settings=chosen,
-            runs=_retrain(order, work),
+            runs=team.retrain(order),
             importance=store.importance(),
         )
-
-
-# ---------------------------------------------------------------------- before anything is written
 
 
 def _checked_space(
@@ -219,47 +225,7 @@ def _checked_space(
     return searched
 
 
-def _check_numbers(**numbers: int | None) -> None:
-    least = {"trials": 1, "jobs": 1, "seeds": 0, "prune_after": 0, "seed": 0}
-    for name, number in numbers.items():
-        if number is not None and number < least[name]:
-            raise InputError(f"{name} must be at least {least[name]}, got {number}")
-
-
-def _check_validation(data: Dataset) -> None:
-    if not len(data.valid):
-        raise InputError(
-            f"the validation split of {data.name} is empty, and settings are chosen on it; "
-            "make a dataset with one, such as dpaa data log FILE --valid 0.1"
-        )
-    Evaluator(data, 20, "valid", "drop")  # refuses a split of which nothing is left
-
-
-def _about(
-    data: Dataset,
-    kind: type[Method],
-    space: str,
-    fixed: Mapping[str, object],
-    searched: Space,
-    storage: str | None,
-    prune_after: int,
-    seed: int,
-) -> dict[str, Any]:
-    """What all trials have in common: results with another of these are not comparable."""
-    settings = make_settings(kind.settings_type, fixed, kind.name).model_dump(mode="json")
-    return {
-        "format": FORMAT,
-        "dataset": {"name": data.name, "fingerprint": data.fingerprint},
-        "method": kind.name,
-        "version": kind.version,
-        "space": {"name": space, **in_words(searched)},
-        "settings": {
-            name: value for name, value in settings.items() if name not in searched and name not in NOT_COMPARED
-        },
-        "prune_after": prune_after,
-        "seed": seed,
-        "storage": STORAGE if storage is None else without_secrets(storage),
-    }
+# ---------------------------------------------------------------------- the folder
 
 
 @contextmanager
@@ -278,7 +244,7 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
             if (folder / ABOUT).exists():
                 _check_same(folder, about)
             else:
-                _write(folder / ABOUT, as_json(about))
+                write_file(folder / ABOUT, as_json(about), REMEDY)
     except OSError as error:
         remove_empty(made)
         raise InputError(f"cannot write {folder} ({reason(error)}); choose another folder with --out") from None
@@ -308,71 +274,74 @@ def _rollback(study: Study, made: Sequence[Path]) -> None:
 
 
 def _check_same(folder: Path, about: dict[str, Any]) -> None:
-    file = folder / ABOUT
-    found = read_json(file, LARGE_JSON, "restore it or choose another folder with --out")
+    found = read_json(folder / ABOUT, LARGE_JSON, "restore it or choose another folder with --out")
     for name, value in about.items():
-        if found.get(name) != value:
-            raise InputError(
-                f"{folder} holds a study with another {name} ({_difference(found.get(name), value)}); "
-                "choose another folder with --out, or call as before to go on"
-            )
-
-
-def _difference(found: Any, wanted: Any) -> str:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        names = [name for name in {**found, **wanted} if found.get(name) != wanted.get(name)]
-        return ", ".join(f"{name} {found.get(name)!r}, not {wanted.get(name)!r}" for name in names)
-    return f"{found!r}, not {wanted!r}"
+        was = found.get(name)
+        if was == value:
+            continue
+        pairs = [("", was, value)]
+        if isinstance(was, dict) and isinstance(value, dict):
+            pairs = [(f"{key} ", was.get(key), value.get(key)) for key in was | value if was.get(key) != value.get(key)]
+        told = ", ".join(f"{key}{before!r}, not {now!r}" for key, before, now in pairs)
+        raise InputError(
+            f"{folder} holds a study with another {name} ({told}); "
+            "choose another folder with --out, or call as before to go on"
+        )
 
 
 # ---------------------------------------------------------------------- the work
 
 
 @dataclass(frozen=True)
-class _Work:
-    """On what, by how many, and who listens."""
+class _Team:
+    """One worker here, or several processes."""
 
     data: Dataset
     jobs: int
     say: Callable[[str], None]
     store: TrialStore
 
-    def do(self, stage: Stage, order: Order, most: int) -> int:
-        """A stage, by one worker here or by several processes.  Returns how many of them died."""
+    def search(self, order: WorkOrder) -> None:
+        """Try settings until there are as many as wanted; workers that die are followed by others."""
+        waiting = False
+        while (state := self.store.counts())[0] < order.wanted:
+            known, running = state
+            if known + running >= order.wanted:  # another call, which shares the storage, is at the last ones
+                if not waiting:
+                    self.say(f"waiting for {counted(running, 'trial', 'trials')} of another process")
+                waiting = True
+                time.sleep(POLL_SECONDS)
+                continue
+            before = len(self.store.trials())
+            died = self._work("search", order, order.wanted - known - running)
+            if died:
+                self.say(f"{counted(died, 'worker was', 'workers were')} killed; their settings are tried again")
+            if died and len(self.store.trials()) == before:
+                raise InputError("workers are killed before they can train; give them more memory or use fewer --jobs")
+
+    def retrain(self, order: WorkOrder) -> list[Retrained]:
+        """Train the best settings over seeds."""
+        self._work("retrain", order, sum(not RunFolder(order.run_folder(seed)).finished for seed in order.seeds))
+        runs = []
+        for seed in order.seeds:  # again here, for what a worker that was killed, or another call, has left
+            Worker(order, self.data, self.say).retrain_one(seed)
+            model = load(order.run_folder(seed))
+            recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
+            runs.append(Retrained(seed, order.run_folder(seed), recall))
+        return runs
+
+    def _work(self, stage: Stage, order: WorkOrder, most: int) -> int:
+        """Returns how many workers died."""
         jobs = min(self.jobs, most)
         if jobs > 1:
-            return in_processes(stage, order, self._place(order.study.folder), jobs, self.say)
+            home = order.study.folder
+            place = self.data.path.resolve() if self.data.path else check_within(home / "data", home)
+            if not place.exists():  # other processes read it
+                self.data.write(place)
+            return in_processes(stage, order, place, jobs, self.say)
         worker = Worker(order, self.data, self.say)
         worker.search(self.store) if stage == "search" else worker.retrain()
         return 0
-
-    def _place(self, folder: Path) -> Path:
-        """Where other processes read the dataset."""
-        if self.data.path is not None:
-            return self.data.path.resolve()
-        place = check_within(folder / "data", folder)
-        if not place.exists():
-            self.data.write(place)
-        return place
-
-
-def _search(order: Order, work: _Work) -> None:
-    """Workers, until as many settings are tried as wanted; those that die are followed by others."""
-    store, waiting = work.store, False
-    while (state := store.counts())[0] < order.wanted:
-        known, running = state
-        if known + running >= order.wanted:  # another call, which shares the storage, is at the last ones
-            if not waiting:
-                work.say(f"waiting for {counted(running, 'trial', 'trials')} of another process")
-            waiting = True
-            time.sleep(POLL_SECONDS)
-            continue
-        before = len(store.trials())
-        died = work.do("search", order, order.wanted - known - running)
-        if died:
-            work.say(f"{counted(died, 'worker was', 'workers were')} killed; their settings are tried again")
-        if died and len(store.trials()) == before:
-            raise InputError("workers are killed before they can train; give them more memory or use fewer --jobs")
 
 
 def _best(trials: Sequence[Trial]) -> Trial:
@@ -381,36 +350,3 @@ def _best(trials: Sequence[Trial]) -> Trial:
         reason = next((trial.diverged for trial in trials if trial.diverged), "none was trained to its end")
         raise InputError(f"no trial came to a result: {reason}")
     return max(complete, key=lambda trial: (trial.value, -trial.number))
-
-
-def _retrain(order: Order, work: _Work) -> list[Retrained]:
-    left = [seed for seed in order.seeds if not RunFolder(order.run_folder(seed)).finished]
-    work.do("retrain", order, len(left))
-    runs = []
-    for seed in order.seeds:
-        folder = order.run_folder(seed)
-        Worker(order, work.data, work.say).retrain_one(seed)  # what a worker that was killed, or another call, has left
-        model = load(folder)
-        recall = Evaluator(work.data, 20, "valid", "drop").recall_of(model.method)
-        runs.append(Retrained(seed, folder, recall))
-    return runs
-
-
-def trials_behind(config: Path) -> int:
-    """How many settings were tried to find those of a `best.toml`, wherever it was copied; 0 for any other file."""
-    found = re.match(rb"# trial \d+ of (\d{1,9}),", read_bytes(config, 100, whole=False))
-    return int(found[1]) if found else 0
-
-
-def _as_toml(method: str, settings: Mapping[str, Any], best: Trial, tried: int) -> str:
-    lines = [
-        f"# trial {best.number} of {tried}, validation recall@20 {best.value:.6f}",
-        "# dpaa train DATASET --config best.toml --out RUN",
-        f'method = "{method}"',
-        *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _write(file: Path, text: str) -> None:
-    write_file(file, text, "make room or choose another folder with --out")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
@@ -30,14 +30,17 @@ from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.training.trainer import MONITOR, EpochReport
-from dpaa.tuning.study import LOCKS, Claim, Study, TrialStore
+from dpaa.tuning.processes import in_several
+from dpaa.tuning.study import LOCKS, Claim, Study, TrialStore, storage_in_words
+from dpaa.tuning.trial import TRAINED
 
 PRUNE_EVERY = 10
 """Epochs between two questions whether to prune."""
+Stage = Literal["search", "retrain"]
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkOrder:
     """What the workers of a study are to do; plain data, so that it can be sent to another process."""
 
     study: Study
@@ -61,15 +64,32 @@ class Order:
         folder = self.study.folder
         return check_within(folder / "runs" / f"trial-{self.best_number}-seed-{seed}", folder)
 
+    def run_lock(self, seed: int) -> Path:
+        """Held by who trains into that folder."""
+        return self.study.folder / LOCKS / self.run_folder(seed).name
+
+
+def in_processes(stage: Stage, order: WorkOrder, dataset: Path, jobs: int, say: Callable[[str], None]) -> int:
+    """Let workers do a stage and wait for them.  Returns how many ended otherwise than by finishing, killed ones."""
+    return in_several(_work, (stage, order, dataset), jobs, say)
+
+
+def _work(stage: Stage, order: WorkOrder, dataset: Path, say: Callable[[str], None]) -> None:
+    worker = Worker(order, read_dataset(dataset), say)
+    if stage == "search":
+        with storage_in_words(order.study), closing(TrialStore(order.study)) as store:
+            worker.search(store)
+    else:
+        worker.retrain()
+
 
 @dataclass
 class Worker:
     """One worker in one process."""
 
-    order: Order
+    order: WorkOrder
     data: Dataset
     say: Callable[[str], None] = lambda _line: None
-    stop_requested: Callable[[], bool] = lambda: False
     _first: Method | None = field(default=None, init=False)
     _pretrained: dict[tuple[int, int], Pretrained] = field(default_factory=dict, init=False)
 
@@ -94,8 +114,8 @@ class Worker:
         state, value, kept = "COMPLETE", None, {}
         try:
             method = self._method(self.order.settings(claim.settings, study.seed))
-            callbacks = Callbacks(on_epoch=on_epoch, stop_requested=self.stop_requested)
-            model = fit_method(method, self._untested, callbacks, pretrained=self._vectors(method), dial=False)
+            callbacks, vectors = Callbacks(on_epoch=on_epoch), self._vectors(method)
+            model = fit_method(method, self._untested, callbacks, pretrained=vectors, dial=False)
             value = Evaluator(self._untested, 20, "valid", "drop").recall_of(model.method)
             kept = {"best_epoch": (model.manifest.get("training") or {}).get("best_epoch")}
         except _Pruned:
@@ -103,19 +123,19 @@ class Worker:
         except DivergedError as error:
             state, kept = "PRUNED", {"diverged": str(error)}
         except BaseException:
-            claim.give_back()
+            claim.release()
             raise
         claim.end(state, value, curve=curve, seconds=round(time.perf_counter() - began, 3), **kept)
 
     def _tell(self, claim: Claim, store: TrialStore) -> None:
         trials = store.write()
         trial = next(one for one in trials if one.number == claim.number)
-        done = sum(one.state in ("complete", "pruned", "diverged") for one in trials)
-        best = max((one.value or 0.0 for one in trials if one.state == "complete"), default=None)
-        came = "" if trial.value is None else f" with recall@20 {trial.value:.4f}"
         if trial.seconds is None:
             self.say(f"trial {trial.number} was given up for lost by another process, which has its settings now")
             return
+        done = sum(one.state in TRAINED for one in trials)
+        best = max((one.value or 0.0 for one in trials if one.state == "complete"), default=None)
+        came = "" if trial.value is None else f" with recall@20 {trial.value:.4f}"
         epochs = f"{len(trial.curve)} epochs, " if trial.curve else ""
         settings = " ".join(f"{name}={value}" for name, value in trial.settings.items())
         self.say(
@@ -126,36 +146,22 @@ class Worker:
     def retrain(self) -> None:
         """Train the best settings with each seed into a run folder; what is finished, or another worker's, is left."""
         for seed in self.order.seeds:
-            if not held(self._hold(seed)):
+            if not held(self.order.run_lock(seed)):
                 self.retrain_one(seed)
 
     def retrain_one(self, seed: int) -> None:
         """Train one of them, or wait for who is at it."""
-        hold = self._hold(seed)
-        own_folder(hold.parent, "make room and call again")
-        with locked(hold, wait=True), one_thread():
-            self._retrain(self.order.run_folder(seed), seed)
-
-    def _hold(self, seed: int) -> Path:
-        return self.order.study.folder / LOCKS / self.order.run_folder(seed).name
-
-    def _retrain(self, folder: Path, seed: int) -> None:
-        if RunFolder(folder).finished:
-            return
-        assert self.order.best is not None
-        method = self._method(self.order.settings(self.order.best, seed))
-        callbacks = Callbacks(stop_requested=self.stop_requested)
-        model = fit_into(
-            folder,
-            self.data,
-            method,
-            resume=folder.exists(),
-            callbacks=callbacks,
-            pretrained=self._vectors(method),
-            trials=self.order.wanted,
-        )
-        recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
-        self.say(f"seed {seed}: validation recall@20 {recall:.4f}, kept in {folder}")
+        lock, folder = self.order.run_lock(seed), self.order.run_folder(seed)
+        own_folder(lock.parent, "make room and call again")
+        with locked(lock, wait=True), one_thread():
+            if RunFolder(folder).finished:
+                return
+            assert self.order.best is not None
+            method = self._method(self.order.settings(self.order.best, seed))
+            resume, vectors = folder.exists(), self._vectors(method)
+            model = fit_into(folder, self.data, method, resume=resume, pretrained=vectors, trials=self.order.wanted)
+            recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
+            self.say(f"seed {seed}: validation recall@20 {recall:.4f}, kept in {folder}")
 
     # ------------------------------------------------------------------ what trials share
 
@@ -178,24 +184,20 @@ class Worker:
         Searched ones (the learning rate, say) have their defaults in it: one model for all trials of a seed, as the
         weights that are compared must not come from models of different quality.
         """
-        n_layers = method.pretrained_layers()
-        if n_layers is None:
+        seed, layers, kind = method.settings.seed, method.pretrained_layers(), type(method)
+        if layers is None:
             return None
-        key = (method.settings.seed, n_layers)
-        if key not in self._pretrained:
-            kind = type(method)
-            settings = make_settings(kind.settings_type, self.order.settings({}, method.settings.seed), kind.name)
+        if (seed, layers) not in self._pretrained:
+            settings = make_settings(kind.settings_type, self.order.settings({}, seed), kind.name)
             assert isinstance(settings, TrainedSettings)
-            self._pretrained[key] = train_or_reuse(
-                self.data, settings, n_layers, self.order.study.folder, self._train_plain
-            )
-        return self._pretrained[key]
+            found = train_or_reuse(self.data, settings, layers, self.order.study.folder, self._train_plain)
+            self._pretrained[seed, layers] = found
+        return self._pretrained[seed, layers]
 
     def _train_plain(self, folder: Path | None, plain: GraphMethod) -> Model:
         assert folder is not None
         self.say(f"{self.order.method} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
-        callbacks = Callbacks(stop_requested=self.stop_requested)
-        return fit_into(folder, self.data, plain, resume=folder.exists(), callbacks=callbacks)
+        return fit_into(folder, self.data, plain, resume=folder.exists())
 
 
 class _Pruned(Exception):  # noqa: N818  # no error: the search has seen enough
