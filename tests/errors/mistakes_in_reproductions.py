@@ -11,7 +11,7 @@ COAT = "--coat . --no-figures --seeds 1"
 
 
 def reproduce(kind: str, options: str, *says: str, spoil: object = None) -> Mistake:
-    return Mistake(kind, f"dpaa reproduce {options}", says, LISTS, spoil if callable(spoil) else None)
+    return Mistake(kind, f"dpaa reproduce {options}".strip(), says, LISTS, spoil if callable(spoil) else None)
 
 
 def half_a_result() -> None:
@@ -23,7 +23,17 @@ def half_a_result() -> None:
         file.write_text(file.read_text()[:40])
 
 
+def half_a_packed_file() -> None:
+    """The packed results are cut short."""
+    from tests.command import dpaa_ok
+
+    dpaa_ok("reproduce", "overall", "--coat", ".", "--no-figures", "--seeds", 1, "--method", "most-popular", "--pack")
+    file = Path("results/overall.parquet")
+    file.write_bytes(file.read_bytes()[:-40])
+
+
 REPRODUCE = [
+    reproduce("no table to make and nothing to pack", "", "name a table", "--pack"),
     reproduce("a table of the paper that does not exist", f"tables {COAT}", "no table 'tables'", "severity"),
     reproduce("no data to reproduce on", "overall", "no data to run on", "--coat, --yahoo-r3 or --kuairec"),
     reproduce("a budget that does not exist", f"overall {COAT} --budget huge", "no budget 'huge'", "quick, untuned"),
@@ -50,6 +60,13 @@ REPRODUCE = [
         "is not readable JSON",
         "remove it",
         spoil=half_a_result,
+    ),
+    reproduce(
+        "packed results that are cut short",
+        f"overall {COAT} --method most-popular",
+        "results/overall.parquet is not a readable file of packed results",
+        "restore the file",
+        spoil=half_a_packed_file,
     ),
 ]
 

@@ -61,7 +61,7 @@ TUNE = [
         ("the validation split of log is empty", "--valid"),
     ),
     tune("a study in a file", "--method dpaa --out log.csv", "log.csv is a file", "--out"),
-    tune("a study among other things", "--method dpaa --out diary", "diary holds something else than a study", "--out"),
+    tune("a study among other things", "--method dpaa --out diary", "diary is not empty and holds no study", "--out"),
     tune("a study where nobody may write", "--method dpaa --out /proc/study", "cannot write /proc/study", "--out"),
     Mistake(
         "another study in the folder",

@@ -85,7 +85,7 @@ def test_killed_and_interrupted_it_loses_only_what_was_in_flight(files: Path, tm
     said = (tmp_path / "log").read_text()
     assert code == 130, said
     assert "Traceback" not in said
-    assert said.splitlines()[-1].startswith("stopped; the same call goes on where it was")
+    assert said.splitlines()[-1].startswith("stopped; the same call resumes")
     again = finished()
     assert {name: again[name] for name in kept} == kept  # nothing was run twice
     said = dpaa_ok(*call(files, tmp_path, 1)).err
@@ -106,6 +106,6 @@ def test_sigterm_ends_as_cleanly(files: Path, tmp_path: Path) -> None:
         code = process.wait(PATIENCE)
     said = (tmp_path / "log").read_text()
     assert code == 143, said
-    assert "stopped; the same call goes on where it was" in said
+    assert "stopped; the same call resumes" in said
     assert "leaked" not in said
     assert "Traceback" not in said

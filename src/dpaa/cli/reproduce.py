@@ -43,14 +43,15 @@ def reproduce(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", help='Row: a method, settings behind it: "dpaa layer_emphasis=2" (not tuned); repeatable.'
+            "--method",
+            help='A row: a method, with settings (then not tuned): "dpaa layer_emphasis=2"; repeatable.',
         ),
     ] = None,
     severities: Annotated[list[float] | None, typer.Option("--severity", min=0, help="Severity; repeatable.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Trainings per row and dataset; the budget says.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Random seeds per row and dataset.")] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Setting of every method that has it: --set epochs=50; repeatable."),
+        typer.Option("--set", help="A setting of all methods that have it: --set epochs=50; repeatable."),
     ] = None,
     with_dial: Annotated[
         bool, typer.Option("--with-dial", help="Tables with the popularity dial too (drop convention).")
@@ -63,10 +64,10 @@ def reproduce(
         str | None, typer.Option(help="Added to the files' names, so that a part does not replace the whole table.")
     ] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (extra: report).")] = True,
-    results: Annotated[Path, typer.Option(help="Where results are kept; what is there is not run again.")] = Path(
+    results: Annotated[Path, typer.Option(help="Folder of results; what is in it is not trained again.")] = Path(
         "results"
     ),
-    work: Annotated[Path, typer.Option(help="Where datasets and trainings in flight are kept meanwhile.")] = Path(
+    work: Annotated[Path, typer.Option(help="Folder for prepared datasets and unfinished trainings.")] = Path(
         ".dpaa-work"
     ),
     pack: Annotated[
@@ -117,7 +118,7 @@ def reproduce(
             if not as_json:
                 _show(chapter)
     except KeyboardInterrupt as stop:
-        err.print(f"stopped; the same call goes on where it was (what is done is in {results})")
+        err.print(f"stopped; the same call resumes (finished results are in {results})")
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
     finally:
         signal.signal(signal.SIGTERM, before)

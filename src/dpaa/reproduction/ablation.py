@@ -10,7 +10,7 @@ from dpaa.reproduction import paper
 from dpaa.reproduction.figures import severity_figure
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.severity import METRICS, RECALL
-from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Table, ranked, severity_cells
+from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Quantity, Table, ranked, severity_cells
 from dpaa.reproduction.trainings import failures
 from dpaa.words import counted
 
@@ -34,7 +34,7 @@ def chapter(plan: Plan) -> Chapter:
     as_printed = plan.given_severities or plan.budget.as_printed_severities
     levels = {preset: [s for s in plan.severities if preset == "dpaa" or s in as_printed] for preset in PRESETS}
     specs = [
-        plan.severity_spec(preset, severity, seed, WHOLE | change, f"{preset}: {variant}")
+        plan.severity_spec(preset, f"{preset}: {variant}", severity, seed, WHOLE | change)
         for preset in PRESETS
         for severity in levels[preset]
         for variant, change in VARIANTS.items()
@@ -47,9 +47,11 @@ def chapter(plan: Plan) -> Chapter:
             labels = {variant: f"{preset}: {variant}" for variant in VARIANTS}
             for metric in METRICS:
                 printed = paper.ABLATION if metric == RECALL else {}
-                cells = severity_cells(results, labels, severities, metric, printed)
+                cells = severity_cells(results, labels, severities, Quantity(metric), printed)
                 tables.append(_table(plan, cells, preset, severities, metric))
-            figures.append(_figure(severity_cells(results, labels, severities, RECALL, {}), preset, severities))
+            figures.append(
+                _figure(severity_cells(results, labels, severities, Quantity(RECALL), {}), preset, severities)
+            )
     about = (
         plan.in_words(),
         "γ0 weights the messages of all layers; w/o c, w/o m: without the current, the pre-trained estimate; w/o IIW: "

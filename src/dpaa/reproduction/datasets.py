@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import numpy as np
 
 from dpaa.data.dataset import Dataset, read_dataset
@@ -12,6 +14,8 @@ from dpaa.reproduction import paper
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import Cell, Chapter, Table
+
+COUNT = ",.0f"
 
 
 def chapter(plan: Plan) -> Chapter:
@@ -46,14 +50,13 @@ def _sizes(real: dict[str, Dataset]) -> Table:
     for name, data in real.items():
         total = sum(len(data.split(split)) for split in ("train", "valid", "test"))
         ours = (data.n_users, data.n_items, total, total / (data.n_users * data.n_items))
-        forms = (",.0f", ",.0f", ",.0f", ".5f")
+        forms = (COUNT, COUNT, COUNT, ".5f")
         cells = [
             Cell((float(value),), theirs, form)
             for value, theirs, form in zip(ours, paper.DATASETS[name], forms, strict=True)
         ]
-        splits = [Cell((float(len(pairs)),), form=",.0f") for pairs in (data.train, data.valid, data.test)]
-        overlap = Cell((float(len(data.overlap("train", "test"))),), form=",.0f")
-        rows.append((TITLES[name], (*cells, *splits, overlap)))
+        overlap = data.overlap("train", "test")
+        rows.append((TITLES[name], (*cells, *_lengths(data.train, data.valid, data.test, overlap))))
     columns = ("users", "items", "interactions", "density", "train", "valid", "test", "in train and test")
     return Table("sizes", "Datasets, ours and the paper's", "dataset", columns, tuple(rows))
 
@@ -62,15 +65,16 @@ def _severities(data: dict[float, Dataset]) -> Table:
     rows = []
     for severity, one in data.items():
         counts = np.sort(_counts(one))[::-1]
-        popular = int(popular_items(_counts(one)).sum())
+        popular = np.flatnonzero(popular_items(_counts(one)))
         top = int(np.ceil(0.01 * len(counts)))
-        values = [
-            Cell((float(value),), form=",.0f") for value in (len(one.train), len(one.valid), len(one.test), popular)
-        ]
         share = Cell((100 * counts[:top].sum() / counts.sum(),), form=".1f")
-        rows.append((f"{severity:g}", (*values, share)))
+        rows.append((f"{severity:g}", (*_lengths(one.train, one.valid, one.test, popular), share)))
     columns = ("training pairs", "valid", "test", "popular items (80 % of pairs)", "% of pairs of the top 1 % of items")
     return Table("severity-data", "KuaiRec with growing severity (seed 0)", "severity", columns, tuple(rows))
+
+
+def _lengths(*parts: Sized) -> list[Cell]:
+    return [Cell((float(len(part)),), form=COUNT) for part in parts]
 
 
 def _counts(data: Dataset) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

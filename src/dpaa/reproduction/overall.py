@@ -13,7 +13,7 @@ from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.random_baseline import random_ranking
 from dpaa.reproduction.results import RunResult
 from dpaa.reproduction.sources import TITLES
-from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Table, cell_of, improvements, ranked_columns
+from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Quantity, Table, cell_of, improvements, ranked_columns
 from dpaa.reproduction.trainings import failures
 from dpaa.words import counted
 
@@ -90,13 +90,11 @@ def _table(
     theirs: Mapping[str, Mapping[str, float]],
     dial: bool = False,
 ) -> Table:
-    rows = []
+    rows, results = [], plan.real_results
     for label in plan.rows:
         printed = theirs.get(paper.row_of(label) or "", {})
-        cells = [
-            cell_of(plan.real_results, name, label, metric, overlap, dial, printed.get(metric)) for metric in metrics
-        ]
-        rows.append((label, cells))
+        quantities = [Quantity(metric, overlap, dial) for metric in metrics]
+        rows.append((label, [cell_of(results, name, label, one, printed.get(one.metric)) for one in quantities]))
     accuracy = [place for place, metric in enumerate(metrics) if metric.startswith(("recall", "ndcg", "hit"))]
     known = [theirs[method] for method in paper.BASELINES if method in theirs]
     best = [max((row[metric] for row in known if metric in row), default=None) for metric in metrics]
@@ -137,6 +135,6 @@ def _which_convention(results: Sequence[RunResult], name: str, labels: Sequence[
 
 def _distance(results: Sequence[RunResult], name: str, label: str, overlap: str, theirs: paper.Row) -> float:
     """Mean of |ours − paper| / paper; no number without the paper's."""
-    ours = [cell_of(results, name, label, metric, overlap).mean for metric in paper.OVERALL_METRICS]
+    ours = [cell_of(results, name, label, Quantity(metric, overlap)).mean for metric in paper.OVERALL_METRICS]
     apart = [abs(own - printed) / printed for own, printed in zip(ours, theirs, strict=False)]
     return sum(apart) / len(apart) if apart else math.nan

@@ -10,11 +10,12 @@ from typing import Any
 
 from dpaa.data.dataset import Dataset
 from dpaa.methods import find_method
+from dpaa.methods.dpaa import DPAA
 from dpaa.methods.settings import make_settings
 from dpaa.reproduction.budget import Budget, nearest
 from dpaa.reproduction.results import RunResult, TunedSettings
 from dpaa.reproduction.sources import LAYERS, Sources
-from dpaa.reproduction.trainings import Runner, RunSpec, known_settings, parse_label, spec_for
+from dpaa.reproduction.trainings import Runner, RunSpec, known_settings, parse_label
 from dpaa.reproduction.tuned import can_be_tuned, tuned_settings
 from dpaa.words import counted
 
@@ -100,33 +101,37 @@ class Plan:
         """Every row on every real dataset."""
         specs: list[RunSpec] = []
         for name, data in self.real.items():
-            folder, common = self.runner.prepared(data, name), self.common(name)
+            folder = self.runner.prepared(data, name)
             for label in self.rows:
                 method, settings = self.settings_of(label, name, folder)
                 seeds = self.seeds_on(name) if find_method(method).seeded else [0]
-                tuned = self.is_tuned(label)
-                specs += [spec_for(name, folder, label, method, settings, seed, common, tuned) for seed in seeds]
+                specs += [self._spec(name, folder, label, label, method, settings, seed) for seed in seeds]
         return self.runner.run(specs, "overall")
 
     @cached_property
     def severity_results(self) -> list[RunResult]:
         """Every row at every severity; the seed is that of the data too."""
-        specs = [
-            self.severity_spec(label, severity, seed)
-            for severity in self.severities
-            for label in self.rows
-            for seed in self.seeds
-        ]
+        levels, rows, seeds = self.severities, self.rows, self.seeds
+        specs = [self.severity_spec(label, label, s, seed, {}) for s in levels for label in rows for seed in seeds]
         return self.runner.run(specs, "severity")
 
-    def severity_spec(
-        self, label: str, severity: float, seed: int, change: dict[str, Any] | None = None, shown: str | None = None
-    ) -> RunSpec:
-        """A training at a severity; `change` of the row's settings, `shown` as another row."""
-        data, tuned = f"s={severity:g}", self.is_tuned(label)
+    def severity_spec(self, label: str, row: str, severity: float, seed: int, change: dict[str, Any]) -> RunSpec:
+        """A training of the label's method at a severity, with a change of its settings, for a row of a table."""
         method, settings = self.severity_settings(label, severity)
-        folder, common = self.severity_folder(severity, seed), self.common(data)
-        return spec_for(data, folder, shown or label, method, settings | (change or {}), seed, common, tuned)
+        folder = self.severity_folder(severity, seed)
+        return self._spec(f"s={severity:g}", folder, label, row, method, settings | change, seed)
+
+    def _spec(
+        self, data: str, folder: Path, label: str, row: str, method: str, settings: dict[str, Any], seed: int
+    ) -> RunSpec:
+        """Common settings go to the methods that have them, the row's own win.
+
+        Where they were tuned, the pre-trained model has the common ones, as it had in the trials.
+        """
+        kind = find_method(method)
+        shared, own = known_settings(self.common(data), method), {"seed": seed if kind.seeded else 0}
+        plain = shared | own if self.is_tuned(label) and issubclass(kind, DPAA) else None
+        return RunSpec(data, folder, row, method, shared | settings | own, plain)
 
     def severity_folder(self, severity: float, seed: int) -> Path:
         """The prepared dataset of a severity."""

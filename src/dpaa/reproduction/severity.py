@@ -14,6 +14,7 @@ from dpaa.reproduction.tables import (
     LEGEND,
     Cell,
     Chapter,
+    Quantity,
     Table,
     improvements,
     rank_agreement,
@@ -51,9 +52,8 @@ def table(plan: Plan, results: Sequence[RunResult], metric: str, dial: bool = Fa
     """Methods by severities."""
     main = metric == RECALL and not dial
     printed = {label: paper.SEVERITY.get(paper.row_of(label) or "", ()) for label in plan.rows} if main else {}
-    cells = severity_cells(
-        results, dict(zip(plan.rows, plan.rows, strict=True)), plan.severities, metric, printed, dial
-    )
+    labels = {label: label for label in plan.rows}
+    cells = severity_cells(results, labels, plan.severities, Quantity(metric, dial=dial), printed)
     rows = list(cells.items())
     every = range(len(plan.severities))
     best = [
@@ -103,7 +103,8 @@ def _agreement(plan: Plan, rows: dict[str, list[Cell]]) -> tuple[str, ...]:
 
 
 def _figure(name: str, title: str, plan: Plan, results: Sequence[RunResult], dial: bool) -> Figure:
-    ours = severity_cells(results, dict(zip(plan.rows, plan.rows, strict=True)), plan.severities, RECALL, {}, dial)
+    labels = {label: label for label in plan.rows}
+    ours = severity_cells(results, labels, plan.severities, Quantity(RECALL, dial=dial), {})
     shown = {row: label for label in reversed(plan.rows) if (row := paper.row_of(label)) is not None}
     told = "" if dial else " The second panel shows the same methods as the paper reports them."
     return severity_figure(

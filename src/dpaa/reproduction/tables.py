@@ -169,42 +169,43 @@ class Chapter:
 # ---------------------------------------------------------------------- cells
 
 
-def cell_of(
-    results: Iterable[RunResult],
-    data: str,
-    label: str,
-    metric: str,
-    overlap: str = "drop",
-    dial: bool = False,
-    printed: float | None = None,
-) -> Cell:
-    """A metric over the seeds; trainings that failed, and values that do not exist, are left out."""
-    found = []
-    for one in results:
-        if one.data == data and one.label == label:
-            dialled = one.dial.metrics if one.dial else {}
-            value = (dialled if dial else one.metrics.get(overlap, {})).get(metric)
-            found += [float(value)] if value is not None and math.isfinite(value) else []
-    # Popularity is counted in pairs, all else lies between 0 and 1.
-    return Cell(tuple(found), printed, ".1f" if metric.startswith("arp") else ".4f")
+@dataclass(frozen=True)
+class Quantity:
+    """What is read from results."""
+
+    metric: str
+    overlap: str = "drop"
+    dial: bool = False
+    """With the popularity dial, which is measured under `drop`."""
+
+    def of(self, result: RunResult) -> float | None:
+        """Its value; None where the training failed or there is none."""
+        dialled = result.dial.metrics if result.dial else {}
+        value = (dialled if self.dial else result.metrics.get(self.overlap, {})).get(self.metric)
+        return value if value is not None and math.isfinite(value) else None
+
+
+def cell_of(results: Iterable[RunResult], data: str, label: str, what: Quantity, printed: float | None = None) -> Cell:
+    """A quantity over the seeds, and the paper's."""
+    found = [what.of(one) for one in results if one.data == data and one.label == label]
+    form = ".1f" if what.metric.startswith("arp") else ".4f"  # popularity is counted in pairs, all else is below 1
+    return Cell(tuple(float(value) for value in found if value is not None), printed, form)
 
 
 def severity_cells(
     results: Iterable[RunResult],
     labels: Mapping[str, str],
     severities: Sequence[float],
-    metric: str,
+    what: Quantity,
     printed: Mapping[str, paper.Row],
-    dial: bool = False,
 ) -> dict[str, list[Cell]]:
-    """A metric at each severity by name; `labels`: name → row of the results, `printed`: name → the paper's values."""
-    return {
-        name: [
-            cell_of(results, f"s={s:g}", label, metric, "drop", dial, paper.at_severity(printed.get(name), s))
-            for s in severities
-        ]
-        for name, label in labels.items()
-    }
+    """A quantity at each severity by name; `labels`: name → row of the results, `printed`: name → the paper's."""
+
+    def cell(name: str, severity: float) -> Cell:
+        theirs = paper.at_severity(printed.get(name), severity)
+        return cell_of(results, f"s={severity:g}", labels[name], what, theirs)
+
+    return {name: [cell(name, severity) for severity in severities] for name in labels}
 
 
 def ranked(cells: Sequence[Cell]) -> Cells:

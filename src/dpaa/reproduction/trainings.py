@@ -18,7 +18,6 @@ from dpaa.files import LARGE_JSON, held, locked, read_json, remove_folder, sweep
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.dpaa import DPAA
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import Settings, TrainedSettings, make_settings
 from dpaa.reproduction.results import Dialled, ResultStore, RunResult
@@ -96,7 +95,7 @@ class Runner:
         finally:
             self.trained += done
             self.seconds += time.monotonic() - began
-        found = ((spec, _read_of(spec, store)) for spec in specs)
+        found = ((spec, _read_of(spec, store, spec_key(spec))) for spec in specs)
         return [result.model_copy(update={"data": spec.data, "label": spec.label}) for spec, result in found]
 
     def _tidy(self, store: ResultStore[RunResult], kept: dict[str, RunSpec]) -> None:
@@ -139,26 +138,6 @@ def known_settings(settings: dict[str, Any], method: str) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key in find_method(method).settings_type.model_fields}
 
 
-def spec_for(
-    data: str,
-    folder: Path,
-    label: str,
-    method: str,
-    settings: dict[str, Any],
-    seed: int,
-    common: dict[str, Any],
-    tuned: bool = False,
-) -> RunSpec:
-    """A training; `common` settings go to the methods that have them, the row's own win.
-
-    Where they were tuned, the pre-trained model has the common ones, as it had in the trials.
-    """
-    kind = find_method(method)
-    shared, own = known_settings(common, method), {"seed": seed if kind.seeded else 0}
-    plain = shared | own if tuned and issubclass(kind, DPAA) else None
-    return RunSpec(data, folder, label, method, shared | settings | own, plain)
-
-
 def spec_key(spec: RunSpec) -> str:
     """Names a result: data fingerprint, method, its version and its resolved settings."""
     kind = find_method(spec.method)
@@ -185,7 +164,7 @@ def run_one(key: str, spec: RunSpec, store: ResultStore[RunResult], work: Path, 
         if not _kept(store, key, with_dial):
             store.write(key, _train(spec, data, home / key))
         remove_folder(home / key)
-    return _read(store, key)
+    return _read_of(spec, store, key)
 
 
 def _turn(home: Path, key: str) -> Path:
@@ -255,17 +234,11 @@ def _kept(store: ResultStore[RunResult], key: str, with_dial: bool) -> bool:
     return found is not None and ("dial" in found.model_fields_set or not with_dial)
 
 
-def _read(store: ResultStore[RunResult], key: str) -> RunResult:
+def _read_of(spec: RunSpec, store: ResultStore[RunResult], key: str) -> RunResult:
+    """The result, which must be of this dataset, method and seed."""
     found = store.read(key)
     if found is None:
         raise InputError(f"{store.loose / key}.json was removed while it was needed; call again")
-    return found
-
-
-def _read_of(spec: RunSpec, store: ResultStore[RunResult]) -> RunResult:
-    """The result, which must be of this dataset, method and seed."""
-    key = spec_key(spec)
-    found = _read(store, key)
     seed = spec.settings.get("seed", 0)
     if (found.details.get("fingerprint"), found.method, found.seed) != (_fingerprint(spec.folder), spec.method, seed):
         place = store.place(key)

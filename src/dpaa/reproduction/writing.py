@@ -30,25 +30,24 @@ def check_target(folder: Path, figures: bool) -> None:
 
 def write_chapter(chapter: Chapter, folder: Path, stem: str, command: str, figures: bool) -> list[Path]:
     """`<stem>.md`, `.tex`, `.csv` and each figure as PNG and SVG."""
-    names = [_joined(stem, figure.name.removeprefix(chapter.name)) for figure in chapter.figures]
-    drawn = []
-    if figures:
-        for name, figure in zip(names, chapter.figures, strict=True):
-            drawn += [save(figure.draw(PAPER), folder / f"{name}.{form}") for form in FIGURE_FORMATS]
-    shown = [
-        f"![{figure.description}]({name}.png)\n\n{figure.title}. {figure.reading}"
-        for name, figure in zip(names, chapter.figures, strict=True)
-        if figures
-    ]
+    drawn, shown = [], []
+    for figure in chapter.figures if figures else ():
+        own = figure.name.removeprefix(chapter.name).strip("-")
+        name = f"{stem}-{own}" if own else stem
+        drawn += [save(figure.draw(PAPER), folder / f"{name}.{form}") for form in FIGURE_FORMATS]
+        shown.append(f"![{figure.description}]({name}.png)\n\n{figure.title}. {figure.reading}")
     text = [f"# {chapter.title}", *chapter.about, f"Made by\n\n    {command}", *shown]
     text += [table.markdown().rstrip("\n") for table in chapter.tables]
     if chapter.missing:
         text.append("Not shown, or to be known:\n\n" + "\n".join(f"- {line}" for line in chapter.missing))
-    latex = [_comments(command, *chapter.about), *(table.latex() for table in chapter.tables)]
+    comments = "".join(f"% {line}\n" for line in (command, *chapter.about))
+    cells = io.StringIO()
+    rows = [CSV_HEADER, *(row for table in chapter.tables for row in table.csv_rows())]
+    csv.writer(cells, lineterminator="\n").writerows(rows)
     files = [
         _write(folder / f"{stem}.md", "\n\n".join(text) + "\n"),
-        _write(folder / f"{stem}.tex", "\n".join(latex)),
-        _write(folder / f"{stem}.csv", _csv(chapter)),
+        _write(folder / f"{stem}.tex", "\n".join([comments, *(table.latex() for table in chapter.tables)])),
+        _write(folder / f"{stem}.csv", cells.getvalue()),
     ]
     return [*files, *drawn]
 
@@ -66,23 +65,6 @@ def write_page(chapters: Sequence[Chapter], folder: Path, stem: str, command: st
     how = [parts.paragraph("Every number of this page is made again by ", parts.code(command), ".")]
     sections.append(parts.Section("made", "How it was made", "How it was made", list(how)))
     return _write(folder / f"{stem}.html", page("The DPAA paper, reproduced", sections))
-
-
-def _comments(*lines: str) -> str:
-    return "".join(f"% {line}\n" for line in lines)
-
-
-def _joined(stem: str, rest: str) -> str:
-    return f"{stem}-{rest.strip('-')}" if rest else stem
-
-
-def _csv(chapter: Chapter) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_HEADER)
-    for table in chapter.tables:
-        writer.writerows(table.csv_rows())
-    return text.getvalue()
 
 
 def _write(target: Path, content: str) -> Path:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic.fields import FieldInfo
@@ -16,8 +16,7 @@ from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.settings import TrainedSettings, make_settings
 
-SpaceName = Literal["wide", "paper"]
-SPACES: tuple[SpaceName, ...] = ("wide", "paper")
+SPACES = ("wide", "paper")
 SMALL = 100_000
 """Points that may be listed one by one."""
 DIGITS = 3
@@ -121,23 +120,18 @@ def stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
 
 def in_words(space: Space) -> dict[str, str]:
     """Setting → what is tried."""
-    return {
-        name: str(tried) if isinstance(tried, Range) else " · ".join(_text(value) for value in tried)
-        for name, tried in space.items()
-    }
+
+    def text(value: object) -> str:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    listed = {name: tried if isinstance(tried, tuple) else (tried,) for name, tried in space.items()}
+    return {name: " · ".join(map(text, tried)) for name, tried in listed.items()}
 
 
 def size(space: Space) -> int | None:
     """How many points there are; None where a range of numbers that need not be whole makes them endless."""
-    total = 1
-    for dimension in space.values():
-        if isinstance(dimension, tuple):
-            total *= len(dimension)
-        elif dimension.whole:
-            total *= int(dimension.high) - int(dimension.low) + 1
-        else:
-            return None
-    return total
+    lists = [_values(dimension) for dimension in space.values()]
+    return math.prod(len(values) for values in lists if values is not None) if None not in lists else None
 
 
 def points(space: Space, seed: int, first: Mapping[str, object]) -> list[dict[str, Any]]:
@@ -145,15 +139,18 @@ def points(space: Space, seed: int, first: Mapping[str, object]) -> list[dict[st
 
     Any beginning of the list is a fair sample of the grid, which an order by value would not be.
     """
-    lists = [
-        dimension if isinstance(dimension, tuple) else range(int(dimension.low), int(dimension.high) + 1)
-        for dimension in space.values()
-    ]
+    lists = [_values(dimension) or () for dimension in space.values()]
     every = [dict(zip(space, values, strict=True)) for values in itertools.product(*lists)]
-    order = np.random.default_rng(seed).permutation(len(every))
-    drawn = [every[place] for place in order]
+    drawn = [every[place] for place in np.random.default_rng(seed).permutation(len(every))]
     drawn.sort(key=lambda point: any(point[name] != first.get(name) for name in point))
     return drawn
+
+
+def _values(dimension: Dimension) -> Sequence[Any] | None:
+    """One by one; None where they are endless."""
+    if isinstance(dimension, tuple):
+        return dimension
+    return range(int(dimension.low), int(dimension.high) + 1) if dimension.whole else None
 
 
 def defaults(method: type[Method], space: Space) -> dict[str, Any]:
@@ -164,7 +161,3 @@ def defaults(method: type[Method], space: Space) -> dict[str, Any]:
 
 def _trained(method: type[Method]) -> bool:
     return issubclass(method.settings_type, TrainedSettings)
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

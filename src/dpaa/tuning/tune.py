@@ -100,16 +100,12 @@ class TuneResult:
         trials = [asdict(trial) for trial in self.trials]
         for trial in trials:
             trial["epochs"] = len(trial.pop("curve"))
+        runs = [{"seed": run.seed, "folder": str(run.folder), "valid_recall@20": run.valid_recall} for run in self.runs]
         return {
             "study": str(self.folder),
-            "dataset": self.dataset,
-            "method": self.method,
-            "space": self.space,
-            "fixed": self.fixed,
+            **{name: getattr(self, name) for name in ("dataset", "method", "space", "fixed")},
             "best": {"trial": self.best.number, "valid_recall@20": self.best.value, "settings": self.settings},
-            "runs": [
-                {"seed": run.seed, "folder": str(run.folder), "valid_recall@20": run.valid_recall} for run in self.runs
-            ],
+            "runs": runs,
             "importance": self.importance,
             "seconds": self.seconds,
             "trials": trials,
@@ -134,8 +130,7 @@ def tune(
 ) -> TuneResult:
     """Search the settings of a method on validation, and train the best over seeds.
 
-    The same call again goes on where it was stopped, and adds trials where more are asked for; calls at the same time
-    share the work.
+    An existing study is resumed, and gets more trials where more are asked for; calls at the same time share the work.
 
     `space`: `wide` (ranges, searched by TPE) or `paper` (the paper's grids, point by point).  `trials`: different
     settings to try, 30 in the wide space, all of a grid.  `values`: setting → values to try, in place of those of the
@@ -215,7 +210,7 @@ def _checked_space(
     if kind.chooses_settings:
         raise InputError(f"{kind.name} chooses its settings itself, on validation; train it with dpaa train")
     if "seed" in fixed or "seed" in values:
-        raise InputError("the seed is no setting to fix or search; give it with --seed")
+        raise InputError("the random seed is neither fixed nor searched like a setting; give it with --seed")
     searched = search_space(kind, space, fixed, values)
     if not searched:
         fixed_all = "every setting of the search is fixed" if fixed else f"{kind.name} has no settings to search"
@@ -237,7 +232,7 @@ def _begun(study: Study, about: dict[str, Any]) -> Iterator[None]:
     if folder.is_file():
         raise InputError(f"{folder} is a file; choose another folder with --out")
     if not made and not (folder / ABOUT).exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise InputError(f"{folder} holds something else than a study; choose another folder with --out")
+        raise InputError(f"{folder} is not empty and holds no study; choose another folder with --out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / LOCK, wait=True):
@@ -285,7 +280,7 @@ def _check_same(folder: Path, about: dict[str, Any]) -> None:
         told = ", ".join(f"{key}{before!r}, not {now!r}" for key, before, now in pairs)
         raise InputError(
             f"{folder} holds a study with another {name} ({told}); "
-            "choose another folder with --out, or call as before to go on"
+            "choose another folder with --out, or repeat the earlier call to resume it"
         )
 
 
