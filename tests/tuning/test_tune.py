@@ -130,7 +130,7 @@ def test_what_does_not_search_needs_no_optuna() -> None:
 def test_what_is_found_wrong_in_the_first_trial_leaves_nothing(
     world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 1_000)
+    monkeypatch.setattr("dpaa.runs.context.memory_at_hand", lambda: 1_000)
     with pytest.raises(InputError, match="GB of memory"):
         tune(tmp_path / "a/study", world, "lightgcn", settings=TINY)
     assert not (tmp_path / "a").exists()
