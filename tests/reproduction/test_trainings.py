@@ -57,3 +57,39 @@ def test_a_training_that_diverges_is_told_and_the_others_go_on(files: Path, tmp_
 
 def test_the_summary_of_a_runner_that_had_nothing_to_do(tmp_path: Path) -> None:
     assert Runner(tmp_path, tmp_path).summary().startswith("nothing was trained")
+
+
+def test_a_result_of_other_settings_is_refused(twice: Path, files: Path) -> None:
+    file = min((twice / "results" / "overall").glob("ips-*.json"))
+    kept = file.read_text()
+    file.write_text(json.dumps(json.loads(kept) | {"settings": json.loads(kept)["settings"] | {"l2": 0.5}}))
+    call = ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(twice))
+    said = run_dpaa(*call)
+    file.write_text(kept)
+    assert said.code == 2
+    assert "is the result of other settings (l2=0.5, not 0.0001); remove it" in said.err
+    assert dpaa_ok(*call)
+
+
+def test_what_killed_processes_left_is_swept(twice: Path, files: Path) -> None:
+    home = next(folder for folder in (twice / "work").iterdir() if (folder.name != "coat" and folder.is_dir()))
+    key = min((twice / "results" / "overall").glob("ips-*.json")).stem
+    left = [home.parent / ".dpaa-0123456789ab", home / ".dpaa-new-0123456789ab"]
+    for folder in left:
+        folder.mkdir()
+    left += [home / f".{key}.lock", home / f".{key}.turn"]
+    for file in left[2:]:
+        file.touch()
+    dpaa_ok("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(twice))
+    assert [file for file in left if file.exists()] == []
+
+
+@pytest.mark.parametrize("name", ["results/overall", "work/coat"])
+def test_a_planted_link_is_refused(tmp_path: Path, files: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "outside")
+    said = run_dpaa("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, *places(tmp_path))
+    assert said.code == 2
+    assert "remove it and call again" in said.err
+    assert not any((tmp_path / "outside").iterdir())

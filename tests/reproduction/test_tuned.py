@@ -48,3 +48,24 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     said = dpaa_ok(*call)
     assert studies == []
     assert "nothing was trained" in said.err
+
+
+def test_settings_chosen_for_something_else_are_refused(
+    files: Path, tmp_path: Path, studies: list[dict[str, Any]]
+) -> None:
+    call = ("reproduce", "overall", "--budget", "standard", "--coat", files / "coat", "--method", "lightgcn", *TINY,
+            "--seeds", 1, *places(tmp_path))  # fmt: skip
+    dpaa_ok(*call)
+    dpaa_ok(*call, "--set", "layers=2")
+    one, other = (tmp_path / "results" / "tuned").glob("lightgcn-*.json")
+    for target, source in ((one, other), (other, one)):
+        kept = target.read_bytes()
+        target.write_bytes(source.read_bytes())
+        said = [run_dpaa(*call), run_dpaa(*call, "--set", "layers=2")]
+        target.write_bytes(kept)
+        assert sorted(one.code for one in said) == [0, 2]
+        assert "was chosen for another dataset, method or budget; remove it" in "".join(one.err for one in said)
+    assert len(studies) == 2
+
+
+++b / tests / tuning / test_tune.py

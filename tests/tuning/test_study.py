@@ -138,3 +138,34 @@ def test_a_spoiled_storage_is_named(world: Dataset, tmp_path: Path) -> None:
     (tmp_path / "study.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(InputError, match=r"study\.sqlite is not a usable Optuna storage"):
         tune(tmp_path, world, "lightgcn", settings=TINY, trials=1, seeds=0)
+
+
+def test_a_storage_of_another_study_is_refused(world: Dataset, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        tune(tmp_path / str(seed), world, "ease", trials=1, seeds=0, seed=seed)
+    (tmp_path / "0" / "study.sqlite").write_bytes((tmp_path / "1" / "study.sqlite").read_bytes())
+    before = (tmp_path / "0" / "trials.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"study\.sqlite belongs to another study; restore it"):
+        tune(tmp_path / "0", world, "ease", trials=2, seeds=0)
+    assert (tmp_path / "0" / "trials.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("trained", [0, 1])
+def test_a_storage_that_takes_nothing_more_is_told_once(
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: int
+) -> None:
+    claim = TrialStore.claim
+
+    def full(self: TrialStore, *_: object) -> NoReturn:
+        raise optuna.exceptions.StorageInternalError("disk is full")
+
+    def claim_some(self: TrialStore, wanted: int) -> Claim | None:
+        if len(self.trials()) < trained:
+            return claim(self, wanted)
+        monkeypatch.setattr(TrialStore, "counts", full)  # also for who looks whether anything is to be kept
+        return full(self)
+
+    monkeypatch.setattr(TrialStore, "claim", claim_some)
+    with pytest.raises(InputError, match="not a usable Optuna storage"):
+        tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
+    assert (tmp_path / "study").exists() == bool(trained)

@@ -134,3 +134,8 @@ def test_what_is_found_wrong_in_the_first_trial_leaves_nothing(
     with pytest.raises(InputError, match="GB of memory"):
         tune(tmp_path / "a/study", world, "lightgcn", settings=TINY)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(world: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not UTF-8 text; rename"):
+        tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)

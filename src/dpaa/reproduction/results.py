@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
-from dpaa.files import LARGE_JSON, as_json, locked, read_json, read_text, remove_empty, settled, write_file
+from dpaa.files import LARGE_JSON, as_json, check_within, locked, read_json, read_text, remove_empty, write_file
 from dpaa.methods.settings import first_error
 from dpaa.text import parse_json
 
@@ -156,7 +156,7 @@ class ResultStore(Generic[S]):
 
     def write(self, key: str, result: S) -> None:
         """Keep a result: loose, whole or not at all."""
-        target = settled(self.loose / f"{key}.json")
+        target = check_within(self.loose, self.folder) / f"{key}.json"
         write_file(target, as_json(result.model_dump(), indent=1), "make room and call again", make_folders=True)
 
     def pack(self) -> int:
@@ -173,7 +173,7 @@ class ResultStore(Generic[S]):
             rows = [{KEY: key} | result.columns() | {JSON: texts[key]} for key, result in found.items()]
             if files:
                 table = pl.DataFrame(rows, infer_schema_length=None)
-                write_file(settled(self.packed), table.write_parquet, "make room and call again")
+                write_file(check_within(self.packed, self.folder), table.write_parquet, "make room and call again")
             for file in files.values():
                 file.unlink()
             remove_empty([self.loose])

@@ -14,7 +14,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial_curve import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
-from dpaa.files import LARGE_JSON, held, locked, read_json, remove_folder, sweep
+from dpaa.files import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, sweep
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -67,7 +67,8 @@ class Runner:
 
     def prepared(self, data: Dataset, name: str) -> Path:
         """The folder of a dataset; one that is there already is left alone, others may be reading it."""
-        folder = self.work / name
+        folder = check_within(self.work / name, self.work)
+        sweep(self.work)
         try:
             if _fingerprint(folder) == data.fingerprint:
                 return folder
@@ -103,8 +104,10 @@ class Runner:
         sweep(store.loose)
         for key, spec in kept.items():
             home = self.work / _fingerprint(spec.folder)[:12]
+            sweep(home)
             if not held(_turn(home, key)):
                 remove_folder(home / key)
+                lock_of(home / key).unlink(missing_ok=True)
                 _turn(home, key).unlink(missing_ok=True)
 
     def summary(self) -> str:
@@ -235,14 +238,19 @@ def _kept(store: ResultStore[RunResult], key: str, with_dial: bool) -> bool:
 
 
 def _read_of(spec: RunSpec, store: ResultStore[RunResult], key: str) -> RunResult:
-    """The result, which must be of this dataset, method and seed."""
+    """The result, which must be of this dataset, method, seed and settings."""
     found = store.read(key)
     if found is None:
         raise InputError(f"{store.loose / key}.json was removed while it was needed; call again")
-    seed = spec.settings.get("seed", 0)
-    if (found.details.get("fingerprint"), found.method, found.seed) != (_fingerprint(spec.folder), spec.method, seed):
-        place = store.place(key)
+    kind, place = find_method(spec.method), store.place(key)
+    settings = _relevant(make_settings(kind.settings_type, spec.settings, kind.name))
+    wanted = (_fingerprint(spec.folder), spec.method, settings["seed"])
+    if (found.details.get("fingerprint"), found.method, found.seed) != wanted:
         raise InputError(f"{place} is the result of another dataset, method or seed; {RunResult.remedy}")
+    for name, value in settings.items():
+        if found.settings.get(name) != value:
+            made_with = f"{name}={found.settings.get(name)}, not {value}"
+            raise InputError(f"{place} is the result of other settings ({made_with}); {RunResult.remedy}")
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaa.data.dataset import read_dataset
+from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.reproduction.budget import Tuning
 from dpaa.reproduction.results import ResultStore, TunedSettings
@@ -22,6 +23,12 @@ def can_be_tuned(method: str) -> bool:
     return bool(find_method(method).grid)
 
 
+def _key(fingerprint: str, method: str, fixed: dict[str, Any], tuning: dict[str, Any]) -> str:
+    """Names a choice: of which data, method and version, with which settings fixed and what effort."""
+    text = json.dumps([fingerprint, method, find_method(method).version, fixed, tuning], sort_keys=True)
+    return f"{method}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
 def tuned_settings(
     data: str, folder: Path, method: str, tuning: Tuning, fixed: dict[str, Any], runner: Runner
 ) -> TunedSettings:
@@ -29,10 +36,11 @@ def tuned_settings(
     dataset = read_dataset(folder)
     kind = find_method(method)
     fixed = known_settings(fixed, method)
-    text = json.dumps([dataset.fingerprint, kind.name, kind.version, fixed, asdict(tuning)], sort_keys=True)
-    key = f"{kind.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    key = _key(dataset.fingerprint, kind.name, fixed, asdict(tuning))
     store = ResultStore(runner.results, "tuned", TunedSettings)
     if kept := store.read(key):
+        if kept.method != kind.name or _key(kept.fingerprint, kept.method, kept.fixed, kept.tuning) != key:
+            raise InputError(f"{store.place(key)} was chosen for another dataset, method or budget; {kept.remedy}")
         return kept
     from dpaa.tuning.tune import tune  # Optuna is an extra
 

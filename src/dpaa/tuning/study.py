@@ -85,6 +85,9 @@ class TrialStore:
         with locked(self.lock, wait=True), storage_in_words(study, opening=True):
             # Under the lock, as two at once would both make the tables' first rows.
             self._rdb = open_storage(study.storage or url_of(file))
+            names = [] if study.storage else optuna.get_all_study_names(self._rdb)  # a server may hold many studies
+            if names and study.name not in names:
+                raise InputError(f"{file} belongs to another study; restore it or choose another folder with --out")
             for left in self._beacon.parent.glob("*"):  # of workers that were killed
                 if not left.is_symlink() and not held(left):
                     left.unlink(missing_ok=True)
