@@ -21,7 +21,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.report.metric_words import WORDS
+from dpaa.evaluation.metrics import METRICS
 from dpaa.text import finite
 
 LOG = pl.DataFrame(
@@ -254,7 +254,7 @@ def test_no_name_of_the_log_is_one_of_lists() -> None:
     assert of_the_log | of_lists >= set(found["numbers"])
     assert {name.partition("@")[0] for name in of_lists} == set(LIST_NUMBERS)
     assert not of_the_log & set(LIST_NUMBERS)
-    assert not of_the_log & set(WORDS)
+    assert not of_the_log & set(METRICS)
     assert of_lists <= set(found["recommendations"])
 
 

@@ -22,7 +22,7 @@ def good_lists(evaluator: Evaluator, share: float, seed: int) -> np.ndarray:
     """Lists of distinct items of which about a share of the relevant ones is found."""
     rng = np.random.default_rng(seed)
     n_items, k = evaluator.dataset.n_items, evaluator.protocol.k[-1]
-    user, item = np.divmod(evaluator.suite.relevant, n_items)
+    user, item = np.divmod(evaluator.truth.relevant, n_items)
     scores = rng.random((evaluator.dataset.n_users, n_items))
     found = rng.random(len(user)) < share
     scores[user[found], item[found]] += 1

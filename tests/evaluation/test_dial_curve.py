@@ -270,7 +270,7 @@ def test_a_sample_is_of_distinct_users_from_end_to_end(small_world: Dataset) -> 
     assert len(set(few.users)) == 7
     assert {few.users[0], few.users[-1]} == {whole.users[0], whole.users[-1]}
     assert few.protocol.users == 7
-    assert few.protocol.relevant == int(few.suite.relevant_per_row().sum())
+    assert few.protocol.relevant == int(few.truth.relevant_per_row().sum())
     assert whole.protocol.users == len(whole.users)  # the whole is as it was
     assert whole.sample(len(whole.users)) is whole
 

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.errors import InputError
+from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.offpolicy import off_policy, propensities
-from dpaa.evaluation.suite import Suite, measure
+from dpaa.evaluation.suite import measure
 
 
-def suite_of(relevant: list[set[int]], counts: np.ndarray) -> Suite:
+def suite_of(relevant: list[set[int]], counts: np.ndarray) -> GroundTruth:
     n = len(relevant)
     keys = sorted(row * len(counts) + item for row, items in enumerate(relevant) for item in items)
-    return Suite(np.arange(n), n, counts, np.array(keys, dtype=np.int64), None, None, None)
+    return GroundTruth(np.arange(n), n, counts, np.array(keys, dtype=np.int64))
 
 
 def test_by_hand() -> None:

@@ -213,17 +213,13 @@ def test_mean_and_noise() -> None:
 def test_the_least_turn_that_validation_cannot_tell_from_the_best_is_taken(small_world: Dataset) -> None:
     from dpaa.evaluation.dial_curve import KAPPAS
     from dpaa.evaluation.evaluator import Evaluator
-    from dpaa.evaluation.metrics import ACCURACY
+    from dpaa.evaluation.metrics import ndcg
 
     model = fit_method(make_method(small_world, "lightgcn", QUICK), small_world)
     assert isinstance(model.method, LightGCN)
     validation = Evaluator(small_world, 20, "valid", "drop")
     verdict = RunStages(small_world, Callbacks(), None, validation, _fit_part).judge(model.method, "ndcg")
-    relevant = validation.suite.relevant_per_row()
-    values = {
-        kappa: ACCURACY["ndcg"](validation.suite.hits(validation.lists(model.method, kappa)), relevant)
-        for kappa in KAPPAS
-    }
+    values = {kappa: ndcg(validation.truth.context(validation.lists(model.method, kappa))) for kappa in KAPPAS}
     best = max(values.values(), key=np.mean)
     apart = {
         kappa: (best - value).mean() / ((best - value).std() / np.sqrt(len(best)) + 1e-12)

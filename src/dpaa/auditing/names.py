@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 
 from dpaa.errors import InputError
+from dpaa.evaluation.metrics import METRICS
 
 LOG_NUMBERS = {
     "log_users": "users with an interaction",
@@ -27,17 +28,13 @@ LOG_NUMBERS = {
 }
 """What `--fail-if` can ask of a log, and what it means."""
 
-LIST_NUMBERS = {
-    "coverage": "share of the candidates that anybody is recommended",
-    "gini": "Gini coefficient of the recommendations over all candidates",
-    "head_share": "share of the recommendations on the log's head, the items of log_head_share",
-    "arp": "mean number of interactions of the recommended items, mean over users",
+LIST_NUMBERS = {name: METRICS[name].words for name in ("coverage", "gini", "head_share", "arp")} | {
     "arp_history": "the same of the histories of the users with a list",
-    "popularity_lift": "(arp of the list − arp of the history) / arp of the history, mean over users; 0 = alike",
+    "popularity_lift": METRICS["popularity_lift"].words,
     "amplified_users": "share of the users whose list is more popular than their history",
-    "aplt": "share of niche items in a list, mean over users",
+    "aplt": METRICS["aplt"].words,
     "aplt_history": "the same of the histories of the users with a list",
-    "upd": "Jensen-Shannon distance between the shares of head, middle and tail items, mean over users; 0 = alike",
+    "upd": METRICS["upd"].words,
 }
 """What `--fail-if` can ask of recommendations besides, as `name@k`."""
 

@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from dpaa.evaluation.offpolicy import OffPolicy
 
 GROUPS = {"all items": "", "popular": "/popular", "niche": "/niche"}
-BIAS = {
-    "arp": "mean training count of the recommended items; lower is less popular",
-    "popularity_lift": "list against the user's history: 0 = as popular, 1 = twice as popular",
-    "upd": "distance of a list's mix of popularity from the history's: 0 = alike, 1 = nothing in common",
-    "aplt": "share of niche items in a list; higher is more niche",
-    "aclt": "number of niche items in a list",
-    "head_share": "share of the recommendations on the most popular fifth of the items",
-    "coverage": "share of the candidates that anybody is recommended; higher is more diverse",
-    "gini": "how unequally the candidates are recommended: 0 = alike, near 1 = a few have all",
-    "entropy": "of the recommendations, in bits; higher is more diverse",
-    "pop_reo": "do relevant popular and niche items have equal chances? 0 = yes, 1 = one group has all",
-    "pop_rsp": "the same of all popular and niche items, relevant or not",
-}
-"""Metric → what it says."""
 
 
 def evaluate(
@@ -178,15 +164,18 @@ def _of_file(recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: s
 
 def print_evaluation(name: str, found: Evaluation) -> None:
     """Tables per list length, and the protocol in words."""
-    from dpaa.evaluation.metrics import ACCURACY
+    from dpaa.evaluation.metrics import of_kind
 
     metrics, protocol = found.metrics, found.protocol
     for k in protocol.k:
         rows = [
-            [metric, *(_number(metrics[f"{metric}@{k}{group}"]) for group in GROUPS.values())] for metric in ACCURACY
+            [one.name, *(_number(metrics[f"{one.name}@{k}{group}"]) for group in GROUPS.values())]
+            for one in of_kind("accuracy")
         ]
         print_table(f"{name}, lists of {k}: accuracy", [f"@{k}", *GROUPS], rows)
-        bias = [[metric, _number(metrics[f"{metric}@{k}"]), says] for metric, says in BIAS.items()]
+        bias = [
+            [one.name, _number(metrics[f"{one.name}@{k}"]), one.in_words()] for one in of_kind("popularity", "spread")
+        ]
         print_table("Popularity bias", [f"@{k}", "", "what it says"], bias, text=True)
         _print_exposure(found, k)
         _print_tastes(found, k)
@@ -202,14 +191,15 @@ def _print_exposure(found: Evaluation, k: int) -> None:
 
 
 def _print_tastes(found: Evaluation, k: int) -> None:
-    from dpaa.evaluation.metrics import ACCURACY
+    from dpaa.evaluation.metrics import METRICS
     from dpaa.evaluation.tastes import TASTES
 
     users = {taste: int((found.per_user["taste"] == taste).sum() or 0) for taste in TASTES}
     header = [f"@{k}", *(f"{taste} ({number:,})" for taste, number in users.items())]
     rows = [
-        [metric, *(_number(found.metrics[f"{metric}@{k}/{taste}-tastes"]) for taste in TASTES)]
-        for metric in (*ACCURACY, "arp", "popularity_lift", "upd")
+        [one.name, *(_number(found.metrics[f"{one.name}@{k}/{taste}-tastes"]) for taste in TASTES)]
+        for one in METRICS.values()
+        if one.per_user and one.by_taste
     ]
     print_table("Users by taste: the share of popular items in their history", header, rows)
 

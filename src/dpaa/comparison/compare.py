@@ -39,13 +39,14 @@ from dpaa.data.columns import Column
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
+from dpaa.evaluation.metrics import METRICS
 from dpaa.words import counted
 
 Ints = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
-METRICS = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
+COMPARED = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
 """What is compared unless chosen otherwise, at the k in question."""
 MARGIN = 0.05
 """The share of the baseline's recall on popular items that may be lost without harm."""
@@ -53,12 +54,6 @@ LEVEL = 0.05
 """Of the corrected p-values."""
 MOVED_ITEMS = 10
 """Items listed as gaining, and as losing."""
-DIRECTIONS = {
-    **dict.fromkeys(("recall", "precision", "ndcg", "mrr", "map", "hit"), 1),
-    **dict.fromkeys(("aplt", "aclt", "coverage", "entropy"), 1),
-    **dict.fromkeys(("arp", "head_share", "gini", "pop_reo", "pop_rsp", "upd"), -1),
-}
-"""1 where more is better (of bias metrics: less biased), −1 where less is; popularity_lift is best at 0: neither."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +79,7 @@ class Choices:
     baseline: str | None = None
     """Name or source of the entry the others are held against; the first unless given."""
     metrics: Sequence[str] = ()
-    """Names with or without @k; `METRICS` unless given."""
+    """Names with or without @k; `COMPARED` unless given."""
     margin: float = MARGIN
     resamples: int = RESAMPLES
     """Random sign changes, where there is one run on each side."""
@@ -121,7 +116,7 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     others = [entry for entry in entries if entry is not base]
     k = evaluator.protocol.k[-1]
     known = list(base.evaluations[0].metrics)
-    names = list(dict.fromkeys(full_name(name, k, known) for name in choices.metrics or METRICS))
+    names = list(dict.fromkeys(full_name(name, k, known) for name in choices.metrics or COMPARED))
     tested = [name for name in names if per_user_values(base.evaluations[0], name) is not None]
     table = _Values([base, *others], dict.fromkeys([*tested, _popular_recall(k)]))
     asked = [(entry, name) for entry in others for name in tested]
@@ -306,10 +301,10 @@ def _verdict(name: str, delta: float, corrected: float | None, outcome: Outcome 
         return "not tested"
     if not (corrected < LEVEL and (outcome.low > 0 or outcome.high < 0)):
         return "not shown"
-    direction = DIRECTIONS.get(name.partition("@")[0])
-    if direction is None:
+    better = METRICS[name.partition("@")[0]].better
+    if better == "zero":
         return "higher" if delta > 0 else "lower"
-    return "better" if direction * delta > 0 else "worse"
+    return "better" if (delta > 0) == (better == "high") else "worse"
 
 
 def _no_harm(
@@ -408,7 +403,7 @@ def _examples(evaluator: Evaluator, base: Entry, entry: Entry, number: int) -> l
     listed = np.asarray((before.lists >= 0).any(axis=1) & (after.lists >= 0).any(axis=1))
     rows = telling_users(values[1] - values[0], shared, number, listed)
     dataset, users = evaluator.dataset, evaluator.users[rows]
-    relevant_user, relevant_item = np.divmod(evaluator.suite.relevant, dataset.n_items)
+    relevant_user, relevant_item = np.divmod(evaluator.truth.relevant, dataset.n_items)
     history = np.bincount(dataset.train.user, minlength=dataset.n_users)
     return [
         Example(

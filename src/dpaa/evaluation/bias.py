@@ -42,8 +42,8 @@ def mean_of_lists(value: Array, lists: Array) -> Floats:
     return np.where(length > 0, sums / np.maximum(length, 1), np.nan)
 
 
-def _mean(values: Floats) -> float:
-    """Over users that have a value."""
+def mean_of_known(values: Floats) -> float:
+    """Over users that have a value; NaN without any."""
     there = ~np.isnan(values)
     return float(values[there].mean()) if there.any() else float("nan")
 
@@ -61,13 +61,13 @@ def arp(lists: Array, counts: Array, definition: Definition = "dpaa") -> float:
     _check(definition, "arp", ("dpaa", "recbole", "elliot", "warprec", "lenskit"))
     value = counts.astype(np.float64)
     if definition == "lenskit":
-        return _mean(mean_of_lists(_rank_quantiles(counts), lists))
+        return mean_of_known(mean_of_lists(_rank_quantiles(counts), lists))
     if definition == "warprec":
         value = np.maximum(value, 1.0)
     if definition in ("recbole", "warprec"):
         sums = np.where(lists >= 0, value[lists], 0.0).sum(axis=1)
         return float(np.mean(sums / lists.shape[1])) if len(lists) else float("nan")
-    return _mean(mean_of_lists(value, lists))
+    return mean_of_known(mean_of_lists(value, lists))
 
 
 def aplt(lists: Array, popular: Mask) -> float:
@@ -75,7 +75,7 @@ def aplt(lists: Array, popular: Mask) -> float:
 
     Abdollahpouri et al., FLAIRS 2019.
     """
-    return _mean(mean_of_lists((~popular).astype(np.float64), lists))
+    return mean_of_known(mean_of_lists((~popular).astype(np.float64), lists))
 
 
 def aclt(lists: Array, popular: Mask) -> float:

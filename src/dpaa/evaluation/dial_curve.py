@@ -24,7 +24,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
-from dpaa.evaluation.metrics import ACCURACY
+from dpaa.evaluation.metrics import ndcg, recall
 from dpaa.methods.base import ITSELF, Method
 from dpaa.reranking.dial import dialled_family
 
@@ -307,21 +307,16 @@ def dial_curve(
     wanted = Objective.parse(objective)
     drawn = sorted({0.0, *map(float, kappas)})
     few = validation.sample(MOST_USERS)
-    suite, relevant, niche = few.suite, few.suite.relevant_per_row(), ~few.popular
-    niche_relevant = suite.relevant_per_row(niche)
-    counted = niche_relevant > 0
     points = []
     for kappa, lists in zip(drawn, few.lists_of(dialled_family(method, drawn), len(drawn)), strict=True):
-        hits = suite.hits(lists)
-        niche_hits = (hits & niche[lists])[counted]
+        at = few.truth.context(lists)
+        niche = at.of_items(~few.popular)
         points.append(
             DialPoint(
                 kappa=kappa,
-                ndcg=float(ACCURACY["ndcg"](hits, relevant).mean()),
-                recall=float(ACCURACY["recall"](hits, relevant).mean()),
-                niche_recall=float(ACCURACY["recall"](niche_hits, niche_relevant[counted]).mean())
-                if counted.any()
-                else nan,
+                ndcg=float(ndcg(at).mean()),
+                recall=float(recall(at).mean()),
+                niche_recall=bias.mean_of_known(recall(niche)),
                 arp=bias.arp(lists, few.counts),
                 coverage=bias.coverage(lists, few.protocol.candidates),
             )

@@ -18,11 +18,12 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.metrics import ACCURACY
+from dpaa.evaluation.context import GroundTruth
+from dpaa.evaluation.metrics import METRICS, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.ranking import Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
-from dpaa.evaluation.suite import Suite
+from dpaa.evaluation.suite import measure_all
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.reranking.base import Reranker
 from dpaa.words import counted
@@ -102,16 +103,16 @@ class Evaluation:
     exposure: dict[str, list[float]] = field(default_factory=dict)
     """k → share of the recommendations on each popularity decile, rarest first, then on items not in training; under
     `history` the training interactions of the same users."""
-    suite: Suite | None = field(default=None, repr=False)
+    truth: GroundTruth | None = field(default=None, repr=False)
     """What the lists were measured against."""
     notes: tuple[str, ...] = ()
     """What to know before believing the numbers, where the lists came from a file."""
 
     def off_policy(self, power: float = POWER, floor: float = FLOOR) -> OffPolicy:
         """Estimates for a test split that is as biased as the log; see `dpaa.evaluation.offpolicy`."""
-        if self.suite is None:
-            raise ValueError("this evaluation was made without a suite")
-        return off_policy(self.suite, self.lists, self.protocol.k, power=power, floor=floor)
+        if self.truth is None:
+            raise ValueError("this evaluation was made without its ground truth")
+        return off_policy(self.truth, self.lists, self.protocol.k, power=power, floor=floor)
 
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
@@ -151,7 +152,7 @@ class Evaluator:
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
         self._masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
         self.users = np.unique(relevant // n_items)
-        self.suite = Suite(
+        self.truth = GroundTruth(
             users=self.users,
             n_users=dataset.n_users,
             counts=self.counts,
@@ -184,15 +185,15 @@ class Evaluator:
             return self
         few = copy(self)
         few.users = self.users[np.linspace(0, len(self.users) - 1, most).astype(np.int64)]
-        owner = self.suite.relevant // self.dataset.n_items
-        few.suite = replace(self.suite, users=few.users, relevant=self.suite.relevant[np.isin(owner, few.users)])
-        few.protocol = replace(self.protocol, users=most, relevant=len(few.suite.relevant))
+        owner = self.truth.relevant // self.dataset.n_items
+        few.truth = replace(self.truth, users=few.users, relevant=self.truth.relevant[np.isin(owner, few.users)])
+        few.protocol = replace(self.protocol, users=most, relevant=len(few.truth.relevant))
         return few
 
     @property
     def popular(self) -> NDArray[np.bool_]:
         """(n_items,): the popular items of the training pairs."""
-        return self.suite.popular
+        return self.truth.popular
 
     def lists(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Ints:
         """The recommended items of the split's users, (users, largest k); `dial` as in `ranked_blocks`."""
@@ -223,7 +224,7 @@ class Evaluator:
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
         """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""
-        found = self.suite.measure(lists, self.protocol.k)
+        found = measure_all(self.truth, lists, self.protocol.k)
         columns = [self.dataset.user_ids.gather(self.users).alias(Column.USER)]
         for name, values in found.per_row.items():
             if name == "taste":
@@ -231,7 +232,7 @@ class Evaluator:
             else:
                 columns.append(pl.Series(name, values).fill_nan(None))
         exposure = found.exposure | {"history": self._exposure_of_history()}
-        return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure, self.suite)
+        return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure, self.truth)
 
     def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
         """The same for lists from a file; a user of the split without a list has only misses."""
@@ -258,7 +259,7 @@ class Evaluator:
         longest = int(np.flatnonzero(taken.any(axis=0)).max(initial=-1)) + 1
         if longest < self.protocol.k[-1]:
             yield f"no list of {recs.name} goes beyond place {longest}; @{self.protocol.k[-1]} sees it end early"
-        known = int(self.suite.among(lists, self._masked.keys(self.dataset.n_items)).sum())
+        known = int(self.truth.among(lists, self._masked.keys(self.dataset.n_items)).sum())
         if known:
             yield (
                 f"{recs.name}: {counted(known, 'recommendation is a pair', 'recommendations are pairs')} the user has "
@@ -285,8 +286,8 @@ class Evaluator:
     def recall(self, method: Method) -> dict[str, float]:
         """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""
         k = self.protocol.k[-1]
-        hits, relevant = self.suite.hits(self.lists(method)), self.suite.relevant_per_row()
-        return {f"{name}@{k}": float(ACCURACY[name](hits, relevant).mean()) for name in ("recall", "ndcg")}
+        at = self.truth.context(self.lists(method))
+        return {f"{name}@{k}": float(METRICS[name].formula(at).mean()) for name in ("recall", "ndcg")}
 
     def recall_of(self, method: Method) -> float:
         """Recall at the largest k of a method as it scores now (see `dpaa.methods.base.Validation`)."""
@@ -294,8 +295,7 @@ class Evaluator:
 
     def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
         """The same for n strengths of a correction, in one pass over the users."""
-        relevant, every = self.suite.relevant_per_row(), self.lists_of(family, n)
-        return [float(ACCURACY["recall"](self.suite.hits(lists), relevant).mean()) for lists in every]
+        return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n)]
 
     def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> Ints:
         """The lists of n strengths of a correction, from one pass over the users.  (n, users, largest k)."""

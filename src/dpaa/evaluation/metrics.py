@@ -1,70 +1,281 @@
-"""Accuracy: one formula each, for all users at once.
+"""The one table of metrics, `METRICS`: whatever computes, compares, explains or documents a metric reads it here.
 
-`hits` is (users, k) bool: whether the item at that rank is relevant; `relevant` is (users,), each ≥ 1: how many
-relevant items the user has.  Each returns one number per user, in [0, 1], larger is better.  A list that ends early
-has no hits in its empty places: an empty list scores 0.  Users without a relevant item are left out by the caller.
+A metric is one formula with its entry above it.  It takes a `Context` (lists, hits and what they are measured against)
+and returns one number per user, or one for all lists together, or None where the context lacks what it needs.  The
+docstring's first paragraph is the definition in docs/metrics.md.  `bias` has the same over plain arrays, and as others
+define it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Hits = NDArray[np.bool_]
-PerUser = NDArray[Any]
+from dpaa.evaluation import bias
+from dpaa.evaluation.context import Context, Floats
 
-
-def recall(hits: Hits, relevant: PerUser) -> PerUser:
-    """`hits / |relevant|`; not divided by min(k, |relevant|): see deviations.md, "Recall"."""
-    return np.asarray(hits.sum(axis=1) / relevant)
+Formula = Callable[[Context], Any]
 
 
-def precision(hits: Hits, relevant: PerUser) -> PerUser:
-    """`hits / k`; a list that ends early is divided by k all the same."""
-    del relevant
-    return np.asarray(hits.mean(axis=1))
+@dataclass(frozen=True)
+class Metric:
+    """One entry of the table."""
+
+    name: str
+    formula: Formula
+    """Returns (users,), NaN for a user without a value, where `per_user`; else one number."""
+    kind: Literal["accuracy", "popularity", "spread"]
+    """Accuracy formulas see only users with a relevant item: of all items, of the popular and of the niche ones."""
+    better: Literal["high", "low", "zero"]
+    """`zero`: the closer the better."""
+    words: str
+    """What the number says, for people who do not know the formula."""
+    range: str = "0 … 1"
+    case: str = ""
+    """Worked by hand, in docs/metrics.md."""
+    source: str = ""
+    per_user: bool = True
+    """Whether it is a mean over users: it can then be tested, and is a column of `per_user.parquet`."""
+    by_taste: bool = True
+    """Whether a mean over users is also taken by the users' taste."""
+
+    @property
+    def definition(self) -> str:
+        """The formula in words."""
+        return " ".join((self.formula.__doc__ or "").partition("\n\n")[0].split()).removesuffix(".")
+
+    def in_words(self) -> str:
+        """What the number says, and which direction is better."""
+        return f"{self.words}; {BETTER[self.better]}"
 
 
-def ndcg(hits: Hits, relevant: PerUser) -> PerUser:
-    """`Σ_hits 1/log2(rank + 1)` over the same sum for the best possible list of min(k, |relevant|) hits.
-
-    Binary gains (Järvelin & Kekäläinen, TOIS 2002).
-    """
-    discount = 1.0 / np.log2(np.arange(hits.shape[1]) + 2.0)
-    best = np.concatenate([[0.0], np.cumsum(discount)])
-    return np.asarray(hits @ discount / best[np.minimum(relevant, hits.shape[1])])
-
-
-def mrr(hits: Hits, relevant: PerUser) -> PerUser:
-    """Reciprocal rank: `1 / rank` of the first hit, 0 without one (Voorhees, TREC-8, 1999)."""
-    del relevant
-    return np.asarray(hits.any(axis=1) / (hits.argmax(axis=1) + 1.0))
-
-
-def average_precision(hits: Hits, relevant: PerUser) -> PerUser:
-    """`Σ_hits (hits up to this rank / rank) / min(k, |relevant|)`; its mean over users is MAP.
-
-    The divisor is what a perfect list of k reaches, so that it scores 1 (RecBole's too); TREC's |relevant| would not.
-    """
-    rank = np.arange(1, hits.shape[1] + 1)
-    precision_at_hits = np.where(hits, np.cumsum(hits, axis=1) / rank, 0.0)
-    return np.asarray(precision_at_hits.sum(axis=1) / np.minimum(relevant, hits.shape[1]))
-
-
-def hit(hits: Hits, relevant: PerUser) -> PerUser:
-    """1 if the list holds any relevant item."""
-    del relevant
-    return np.asarray(hits.any(axis=1), dtype=np.float64)
-
-
-ACCURACY: dict[str, Callable[[Hits, PerUser], PerUser]] = {
-    "recall": recall,
-    "precision": precision,
-    "ndcg": ndcg,
-    "mrr": mrr,
-    "map": average_precision,
-    "hit": hit,
+METRICS: dict[str, Metric] = {}
+BETTER = {"high": "higher is better", "low": "lower is better", "zero": "closer to 0 is better"}
+GROUPS = {
+    "popular": "counted on popular items only",
+    "niche": "counted on niche items only",
+    "niche-tastes": "for users who like niche items",
+    "diverse-tastes": "for users with mixed tastes",
+    "blockbuster-tastes": "for users who like popular items",
 }
+"""What stands behind the slash of a key."""
+
+
+def metric(*entry: Any, name: str | None = None, **more: Any) -> Callable[[Formula], Formula]:
+    """Put the formula into the table under its own name, unless another is given; the rest are `Metric`'s fields."""
+
+    def add(formula: Formula) -> Formula:
+        found = Metric(name or formula.__name__, formula, *entry, **more)
+        METRICS[found.name] = found
+        return formula
+
+    return add
+
+
+def of_kind(*kinds: str) -> list[Metric]:
+    """The metrics of these kinds, in the table's order."""
+    return [one for one in METRICS.values() if one.kind in kinds]
+
+
+def explain(key: str) -> Metric | None:
+    """The metric of a key such as `recall@20/niche`, its words about that group; None for a name that is not known."""
+    name, _, rest = key.partition("@")
+    found, group = METRICS.get(name), GROUPS.get(rest.partition("/")[2])
+    return found if found is None or group is None else replace(found, words=f"{found.words}; {group}")
+
+
+# ------------------------------------------------------------------ accuracy
+
+
+@metric(
+    *("accuracy", "high", "share of what a user liked in the test that is in the list"),
+    case="2/4",
+    source="not divided by min(k, relevant); see [deviations](deviations.md)",
+)
+def recall(at: Context) -> Floats:
+    """Hits / relevant."""
+    return np.asarray(at.hits.sum(axis=1) / at.relevant)
+
+
+@metric("accuracy", "high", "share of the list that the user liked in the test", case="2/3")
+def precision(at: Context) -> Floats:
+    """Hits / k, also where the list ends early."""
+    return np.asarray(at.hits.mean(axis=1))
+
+
+@metric(
+    *("accuracy", "high", "like recall, but hits near the top of the list count more; 1 is perfect"),
+    case="1.5/2.1309 = .7039",
+    source="Järvelin & Kekäläinen, TOIS 2002",
+)
+def ndcg(at: Context) -> Floats:
+    """Σ over hits of 1/log2(rank + 1), over the same sum for the best list of min(k, relevant) hits."""
+    k = at.hits.shape[1]
+    discount = 1.0 / np.log2(np.arange(k) + 2.0)
+    best = np.concatenate([[0.0], np.cumsum(discount)])
+    return np.asarray(at.hits @ discount / best[np.minimum(at.relevant, k)])
+
+
+@metric("accuracy", "high", "one over the place of the first hit, on average", case="1", source="Voorhees, TREC-8 1999")
+def mrr(at: Context) -> Floats:
+    """1 / rank of the first hit, 0 without one."""
+    return np.asarray(at.hits.any(axis=1) / (at.hits.argmax(axis=1) + 1.0))
+
+
+@metric(
+    *("accuracy", "high", "precision averaged over the places of the hits"),
+    name="map",
+    case="(1 + 2/3)/3 = .5556",
+    source="TREC divides by relevant: a list of k could then not reach 1",
+)
+def average_precision(at: Context) -> Floats:
+    """Σ over hits of (hits so far / rank), over min(k, relevant)."""
+    rank = np.arange(1, at.hits.shape[1] + 1)
+    precision_at_hits = np.where(at.hits, np.cumsum(at.hits, axis=1) / rank, 0.0)
+    return np.asarray(precision_at_hits.sum(axis=1) / np.minimum(at.relevant, at.hits.shape[1]))
+
+
+@metric("accuracy", "high", "share of users with at least one hit", case="1")
+def hit(at: Context) -> Floats:
+    """1 if there is a hit."""
+    return np.asarray(at.hits.any(axis=1), dtype=np.float64)
+
+
+# ------------------------------------------------------------------ popularity of what is recommended
+
+
+@metric(
+    *("popularity", "low", "average popularity: training interactions of a recommended item"),
+    range="0 … largest count",
+    case="(19/3 + 11/2)/2 = 5.9167",
+    source="Yin et al., VLDB 2012",
+)
+def arp(at: Context) -> Floats:
+    """Mean over users of the mean count of the list."""
+    return at.mean_count
+
+
+@metric(
+    *("popularity", "high", "share of niche items in a list"),
+    case="(1/3 + 1/2)/2 = .4167",
+    source="Abdollahpouri et al., FLAIRS 2019",
+    by_taste=False,
+)
+def aplt(at: Context) -> Floats:
+    """Mean over users of the share of niche items in the list."""
+    return bias.mean_of_lists((~at.truth.popular).astype(np.float64), at.lists)
+
+
+@metric(
+    *("popularity", "zero", "how much more popular a list is than its user's own history; 0 = as popular, 1 = twice"),
+    range="> −1",
+    case="list 9, history 6: .5",
+    source="after Abdollahpouri et al., RecSys 2020, who take it of groups of users",
+)
+def popularity_lift(at: Context) -> Floats | None:
+    """Mean over users of (mean count of list − mean count of history) / mean count of history."""
+    history = at.truth.history_count
+    return None if history is None else bias.popularity_lift(at.mean_count, history[at.rows])
+
+
+@metric(
+    *("popularity", "low", "distance between popularity in a user's history and in the list; 0 = the same mix"),
+    case="(½, ½, 0) against (1, 0, 0): √.3113 = .5579",
+    source="after Abdollahpouri et al., UMAP 2021, who take the divergence, its square, and average over groups",
+)
+def upd(at: Context) -> Floats | None:
+    """Mean over users of the Jensen-Shannon distance (base 2) of list and history by shares of tail, middle, head."""
+    history = at.truth.history_bands
+    if history is None:
+        return None
+    row, place = np.nonzero(at.lists >= 0)
+    of_lists = bias.band_shares(row, at.lists[row, place], at.truth.band, len(at.lists))
+    return bias.upd(of_lists, history[at.rows])
+
+
+@metric(
+    *("popularity", "high", "number of niche items in a list"),
+    range="0 … k",
+    case="(1 + 1)/2 = 1",
+    source="Abdollahpouri et al., FLAIRS 2019",
+    per_user=False,
+)
+def aclt(at: Context) -> float:
+    """Mean over users of the number of niche items in the list."""
+    return bias.aclt(at.lists, at.truth.popular)
+
+
+@metric(
+    *("popularity", "low", "share of recommendations that go to the most popular fifth of the items"),
+    case="2/5",
+    source="as in `dpaa audit`",
+    per_user=False,
+)
+def head_share(at: Context) -> float:
+    """Share of all recommendations that fall on the head."""
+    return bias.head_share(at.lists, at.truth.counts)
+
+
+# ------------------------------------------------------------------ spread over items, and equal chances
+
+
+@metric(
+    *("spread", "high", "share of the candidate items that are recommended to anybody"),
+    case="4/5",
+    source="Ge et al., RecSys 2010",
+    per_user=False,
+)
+def coverage(at: Context) -> float:
+    """Distinct recommended candidates / candidates."""
+    candidates = at.truth.candidates
+    return bias.coverage(at.lists, at.truth.n_items if candidates is None else len(candidates), candidates)
+
+
+@metric(
+    *("spread", "low", "how unevenly recommendations fall on items; 0 = all alike, 1 = one item gets all"),
+    range="0 … (n − 1)/n",
+    case="8/25 = .32",
+    source="Gini, 1912",
+    per_user=False,
+)
+def gini(at: Context) -> float:
+    """Σ_j (2j − n − 1) c_(j) / (n Σ c) over all n candidates, c_(1) ≤ … ≤ c_(n) how often they are recommended."""
+    return bias.gini(at.lists, at.truth.n_items, at.truth.candidates)
+
+
+@metric(
+    *("spread", "high", "how widely recommendations are spread over items, in bits"),
+    range="0 … log2 n bits",
+    case=".4 log2 2.5 + .6 log2 5 = 1.9219",
+    source="Shannon, 1948",
+    per_user=False,
+)
+def entropy(at: Context) -> float:
+    """−Σ p log2 p, p = an item's share of all recommendations."""
+    return bias.entropy(at.lists, at.truth.n_items)
+
+
+@metric(
+    *("spread", "low", "how much the chance to be found, if liked, differs between popular and niche items"),
+    case="1 of 3 popular, 1 of 2 niche: .2",
+    source="Zhu, Wang & Caverlee, SIGIR 2020",
+    per_user=False,
+)
+def pop_reo(at: Context) -> float:
+    """Std/mean over the two item groups of hits on the group / relevant pairs of the group, all users together."""
+    return bias.pop_reo(at.lists, at.hits, at.truth.relevant_pairs[1], at.truth.popular)
+
+
+@metric(
+    *("spread", "low", "how much the chance to be shown differs between popular and niche items"),
+    case="3 of 3 popular, 2 of 8 niche: .6",
+    source="Zhu, Wang & Caverlee, SIGIR 2020",
+    per_user=False,
+)
+def pop_rsp(at: Context) -> float | None:
+    """std/mean over the two item groups of recommendations of the group / pairs that could be recommended."""
+    available = at.truth.available
+    return None if available is None else bias.pop_rsp(at.lists, at.truth.popular, available)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.errors import InputError
-from dpaa.evaluation.suite import Suite
+from dpaa.evaluation.context import GroundTruth
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -90,16 +90,16 @@ def snips_ndcg(gain: Floats, best: Floats) -> float:
 
 
 def off_policy(
-    suite: Suite, lists: Array, cuts: tuple[int, ...], *, power: float = POWER, floor: float = FLOOR
+    truth: GroundTruth, lists: Array, cuts: tuple[int, ...], *, power: float = POWER, floor: float = FLOOR
 ) -> OffPolicy:
-    """All estimates for the lists, (rows, largest k), of a suite's users."""
-    propensity, raised = propensities(suite.counts, power, floor)
+    """All estimates for the lists, (rows, largest k), of the users of a ground truth."""
+    propensity, raised = propensities(truth.counts, power, floor)
     weight = 1.0 / propensity
-    row, item = suite.relevant_pairs
-    n_rows = len(suite.users)
+    row, item = truth.relevant_pairs
+    n_rows = len(truth.users)
     total = np.bincount(row, weight[item], minlength=n_rows).astype(np.float64)
     counted = total > 0
-    hits = suite.hits(lists)
+    hits = truth.among(lists, truth.relevant)
     gained = np.where(hits, weight[lists], 0.0)
     metrics: dict[str, float] = {}
     for k in cuts:
@@ -111,7 +111,7 @@ def off_policy(
         metrics[f"stratified_recall@{k}"] = stratified_recall(found, total[counted])
     weights = weight[item]
     size = float(weights.sum() ** 2 / (weights**2).sum())
-    clipped, unseen = float(raised[item].mean()), float((suite.counts[item] == 0).mean())
+    clipped, unseen = float(raised[item].mean()), float((truth.counts[item] == 0).mean())
     warnings = _warnings(len(item), size, clipped, unseen, floor)
     return OffPolicy(metrics, power, floor, len(item), size, clipped, unseen, warnings)
 

@@ -15,7 +15,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.evaluation.dial_curve import KAPPAS, MOST_USERS, least_turn
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import validation_exposure
-from dpaa.evaluation.metrics import ACCURACY
+from dpaa.evaluation.metrics import METRICS
 from dpaa.files import check_within
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -91,9 +91,8 @@ class RunStages:
             return Verdict(0.0, 0.0, np.zeros(0))
         kappas = (0.0,) if validation_exposure(self.data).biased else KAPPAS
         few = self.validation.sample(MOST_USERS)
-        relevant = few.suite.relevant_per_row()
         every = few.lists_of(dialled_family(method, kappas), len(kappas))
-        values = np.stack([ACCURACY[objective](few.suite.hits(lists), relevant) for lists in every])
+        values = np.stack([METRICS[objective].formula(few.truth.context(lists)) for lists in every])
         place = least_turn(kappas, values)
         return Verdict(float(values[place].mean()), kappas[place], values[place])
 

@@ -162,7 +162,7 @@ def _deltas(comparison: dict[str, Any], baseline: str) -> list[Markup]:
         rows.append(
             [
                 Cell(text_at(delta, "entry"), text_at(delta, "entry")),
-                Cell(text_at(delta, "metric"), text_at(delta, "metric"), note=words.says if words else None),
+                Cell(text_at(delta, "metric"), text_at(delta, "metric"), note=words.words if words else None),
                 number(before),
                 number(number_at(delta, "value")),
                 number(change),

@@ -110,7 +110,7 @@ def _tables(family: Family, runs: list[Run]) -> Markup:
         for name in chosen:
             words = explain(name)
             if words is not None:
-                meanings.append((code(name), f" {arrow_words(words.better)}: {words.says}"))
+                meanings.append((code(name), f" {arrow_words(words.better)}: {words.words}"))
     reading = tag(
         "p",
         tag("strong", "How to read it. "),
@@ -139,7 +139,7 @@ def _table(caption: str, runs: list[Run], chosen: list[str]) -> Markup:
     for name in chosen:
         words = explain(name)
         arrow = {"high": "↑", "low": "↓", "zero": "→0"}[words.better] if words else ""
-        heads.append(Head(f"{name} {arrow}".strip(), words.says if words else None))
+        heads.append(Head(f"{name} {arrow}".strip(), words.words if words else None))
     return table(caption, heads, rows)
 
 
