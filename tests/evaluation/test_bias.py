@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
+from dpaa.evaluation.context import GroundTruth
+from dpaa.evaluation.metrics import METRICS, popularity_lift
 from dpaa.evaluation.tastes import TASTES, tastes
 
 # Five items, 20 interactions; 10 + 6 = 80 %, so the first two are popular; item 4 never occurs.
@@ -19,6 +22,7 @@ POPULAR = np.array([True, True, False, False, False])
 # Three users: a full list, one that ends early, none.
 LISTS = np.array([[0, 1, 2], [0, 3, -1], [-1, -1, -1]])
 EMPTY = np.full((2, 3), -1)
+NOTHING = np.zeros(0, dtype=int)
 
 
 @st.composite
@@ -33,21 +37,28 @@ def lists_of_items(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return np.array(rows), np.array(counts)
 
 
+def measured(name: str, lists: np.ndarray, counts: np.ndarray = COUNTS, **truth: Any) -> float:
+    """By the table of metrics."""
+    rows = len(lists)
+    found = METRICS[name].formula(GroundTruth(np.arange(rows), rows, counts, NOTHING, **truth).context(lists))
+    return bias.mean_of_known(found) if METRICS[name].per_user else found
+
+
 # ------------------------------------------------------------------ by hand
 
 
 def test_popularity_of_lists_by_hand() -> None:
     assert bias.popular_by(COUNTS).tolist() == POPULAR.tolist()
     assert bias.arp(LISTS, COUNTS) == pytest.approx(((10 + 6 + 3) / 3 + (10 + 1) / 2) / 2)
-    assert bias.aplt(LISTS, POPULAR) == pytest.approx((1 / 3 + 1 / 2) / 2)
-    assert bias.aclt(LISTS, POPULAR) == pytest.approx((1 + 1) / 2)
-    assert bias.head_share(LISTS, COUNTS) == pytest.approx(2 / 5)  # the head is item 0: a fifth of four that occur
+    assert measured("aplt", LISTS) == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert measured("aclt", LISTS) == pytest.approx((1 + 1) / 2)
+    assert measured("head_share", LISTS) == pytest.approx(2 / 5)  # the head is item 0: a fifth of four that occur
 
 
 def test_spread_over_items_by_hand() -> None:
     assert bias.exposure(LISTS, 5).tolist() == [2, 1, 1, 1, 0]
-    assert bias.coverage(LISTS, 5) == pytest.approx(4 / 5)
-    assert bias.coverage(LISTS, 2, candidates=np.array([3, 4])) == pytest.approx(1 / 2)
+    assert measured("coverage", LISTS) == pytest.approx(4 / 5)
+    assert measured("coverage", LISTS, candidates=np.array([3, 4])) == pytest.approx(1 / 2)
     # 0, 1, 1, 1, 2 with factors −4, −2, 0, 2, 4: (−2 + 0 + 2 + 8) / (5 · 5).
     assert bias.gini(LISTS, 5) == pytest.approx(8 / 25)
     # Of candidates 3 and 4: counts 0 and 1.
@@ -84,17 +95,21 @@ def test_equal_opportunity_by_hand() -> None:
 
 def test_statistical_parity_by_hand() -> None:
     # Three users × (3 niche, 2 popular) items, less what was masked: item 4 once, item 0 twice, item 1 once.
-    available = bias.available_pairs(POPULAR, 3, None, np.array([4, 0, 0, 1]))
+    masked = np.array([0, 0, 1, 2]), np.array([4, 0, 0, 1])
+    available = bias.available_pairs(POPULAR, 3, None, masked[1])
     assert available.tolist() == [9 - 1, 6 - 3]
     niche, popular = 2 / 8, 3 / 3
-    assert bias.pop_rsp(LISTS, POPULAR, available) == pytest.approx((popular - niche) / (popular + niche))
+    assert measured("pop_rsp", LISTS, masked=masked) == pytest.approx((popular - niche) / (popular + niche))
     assert bias.available_pairs(POPULAR, 3, np.array([0, 4]), np.array([4, 1])).tolist() == [2, 3]
-    assert math.isnan(bias.pop_rsp(LISTS, POPULAR, np.array([0, 3])))
+    everything = np.repeat(np.arange(3), 3), np.tile([2, 3, 4], 3)
+    assert math.isnan(measured("pop_rsp", LISTS, masked=everything)), "no niche item could be recommended"
 
 
 def test_popularity_lift_by_hand() -> None:
-    lift = bias.popularity_lift(np.array([9.0, 2.0, np.nan, 5.0]), np.array([6.0, 4.0, 3.0, np.nan]))
-    np.testing.assert_allclose(lift, [0.5, -0.5, np.nan, np.nan])
+    # Lists with mean counts 9, 2 and 5, and none; histories with 6, 4 and 3, and none.
+    counts, lists = np.array([9, 2, 5, 6, 4, 3]), np.array([[0], [1], [-1], [2]])
+    truth = GroundTruth(np.arange(4), 4, counts, NOTHING, history=(np.array([0, 1, 2]), np.array([3, 4, 5])))
+    np.testing.assert_allclose(popularity_lift(truth.context(lists)), [0.5, -0.5, np.nan, np.nan])
 
 
 def test_upd_by_hand() -> None:
@@ -124,20 +139,20 @@ def test_tastes_by_hand() -> None:
 
 def test_nothing_recommended_is_no_number() -> None:
     assert math.isnan(bias.arp(EMPTY, COUNTS))
-    assert math.isnan(bias.aplt(EMPTY, POPULAR))
-    assert math.isnan(bias.aclt(EMPTY, POPULAR))
-    assert math.isnan(bias.head_share(EMPTY, COUNTS))
+    assert math.isnan(measured("aplt", EMPTY))
+    assert math.isnan(measured("aclt", EMPTY))
+    assert math.isnan(measured("head_share", EMPTY))
     assert math.isnan(bias.gini(EMPTY, 5))
     assert math.isnan(bias.entropy(EMPTY, 5))
     assert np.isnan(bias.decile_shares(EMPTY, np.zeros(5, dtype=int))).all()
-    assert bias.coverage(EMPTY, 5) == 0.0
+    assert measured("coverage", EMPTY) == 0.0
 
 
 def test_one_item() -> None:
     lists = np.array([[0], [0]])
     assert bias.gini(lists, 1) == 0.0
     assert bias.entropy(lists, 1) == 0.0
-    assert bias.coverage(lists, 1) == 1.0
+    assert measured("coverage", lists, np.array([2])) == 1.0
     assert math.isnan(bias.gini(lists, 1, definition="elliot"))
 
 
@@ -199,19 +214,19 @@ def test_a_definition_that_does_not_exist_is_refused() -> None:
 @given(lists_of_items())
 def test_ranges(case: tuple[np.ndarray, np.ndarray]) -> None:
     lists, counts = case
-    n, popular = len(counts), bias.popular_by(counts)
+    n = len(counts)
 
     def within(value: float, low: float, high: float) -> bool:
         return math.isnan(value) or low - 1e-9 <= value <= high + 1e-9
 
     assert within(bias.arp(lists, counts), 0, counts.max())
-    assert within(bias.aplt(lists, popular), 0, 1)
-    assert within(bias.aclt(lists, popular), 0, lists.shape[1])
-    assert within(bias.head_share(lists, counts), 0, 1)
-    assert within(bias.coverage(lists, n), 0, 1)
+    assert within(measured("aplt", lists, counts), 0, 1)
+    assert within(measured("aclt", lists, counts), 0, lists.shape[1])
+    assert within(measured("head_share", lists, counts), 0, 1)
+    assert within(measured("coverage", lists, counts), 0, 1)
     assert within(bias.gini(lists, n), 0, (n - 1) / n)
     assert within(bias.entropy(lists, n), 0, math.log2(n))
-    assert within(bias.pop_rsp(lists, popular, bias.available_pairs(popular, len(lists), None, lists[:0, 0])), 0, 1)
+    assert within(measured("pop_rsp", lists, counts, masked=(lists[:0, 0], lists[:0, 0])), 0, 1)
 
 
 @given(lists_of_items(), st.randoms())
@@ -223,14 +238,13 @@ def test_the_order_of_users_and_places_does_not_matter(case: tuple[np.ndarray, n
     order = np.arange(len(lists))
     random.shuffle(order)  # type: ignore[attr-defined]
     shuffled = shuffled[order]
-    popular = bias.popular_by(counts)
     for one, other in (
         (bias.arp(lists, counts), bias.arp(shuffled, counts)),
-        (bias.aplt(lists, popular), bias.aplt(shuffled, popular)),
+        (measured("aplt", lists, counts), measured("aplt", shuffled, counts)),
         (bias.gini(lists, len(counts)), bias.gini(shuffled, len(counts))),
         (bias.entropy(lists, len(counts)), bias.entropy(shuffled, len(counts))),
         (bias.entropy(lists, len(counts), "elliot"), bias.entropy(shuffled, len(counts), "elliot")),
-        (bias.head_share(lists, counts), bias.head_share(shuffled, counts)),
+        (measured("head_share", lists, counts), measured("head_share", shuffled, counts)),
     ):
         assert one == pytest.approx(other, nan_ok=True)
 
@@ -249,12 +263,11 @@ def test_a_more_popular_item_moves_each_metric_its_way(
     old, new = data.draw(st.sampled_from(swaps))
     changed = lists.copy()
     changed[row][changed[row] == old] = new
-    popular = bias.popular_by(counts)
     assert bias.arp(changed, counts) > bias.arp(lists, counts)
     assert bias.arp(changed, counts, "lenskit") > bias.arp(lists, counts, "lenskit")
-    assert bias.aplt(changed, popular) <= bias.aplt(lists, popular) + 1e-12
-    assert bias.aclt(changed, popular) <= bias.aclt(lists, popular) + 1e-12
-    assert bias.head_share(changed, counts) >= bias.head_share(lists, counts) - 1e-12
+    assert measured("aplt", changed, counts) <= measured("aplt", lists, counts) + 1e-12
+    assert measured("aclt", changed, counts) <= measured("aclt", lists, counts) + 1e-12
+    assert measured("head_share", changed, counts) >= measured("head_share", lists, counts) - 1e-12
 
 
 @given(st.integers(2, 12), st.integers(1, 12))

@@ -19,7 +19,9 @@ from dpaa.data.columns import Column
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.concentration import gini, lorenz
+from dpaa.evaluation.concentration import gini, head, lorenz, share_of
+from dpaa.evaluation.context import GroundTruth
+from dpaa.evaluation.metrics import aplt, arp, popularity_lift, upd
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.tastes import TASTES
 from dpaa.words import counted
@@ -121,7 +123,7 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
         longest_list=int(lengths.max(initial=0)),
         coverage=float((of_candidates > 0).sum() / log.n_candidates),
         gini=gini(of_candidates),
-        head_share=bias.head_share(lists, counts),
+        head_share=share_of(head(counts), shown),
         arp=_mean(users["arp"]),
         arp_history=_mean(both["arp_history"]),
         popularity_lift=_mean(both["popularity_lift"]),
@@ -145,23 +147,19 @@ def _per_user(log: Interactions, recs: Recommendations) -> pl.DataFrame:
     """List against history of each user whose list has a known item; null where there is no history."""
     listed = (recs.items >= 0).any(axis=1)
     users, lists = recs.users[listed], recs.items[listed]
-    arp_history, arp = log.mean_of_history(log.counts)[users], bias.mean_of_lists(log.counts, lists)
-    niche = (~log.popular).astype(np.float64)
-    band = bias.popularity_bands(log.counts)
-    row, place = np.nonzero(lists >= 0)
-    of_lists = bias.band_shares(row, lists[row, place], band, len(lists))
-    of_history = bias.band_shares(log.user, log.item, band, len(log.user_ids))[users]
+    nothing = np.zeros(0, dtype=np.int64)
+    at = GroundTruth(users, len(log.user_ids), log.counts, nothing, history=(log.user, log.item)).context(lists)
     names = pl.Series([*TASTES, None], dtype=pl.String)
     columns = {
         "taste": names.gather(np.where(log.taste[users] < 0, len(TASTES), log.taste[users])),
         "history_length": log.history_lengths[users],
         "list_length": (lists >= 0).sum(axis=1),
-        "arp_history": arp_history,
-        "arp": arp,
-        "popularity_lift": bias.popularity_lift(arp, arp_history),
+        "arp_history": at.truth.history_count,
+        "arp": arp(at),
+        "popularity_lift": popularity_lift(at),
         "aplt_history": 1.0 - log.popular_share[users],
-        "aplt": bias.mean_of_lists(niche, lists),
-        "upd": bias.upd(of_lists, of_history),
+        "aplt": aplt(at),
+        "upd": upd(at),
     }
     ids = log.user_ids.gather(users).alias(Column.USER)
     return pl.DataFrame([ids, *(pl.Series(name, values, nan_to_null=True) for name, values in columns.items())])

@@ -134,16 +134,12 @@ class Interactions:
     @cached_property
     def popular_share(self) -> NDArray[np.float64]:
         """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
-        return self.mean_of_history(self.popular)
+        return mean_per_row(self.user, self.popular[self.item], len(self.user_ids))
 
     @cached_property
     def taste(self) -> NDArray[np.int64]:
         """The taste of each user, an index into `TASTES`; −1 without a history.  Returns (n_users,)."""
         return tastes(self.popular_share)
-
-    def mean_of_history(self, value: NDArray[Any]) -> NDArray[np.float64]:
-        """Mean of the items' values over each user's history, NaN without one.  Returns (n_users,)."""
-        return mean_per_row(self.user, value[self.item], len(self.user_ids))
 
 
 def interactions(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from dpaa.data.popularity import POPULAR_SHARE, popular_items
 from dpaa.errors import InputError
@@ -70,32 +71,6 @@ def arp(lists: Array, counts: Array, definition: Definition = "dpaa") -> float:
     return mean_of_known(mean_of_lists(value, lists))
 
 
-def aplt(lists: Array, popular: Mask) -> float:
-    """Average share of niche items in lists `mean_u |L_u ∩ niche| / |L_u|`, in [0, 1]; higher is more niche.
-
-    Abdollahpouri et al., FLAIRS 2019.
-    """
-    return mean_of_known(mean_of_lists((~popular).astype(np.float64), lists))
-
-
-def aclt(lists: Array, popular: Mask) -> float:
-    """Average number of niche items in lists `mean_u |L_u ∩ niche|`, in [0, k]; higher is more niche.
-
-    Abdollahpouri et al., FLAIRS 2019.
-    """
-    taken = lists >= 0
-    niche = (taken & ~popular[lists]).sum(axis=1)[taken.any(axis=1)]
-    return float(niche.mean()) if len(niche) else float("nan")
-
-
-def head_share(lists: Array, counts: Array) -> float:
-    """Share of all recommendations that fall on the head, the fifth of the items with the highest counts.
-
-    In [0, 1]; lower is less popular.  The head is `dpaa.evaluation.concentration.head`, as in `dpaa audit`.
-    """
-    return concentration.share_of(concentration.head(counts), exposure(lists, len(counts)))
-
-
 def decile_shares(lists: Array, decile: Array) -> Floats:
     """Share of all recommendations on each popularity decile, rarest first; the last is items not in training.
 
@@ -107,17 +82,6 @@ def decile_shares(lists: Array, decile: Array) -> Floats:
 
 
 # ------------------------------------------------------------------ spread over items
-
-
-def coverage(lists: Array, n_candidates: int, candidates: Array | None = None) -> float:
-    """Distinct recommended items over candidates, in [0, 1]; higher is more diverse (Ge et al., RecSys 2010).
-
-    With `candidates` (indices), what is recommended outside them does not count.
-    """
-    found = np.unique(lists[lists >= 0])
-    if candidates is not None:
-        found = np.intersect1d(found, candidates)
-    return len(found) / n_candidates
 
 
 def gini(lists: Array, n_items: int, candidates: Array | None = None, definition: Definition = "dpaa") -> float:
@@ -198,38 +162,33 @@ def pop_reo(lists: Array, hits: Mask, relevant: Array, popular: Mask, definition
     """
     _check(definition, "pop_reo", ("dpaa", "elliot", "warprec", "warprec-2.1", "warprec-1.14.0"))
     counted = lists[lists >= 0] if definition == "warprec-1.14.0" else lists[hits]
-    of_groups = _by_group(relevant, popular)
+    of_groups = by_group(relevant, popular)
     if definition in ("warprec-2.1", "warprec-1.14.0") and not of_groups.all():
         return 0.0
-    return _relative_spread(_by_group(counted, popular), of_groups)
-
-
-def pop_rsp(lists: Array, popular: Mask, available: Array) -> float:
-    """Popularity-based ranking statistical parity: `std(P) / mean(P)` of the two item groups; 0 = equal, at most 1.
-
-    `P(g) = recommendations of items of g / pairs (user, item of g) that could have been recommended` (Zhu, Wang &
-    Caverlee, SIGIR 2020).  Lower is better; `available` is (niche, popular), see `available_pairs`.  NaN where a group
-    has nothing to recommend, or no list has an item.
-    """
-    return _relative_spread(_by_group(lists[lists >= 0], popular), available)
+    return relative_spread(by_group(counted, popular), of_groups)
 
 
 def available_pairs(popular: Mask, n_users: int, candidates: Array | None, masked: Array) -> NDArray[np.int64]:
     """(niche, popular) pairs that could be recommended: all candidates for all users, less the masked pairs' items."""
-    allowed = np.ones(len(popular), dtype=bool)
+    allowed = among(len(popular), candidates)
+    return n_users * by_group(np.flatnonzero(allowed), popular) - by_group(masked[allowed[masked]], popular)
+
+
+def among(n_items: int, candidates: Array | None) -> Mask:
+    """Whether each item is a candidate; None = all are.  Returns (n_items,)."""
+    allowed = np.full(n_items, candidates is None)
     if candidates is not None:
-        allowed[:] = False
         allowed[candidates] = True
-    return n_users * _by_group(np.flatnonzero(allowed), popular) - _by_group(masked[allowed[masked]], popular)
+    return allowed
 
 
-def _by_group(items: Array, popular: Mask) -> NDArray[np.int64]:
+def by_group(items: Array, popular: Mask) -> NDArray[np.int64]:
     """How many of the items are niche, and how many popular."""
     return np.bincount(popular[items].astype(np.int64), minlength=2)
 
 
-def _relative_spread(part: Array, whole: Array) -> float:
-    """`std / mean` of the shares of two groups, `|p − q| / (p + q)`."""
+def relative_spread(part: Array, whole: Array) -> float:
+    """`std / mean` of the shares of two groups, `|p − q| / (p + q)`; NaN where a group has nothing, or no part any."""
     if not (whole > 0).all() or not part.any():
         return float("nan")
     share = part / whole
@@ -237,16 +196,6 @@ def _relative_spread(part: Array, whole: Array) -> float:
 
 
 # ------------------------------------------------------------------ a list against its user's history
-
-
-def popularity_lift(list_mean: Floats, history_mean: Floats) -> Floats:
-    """`(mean count of the list − mean count of the history) / mean count of the history`, per user; > −1.
-
-    0 = as popular as the user's history; 1 = twice as popular; NaN without a list or a history.  Nearer 0 is closer to
-    the user's taste.  After Abdollahpouri et al., RecSys 2020, who take it of groups of users: here each user counts
-    alike.
-    """
-    return np.asarray((list_mean - history_mean) / history_mean)
 
 
 BANDS = ("tail", "middle", "head")
@@ -289,11 +238,8 @@ def upd(of_lists: Floats, of_history: Floats) -> Floats:
 def _rank_quantiles(counts: Array) -> Floats:
     """Rank of each item's count among the items that occur, ties averaged, over their number; 0 for the others."""
     there = counts > 0
-    values, place, ties = np.unique(counts[there], return_inverse=True, return_counts=True)
-    del values
-    last = np.cumsum(ties)
     found = np.zeros(len(counts))
-    found[there] = ((last - ties + 1 + last) / 2.0)[place] / max(int(there.sum()), 1)
+    found[there] = rankdata(counts[there]) / max(int(there.sum()), 1)
     return found
 
 

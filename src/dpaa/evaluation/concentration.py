@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-CURVE_POINTS = 101
-"""Points of the curve that are kept: one per cent of the items each."""
 HEAD_FRACTION = 5
 """The head is one item in five, rounded up."""
 
 
-def lorenz(counts: Array, points: int = CURVE_POINTS) -> Array:
+def lorenz(counts: Array, points: int = 101) -> Array:
     """Lorenz curve: the least popular share p of the items has the share L(p) of the counts.
 
     L joins the points (j/n, Σ of the j smallest counts / Σ of all) by lines; it is convex, L(0) = 0, L(1) = 1, and

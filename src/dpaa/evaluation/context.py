@@ -149,6 +149,11 @@ class Context:
         return Context(self.truth, self.lists[rows], hits[rows], relevant[rows], rows)
 
     @cached_property
+    def exposure(self) -> Array:
+        """How often each item is recommended.  Returns (n_items,)."""
+        return bias.exposure(self.lists, self.truth.n_items)
+
+    @cached_property
     def mean_count(self) -> Floats:
         """Mean training count of each list, NaN for an empty one.  Returns (users,)."""
         return bias.mean_of_lists(self.truth.counts.astype(np.float64), self.lists)

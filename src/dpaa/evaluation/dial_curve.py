@@ -21,34 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.errors import InputError
-from dpaa.evaluation import bias
+from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
-from dpaa.evaluation.metrics import ndcg, recall
+from dpaa.evaluation.metrics import arp, coverage, ndcg, recall
 from dpaa.methods.base import ITSELF, Method
 from dpaa.reranking.dial import dialled_family
 
 KAPPAS = (
-    -2.0,
-    -1.5,
-    -1.0,
-    -0.75,
-    -0.5,
-    -0.25,
-    0.0,
-    0.25,
-    0.5,
-    0.75,
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    4.0,
-    6.0,
-    8.0,
-    12.0,
-    16.0,
-    32.0,
+    *(-2.0, -1.5, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0),
+    *(1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0),
 )
 """Where the curve is drawn; towards the end a list is that of the most popular items, the method breaking ties."""
 LARGEST_DIAL = 1000.0
@@ -57,6 +39,13 @@ SUGGESTED = "suggested"
 """In a manifest's `dial`: κ that an objective would choose; runs of before have none."""
 MOST_USERS = 10_000
 """Users the curve is drawn from; of more, so many are taken, evenly spread."""
+
+
+KEYS = {"kappa": "kappa", "ndcg": "ndcg@{k}", "recall": "recall@{k}", "niche_recall": "recall@{k}/niche"} | {
+    "arp": "arp@{k}",
+    "coverage": "coverage@{k}",
+}
+"""Field of a `DialPoint` → name of the metric."""
 
 
 @dataclass(frozen=True)
@@ -73,27 +62,14 @@ class DialPoint:
 
     def named(self, k: int) -> dict[str, float]:
         """By the names of metrics."""
-        return {
-            "kappa": self.kappa,
-            f"ndcg@{k}": self.ndcg,
-            f"recall@{k}": self.recall,
-            f"recall@{k}/niche": self.niche_recall,
-            f"arp@{k}": self.arp,
-            f"coverage@{k}": self.coverage,
-        }
+        return {key.format(k=k): getattr(self, name) for name, key in KEYS.items()}
 
     @classmethod
     def of(cls, values: dict[str, Any], k: int) -> DialPoint:
         """From the names of metrics; niche recall may be missing."""
-        niche = values[f"recall@{k}/niche"]
-        return cls(
-            _number(values["kappa"]),
-            _number(values[f"ndcg@{k}"]),
-            _number(values[f"recall@{k}"]),
-            nan if niche is None else _number(niche),
-            _number(values[f"arp@{k}"]),
-            _number(values[f"coverage@{k}"]),
-        )
+        found = {name: values[key.format(k=k)] for name, key in KEYS.items()}
+        niche = found.pop("niche_recall")
+        return cls(niche_recall=nan if niche is None else _number(niche), **{n: _number(v) for n, v in found.items()})
 
 
 @dataclass(frozen=True)
@@ -127,18 +103,15 @@ class Objective:
 
         Where validation has no niche item, `niche` has nothing to gain and leaves the dial at 0.
         """
-        if self.name != "niche":
-            return max(points, key=lambda point: (getattr(point, self.name), -abs(point.kappa), -point.kappa))
-        plain = next(point for point in points if point.kappa == 0)
-        allowed = [point for point in points if point.ndcg >= (1 - self.allowance) * plain.ndcg]
-        return max(
-            allowed,
-            key=lambda point: (
-                -1.0 if isnan(point.niche_recall) else point.niche_recall,
-                -abs(point.kappa),
-                -point.kappa,
-            ),
-        )
+        value = "niche_recall" if self.name == "niche" else self.name
+        plain = next((point.ndcg for point in points if point.kappa == 0), nan)
+        allowed = [point for point in points if self.name != "niche" or point.ndcg >= (1 - self.allowance) * plain]
+
+        def rank(point: DialPoint) -> tuple[float, ...]:
+            found = getattr(point, value)
+            return -1.0 if isnan(found) else found, -abs(point.kappa), -point.kappa
+
+        return max(allowed, key=rank)
 
     def in_words(self) -> str:
         """What is sought, for people."""
@@ -235,24 +208,20 @@ class DialCurve:
 
     @classmethod
     def _read(cls, content: dict[str, Any], own: float) -> DialCurve:
-        k, exposure = int(content["k"]), content["exposure"]
+        k, exposure, chosen_for = int(content["k"]), content["exposure"], content.get("chosen_for")
         points = tuple(DialPoint.of(one, k) for one in content["curve"])
-        tilt = exposure["tilt"]
-        if not any(point.kappa == 0 for point in points):
-            raise ValueError("no point at κ = 0")
         # Runs of an earlier version have their suggestion under `kappa`.
         suggested = _number(content[SUGGESTED if SUGGESTED in content else "kappa"])
-        if not any(point.kappa == suggested for point in points):
-            raise ValueError(f"no point at κ = {suggested:g}")
-        chosen_for = content.get("chosen_for")
+        for kappa in (0.0, suggested):
+            if not any(point.kappa == kappa for point in points):
+                raise ValueError(f"no point at κ = {kappa:g}")
+        tilt = None if exposure["tilt"] is None else _number(exposure["tilt"])
         return cls(
             points,
             Objective.parse(str(content["objective"])),
             k,
             int(content["users"]),
-            ValidationExposure(
-                bool(exposure["biased"]), bool(exposure["known"]), None if tilt is None else _number(tilt)
-            ),
+            ValidationExposure(bool(exposure["biased"]), bool(exposure["known"]), tilt),
             suggested,
             kappa_in_force(content, own),
             None if chosen_for is None else str(Objective.parse(chosen_for)),
@@ -316,9 +285,9 @@ def dial_curve(
                 kappa=kappa,
                 ndcg=float(ndcg(at).mean()),
                 recall=float(recall(at).mean()),
-                niche_recall=bias.mean_of_known(recall(niche)),
-                arp=bias.arp(lists, few.counts),
-                coverage=bias.coverage(lists, few.protocol.candidates),
+                niche_recall=mean_of_known(recall(niche)),
+                arp=mean_of_known(arp(at)),
+                coverage=coverage(at),
             )
         )
     return DialCurve(

@@ -16,8 +16,8 @@ from torch import Tensor
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError, need_whole
+from dpaa.evaluation.bias import among
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
@@ -72,14 +72,10 @@ class Protocol:
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
         known = "training and validation" if self.mask_valid else "training"
-        treated = {
-            "drop": "neither ranked nor counted",
-            "mask": "not ranked but counted",
-            "keep": "ranked and counted",
-        }[self.overlap]
-        overlapping = (
-            f"{self.overlapping:,} also in {known} ({treated})" if self.overlapping else f"none also in {known}"
-        )
+        treated = {"drop": "neither ranked nor counted", "mask": "not ranked but counted", "keep": "ranked and counted"}
+        overlapping = f"{self.overlapping:,} also in {known} ({treated[self.overlap]})"
+        if not self.overlapping:
+            overlapping = f"none also in {known}"
         ranked = f"{known} pairs removed from the ranking" if self.lists == "ranked" else "lists as they were given"
         return (
             f"protocol: {self.split} split, {self.users:,} users, {self.relevant:,} relevant pairs, {overlapping}; "
@@ -227,10 +223,8 @@ class Evaluator:
         found = measure_all(self.truth, lists, self.protocol.k)
         columns = [self.dataset.user_ids.gather(self.users).alias(Column.USER)]
         for name, values in found.per_row.items():
-            if name == "taste":
-                columns.append(pl.Series(name, values.tolist(), dtype=pl.String))
-            else:
-                columns.append(pl.Series(name, values).fill_nan(None))
+            kind = pl.String if name == "taste" else None
+            columns.append(pl.Series(name, values.tolist() if kind else values, kind, nan_to_null=True))
         exposure = found.exposure | {"history": self._exposure_of_history()}
         return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure, self.truth)
 
@@ -265,23 +259,18 @@ class Evaluator:
                 f"{recs.name}: {counted(known, 'recommendation is a pair', 'recommendations are pairs')} the user has "
                 "in training, which a recommender would leave out; they take their places as misses"
             )
-        if self.dataset.candidates is not None:
-            allowed = np.zeros(self.dataset.n_items, dtype=bool)
-            allowed[self.dataset.candidates] = True
-            outside = int((~allowed[lists[taken]]).sum())
-            if outside:
-                yield (
-                    f"{recs.name}: {counted(outside, 'recommendation is', 'recommendations are')} not among the "
-                    "candidates; they take their places as misses"
-                )
+        outside = int((~among(self.dataset.n_items, self.dataset.candidates)[lists[taken]]).sum())
+        if outside:
+            yield (
+                f"{recs.name}: {counted(outside, 'recommendation is', 'recommendations are')} not among the "
+                "candidates; they take their places as misses"
+            )
 
     def _exposure_of_history(self) -> list[float]:
         """Share of these users' training pairs on each popularity decile; the eleventh, items not in training, is 0."""
-        theirs = np.zeros(self.dataset.n_users, dtype=bool)
-        theirs[self.users] = True
-        decile = popularity_deciles(self.counts)[self.dataset.train.item[theirs[self.dataset.train.user]]]
-        pairs = np.bincount(decile, minlength=11)
-        return [float(share) for share in pairs / max(pairs.sum(), 1)]
+        train = self.dataset.train
+        pairs = np.bincount(self.truth.decile[train.item[np.isin(train.user, self.users)]], minlength=11)
+        return (pairs / max(pairs.sum(), 1)).tolist()
 
     def recall(self, method: Method) -> dict[str, float]:
         """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
+from dpaa.evaluation.bias import among
 
 LOOKS_BIASED = 0.8
 """Tilt from which validation pairs of unknown origin are taken to come from the log's own exposure.
@@ -73,10 +74,7 @@ def _tilt(data: Dataset) -> float | None:
     items that so few validation pairs could not tell.
     """
     n_items = data.n_items
-    allowed = np.ones(n_items, dtype=bool)
-    if data.candidates is not None:
-        allowed[:] = False
-        allowed[data.candidates] = True
+    allowed = among(n_items, data.candidates)
     fresh = ~np.isin(data.valid.keys(n_items), data.train.keys(n_items))
     valid, train = data.valid.item[fresh & allowed[data.valid.item]], data.train.item[allowed[data.train.item]]
     if not len(valid) or not len(train):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpaa.evaluation import bias
+from dpaa.evaluation import bias, concentration
 from dpaa.evaluation.context import Context, Floats
 
 Formula = Callable[[Context], Any]
@@ -177,8 +177,10 @@ def aplt(at: Context) -> Floats:
 )
 def popularity_lift(at: Context) -> Floats | None:
     """Mean over users of (mean count of list − mean count of history) / mean count of history."""
-    history = at.truth.history_count
-    return None if history is None else bias.popularity_lift(at.mean_count, history[at.rows])
+    if at.truth.history_count is None:
+        return None
+    history = at.truth.history_count[at.rows]
+    return np.asarray((at.mean_count - history) / history)
 
 
 @metric(
@@ -205,7 +207,8 @@ def upd(at: Context) -> Floats | None:
 )
 def aclt(at: Context) -> float:
     """Mean over users of the number of niche items in the list."""
-    return bias.aclt(at.lists, at.truth.popular)
+    taken = at.lists >= 0
+    return bias.mean_of_known((taken & ~at.truth.popular[at.lists]).sum(axis=1)[taken.any(axis=1)])
 
 
 @metric(
@@ -216,7 +219,7 @@ def aclt(at: Context) -> float:
 )
 def head_share(at: Context) -> float:
     """Share of all recommendations that fall on the head."""
-    return bias.head_share(at.lists, at.truth.counts)
+    return concentration.share_of(concentration.head(at.truth.counts), at.exposure)
 
 
 # ------------------------------------------------------------------ spread over items, and equal chances
@@ -230,8 +233,8 @@ def head_share(at: Context) -> float:
 )
 def coverage(at: Context) -> float:
     """Distinct recommended candidates / candidates."""
-    candidates = at.truth.candidates
-    return bias.coverage(at.lists, at.truth.n_items if candidates is None else len(candidates), candidates)
+    shown = at.exposure if at.truth.candidates is None else at.exposure[at.truth.candidates]
+    return float((shown > 0).sum() / len(shown))
 
 
 @metric(
@@ -277,5 +280,6 @@ def pop_reo(at: Context) -> float:
 )
 def pop_rsp(at: Context) -> float | None:
     """std/mean over the two item groups of recommendations of the group / pairs that could be recommended."""
-    available = at.truth.available
-    return None if available is None else bias.pop_rsp(at.lists, at.truth.popular, available)
+    if at.truth.available is None:
+        return None
+    return bias.relative_spread(bias.by_group(at.lists[at.lists >= 0], at.truth.popular), at.truth.available)

@@ -68,31 +68,16 @@ def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> t
     return np.maximum(raw, floor), raw < floor
 
 
-def snips_recall(hits: Floats, total: Floats) -> float:
-    """Self-normalised inverse-propensity recall `mean_u Σ_hits w / Σ_relevant w`, w = 1/p, in [0, 1]; higher is better.
-
-    Yang et al., RecSys 2018.  `hits` and `total` are each user's sums of weights, `total` > 0.
-    """
-    return float(np.mean(hits / total))
-
-
-def stratified_recall(hits: Floats, total: Floats) -> float:
-    """Popularity-stratified recall `Σ_u Σ_hits w / Σ_u Σ_relevant w`, in [0, 1]; higher is better.
-
-    The same weights, over all pairs together: users with many rare relevant items count for more (Steck, RecSys 2011).
-    """
-    return float(hits.sum() / total.sum())
-
-
-def snips_ndcg(gain: Floats, best: Floats) -> float:
-    """`mean_u Σ_hits w/log2(rank + 1)` over the same sum for the user's best list of k, heaviest first; in [0, 1]."""
-    return float(np.mean(gain / best))
-
-
 def off_policy(
     truth: GroundTruth, lists: Array, cuts: tuple[int, ...], *, power: float = POWER, floor: float = FLOOR
 ) -> OffPolicy:
-    """All estimates for the lists, (rows, largest k), of the users of a ground truth."""
+    """All estimates for the lists, (rows, largest k), of the users of a ground truth; each in [0, 1], higher is better.
+
+    - `snips_recall`: self-normalised inverse-propensity recall `mean_u Σ_hits w / Σ_relevant w` (Yang et al., 2018).
+    - `stratified_recall`: `Σ_u Σ_hits w / Σ_u Σ_relevant w`, so that users with many rare relevant items count for more
+      (Steck, RecSys 2011).
+    - `snips_ndcg`: `mean_u Σ_hits w/log2(rank + 1)` over the same sum for the user's best list of k, heaviest first.
+    """
     propensity, raised = propensities(truth.counts, power, floor)
     weight = 1.0 / propensity
     row, item = truth.relevant_pairs
@@ -105,10 +90,10 @@ def off_policy(
     for k in cuts:
         discount = 1.0 / np.log2(np.arange(k) + 2.0)
         found = gained[counted, :k].sum(axis=1)
-        metrics[f"snips_recall@{k}"] = snips_recall(found, total[counted])
+        metrics[f"snips_recall@{k}"] = float(np.mean(found / total[counted]))
         best = _best(row, weight[item], discount, n_rows)[counted]
-        metrics[f"snips_ndcg@{k}"] = snips_ndcg(gained[counted, :k] @ discount, best)
-        metrics[f"stratified_recall@{k}"] = stratified_recall(found, total[counted])
+        metrics[f"snips_ndcg@{k}"] = float(np.mean(gained[counted, :k] @ discount / best))
+        metrics[f"stratified_recall@{k}"] = float(found.sum() / total[counted].sum())
     weights = weight[item]
     size = float(weights.sum() ** 2 / (weights**2).sum())
     clipped, unseen = float(raised[item].mean()), float((truth.counts[item] == 0).mean())

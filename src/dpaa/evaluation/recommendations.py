@@ -70,47 +70,38 @@ def read_recommendations(
     """
     if k is not None:
         k = need_whole(k, "k")
-    if isinstance(path, str | Path):
-        table, name = open_table(path), Path(path).name
-    else:
-        table, name = as_table(path, "the frame"), "the frame"
-    rows = _Rows.read(table, user_ids, item_ids)
+    table = open_table(path) if isinstance(path, str | Path) else as_table(path, "the frame")
+    columns = _columns(table)
+    frame = table.read(list(columns.values()))
+    if not frame.height:
+        raise InputError(f"{table.name} has no rows; a recommendation file needs at least one")
+    user_id, item_id = (frame[columns[role]] for role in (Column.USER, Column.ITEM))
+    rows = _Rows(
+        table,
+        user_id,
+        item_id,
+        _indices(user_id, user_ids, table, "user"),
+        _indices(item_id, item_ids, table, "item"),
+        _ranks(frame[columns["rank"]], table) if "rank" in columns else None,
+        _numbers(frame[columns["score"]], table).to_numpy() if "score" in columns else None,
+    )
     rows.check_pairs_once(len(item_ids))
-    users, items = rows.in_order()
-    return Recommendations(name, *_as_lists(users, items, k, table), rows.notes())
+    name = Path(path).name if isinstance(path, str | Path) else "the frame"
+    return Recommendations(name, *_as_lists(*rows.in_order(), k, table), rows.notes())
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of a recommendation file, checked one by one."""
+    """The rows of a recommendation file; indices are −1 where the dataset does not know the user or the item."""
 
     table: Table
     user_id: pl.Series
     item_id: pl.Series
     users: Ints
-    """(rows,) indices, −1 for users the dataset does not know."""
     items: Ints
-    """(rows,)"""
     rank: NDArray[np.int64] | None
     score: NDArray[np.float64] | None
     """Only where there is no rank."""
-
-    @classmethod
-    def read(cls, table: Table, user_ids: pl.Series, item_ids: pl.Series) -> _Rows:
-        columns = _columns(table)
-        frame = table.read(list(columns.values()))
-        if not frame.height:
-            raise InputError(f"{table.name} has no rows; a recommendation file needs at least one")
-        user_id, item_id = (frame[columns[role]] for role in (Column.USER, Column.ITEM))
-        return cls(
-            table,
-            user_id,
-            item_id,
-            _indices(user_id, user_ids, table, "user"),
-            _indices(item_id, item_ids, table, "item"),
-            _ranks(frame[columns["rank"]], table) if "rank" in columns else None,
-            _scores(frame[columns["score"]], table) if "score" in columns else None,
-        )
 
     @cached_property
     def kept(self) -> Ints:
@@ -124,12 +115,9 @@ class _Rows:
         if strange.any():
             codes[strange] = n_items + self.item_id.gather(self.kept[strange]).rank("dense").to_numpy()
         keys = self.users[self.kept] * (codes.max() + 1) + codes
-        row = self._second_of_equals(keys)
-        if row is not None:
-            raise InputError(
-                f"{self.table.place(row)} recommends item {self.item_id[row]!r} to user {self.user_id[row]!r} a second "
-                "time; each pair may occur once"
-            )
+        self._refuse_repeats(
+            keys, "{place} recommends item {item!r} to user {user!r} a second time; each pair may occur once"
+        )
 
     def in_order(self) -> tuple[Ints, Ints]:
         """Users and items of the kept rows, by user and then by place in the list."""
@@ -139,12 +127,9 @@ class _Rows:
             # One sort of whole numbers is several times as fast as one by two columns.
             keys = users * (ranks.max() + 1) + ranks
             order = np.argsort(keys)
-            row = self._second_of_equals(keys)
-            if row is not None:
-                raise InputError(
-                    f"{self.table.place(row)} has rank {self.rank[row]} of user {self.user_id[row]!r} a second time; "
-                    "each place of a list may be taken once"
-                )
+            self._refuse_repeats(
+                keys, "{place} has rank {rank} of user {user!r} a second time; each place of a list may be taken once"
+            )
         elif self.score is not None:
             # An item the dataset does not know has no index to break a tie with: it comes last.
             tie = np.where(items < 0, np.iinfo(items.dtype).max, items)
@@ -155,8 +140,7 @@ class _Rows:
 
     def notes(self) -> list[str]:
         """What the dataset does not know, and where the order comes from if from nowhere else."""
-        notes = []
-        name = self.table.name
+        notes, name = [], self.table.name
         if len(self.kept) < len(self.users):
             unknown = self.user_id.filter(pl.Series(self.users < 0))
             who = counted(unknown.n_unique(), "user is", "users are")
@@ -170,13 +154,15 @@ class _Rows:
             notes.append(f"{name} has neither a rank nor a score column; the order of its rows is taken")
         return notes
 
-    def _second_of_equals(self, keys: Ints) -> int | None:
-        """The row of the file where a key occurs for the second time."""
+    def _refuse_repeats(self, keys: Ints, sentence: str) -> None:
+        """Name the row of the file where a key occurs for the second time."""
         in_order = np.sort(keys)
         again = np.flatnonzero(in_order[1:] == in_order[:-1])
-        if not len(again):
-            return None
-        return int(self.kept[np.flatnonzero(keys == in_order[again[0]])[1]])
+        if len(again):
+            row = int(self.kept[np.flatnonzero(keys == in_order[again[0]])[1]])
+            named = {"user": self.user_id[row], "item": self.item_id[row]}
+            rank = None if self.rank is None else self.rank[row]
+            raise InputError(sentence.format(place=self.table.place(row), rank=rank, **named))
 
 
 def _columns(table: Table) -> dict[str, str]:
@@ -218,7 +204,7 @@ def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> Ints
 
 
 def _ranks(values: pl.Series, table: Table) -> NDArray[np.int64]:
-    ranks = complete_column(number_column(values, table), table).cast(pl.Float64)
+    ranks = _numbers(values, table)
     wrong = (ranks < 1) | (ranks > LARGEST_RANK) | (ranks != ranks.floor())
     if wrong.any():
         row = int(wrong.arg_max() or 0)
@@ -228,8 +214,8 @@ def _ranks(values: pl.Series, table: Table) -> NDArray[np.int64]:
     return ranks.cast(pl.Int64).to_numpy()
 
 
-def _scores(values: pl.Series, table: Table) -> NDArray[np.float64]:
-    return complete_column(number_column(values, table), table).cast(pl.Float64).to_numpy()
+def _numbers(values: pl.Series, table: Table) -> pl.Series:
+    return complete_column(number_column(values, table), table).cast(pl.Float64)
 
 
 def _as_lists(users: Ints, items: Ints, k: int | None, table: Table) -> tuple[Ints, Ints]:

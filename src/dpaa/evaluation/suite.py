@@ -35,17 +35,16 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
     """All metrics of the lists, (rows, at least the largest k)."""
     whole = truth.context(lists)
     metrics: dict[str, float] = {}
-    exposure, per_row = {}, {}
+    per_row: dict[str, Array] = {}
+    exposure = {}
     for k in cuts:
         at = whole.cut(k)
-        values = {metric: metric.formula(at) for metric in METRICS.values() if metric.kind != "accuracy"}
-        per_row = dict(_accuracy(at, k)) | {
-            f"{one.name}@{k}": np.asarray(found) for one, found in values.items() if one.per_user and found is not None
-        }
-        metrics |= {name: bias.mean_of_known(found) for name, found in per_row.items()}
-        metrics |= {
-            f"{one.name}@{k}": float(found) for one, found in values.items() if not one.per_user and found is not None
-        }
+        per_row, of_all = dict(_accuracy(at, k)), {}
+        for metric in METRICS.values():
+            found = None if metric.kind == "accuracy" else metric.formula(at)
+            if found is not None:
+                (per_row if metric.per_user else of_all)[f"{metric.name}@{k}"] = found
+        metrics |= {name: bias.mean_of_known(values) for name, values in per_row.items()} | of_all
         metrics |= _by_taste(truth, per_row, k)
         exposure[str(k)] = bias.decile_shares(at.lists, truth.decile).tolist()
     if truth.taste is not None:
