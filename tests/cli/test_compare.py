@@ -46,7 +46,7 @@ def test_two_runs(walk: Path, shop: Path) -> None:
         "Holm over 6 tests: 6 metrics × 1 entry against popular",
     ):
         assert part in said.out, part
-    assert "not for the luck of a training" in said.err
+    assert "not for the randomness of training" in said.err
     found = json.loads(dpaa_ok("compare", shop / "popular", shop / "run", *FEW, "--json").out)
     alone = json.loads(dpaa_ok("evaluate", shop / "run", "--json").out)
     assert found["entries"][1]["metrics"] == pytest.approx(alone["metrics"], nan_ok=True)
@@ -140,7 +140,7 @@ def test_help_does_not_import_scipy() -> None:
 
 def test_interval_and_p_are_named_for_what_they_are(shop: Path) -> None:
     one = dpaa_ok("compare", shop / "popular", shop / "run", *FEW).out
-    assert "p-values from 300 random sign changes of the users' differences (seed 0); p corrected" in " ".join(
+    assert "p-values from 300 random sign flips of the users' differences (seed 0); p corrected" in " ".join(
         one.split()
     )
     several = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again", *FEW).out

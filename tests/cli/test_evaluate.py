@@ -49,7 +49,7 @@ def test_notes_say_what_is_odd_about_a_file(walk: Path, recs: Path, tmp_path: Pa
     assert "1 item is not in the data; 1 place of a list, never right and left out of popularity" in notes
     assert "1 test user has no list in odd.csv: all misses" in notes
     assert "1 recommendation is a pair the user has in training" in notes
-    assert "no list of odd.csv goes beyond place 5; @20 sees it end early" in notes
+    assert "no list of odd.csv is longer than 5; to metrics @20 it ends early" in notes
     assert "lists as they were given" in said.out
 
 

@@ -46,7 +46,7 @@ def test_a_best_epoch_that_was_the_last_one_allowed_is_told_by_train_and_evaluat
     assert line in dpaa_ok("evaluate", tmp_path / "run").err
     said = dpaa_ok("compare", walk / "run", tmp_path / "run")
     assert "the best epoch was the last one allowed" in said.err
-    assert "unequal chances: " in said.err
+    assert "unequal training budgets: " in said.err
 
 
 def test_calibrate_says_what_it_found(walk: Path, tmp_path: Path) -> None:

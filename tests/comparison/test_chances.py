@@ -1,4 +1,4 @@
-"""Unequal chances: said where a fair reader would ask, and nowhere else."""
+"""Unequal training budgets: said where a fair reader would ask, and nowhere else."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_the_issues_case() -> None:
     parts = [{"part": "plain", "learning_rate": 1e-3}, {"part": "none", "learning_rate": 5e-3}]
     auto = Chances.of(config, {"training": {"epochs": 96}, "auto": {"parts": parts}})
     assert told(lightgcn=trained(25, 25), auto=auto) == (
-        "unequal chances: lightgcn trained 25 of 25 epochs at learning rate 0.001; auto trained 96 of 96 epochs at "
-        "learning rate 0.001 to 0.005; train them alike before comparing"
+        "unequal training budgets: lightgcn trained 25 of 25 epochs at learning rate 0.001; auto trained 96 of 96 "
+        "epochs at learning rate 0.001 to 0.005; train them alike before comparing"
     )
 
 
@@ -80,7 +80,7 @@ def test_no_wolf_is_cried(sides: dict[str, Chances]) -> None:
 def test_what_differs_is_told(sides: dict[str, Chances], says: str) -> None:
     found = told(**sides)
     assert found is not None
-    assert found.startswith("unequal chances: ")
+    assert found.startswith("unequal training budgets: ")
     assert says in found
     assert "\n" not in found
 
@@ -156,7 +156,7 @@ def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
     _, entries = read_entries([tmp_path / "short", tmp_path / "fast"], tmp_path / "data")
     notes = [note for entry in entries for note in entry.notes]
     assert notes[0].startswith(
-        "unequal chances: short trained 2 of 2 epochs at learning rate 0.001; fast trained 2 of 2"
+        "unequal training budgets: short trained 2 of 2 epochs at learning rate 0.001; fast trained 2 of 2"
     )
     manifest = json.loads((tmp_path / "short" / "manifest.json").read_text())
     assert manifest["tuning"] == {"trials": 0}

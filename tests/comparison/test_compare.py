@@ -111,12 +111,12 @@ def test_several_runs_need_no_resamples(evaluator: Evaluator) -> None:
 
 def test_where_intervals_come_from(evaluator: Evaluator, found: Comparison) -> None:
     assert found.design == (
-        "from 300 random sign changes of the users' differences (seed 0) for few; "
+        "from 300 random sign flips of the users' differences (seed 0) for few; "
         "from Student's t for users crossed with runs for good"
     )
     pair = [entry(evaluator, name, good_lists(evaluator, 0.3, seed)) for seed, name in enumerate("ab")]
     said = compare(evaluator, pair, replace(QUICK, seed=3)).design
-    assert said == "from 300 random sign changes of the users' differences (seed 3)"
+    assert said == "from 300 random sign flips of the users' differences (seed 3)"
 
 
 def test_p_and_interval_never_disagree(found: Comparison) -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.comparison.list_changes import jaccard, most_moved, shared_items, telling_users
+from dpaa.comparison.list_changes import jaccard, shared_items, telling_users
+from dpaa.evaluation.concentration import most_moved
 
 
 def test_by_hand() -> None:

@@ -333,10 +333,13 @@ def test_unequal_chances_stand_beside_what_is_compared(demo_folder: Path, auto_r
     page = Reader((tmp_path / "page.html").read_text())
     for chapter in ("summary", "metrics"):
         (found,) = page.named("section", id=chapter)
-        assert "Unequal chances: lightgcn trained 3 of 3 epochs at learning rate 0.001; auto trained" in found.text
+        assert (
+            "Unequal training budgets: lightgcn trained 3 of 3 epochs at learning rate 0.001; auto trained"
+            in found.text
+        )
         assert "at learning rate 0.001 to 0.005; train them alike before comparing." in found.text
     write_page([demo_folder / "runs" / "lightgcn", demo_folder / "runs" / "dpaa"], tmp_path / "alike.html")
-    assert "Unequal chances" not in (tmp_path / "alike.html").read_text()
+    assert "Unequal training budgets" not in (tmp_path / "alike.html").read_text()
 
 
 def test_many_runs_with_long_histories_stay_small(demo_folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ the interactions.  The formulas are those of `bias`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,7 @@ from dpaa.data.columns import Column
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.concentration import gini, head, lorenz, share_of
+from dpaa.evaluation.concentration import gini, head, lorenz, most_moved, share_of
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import aplt, arp, popularity_lift, upd
 from dpaa.evaluation.recommendations import Recommendations
@@ -113,7 +114,7 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
     users = _per_user(log, recs)
     both = users.drop_nulls("popularity_lift")
     lift = both["popularity_lift"].to_numpy()
-    winners, losers = _moved(log, shown)
+    winners, losers = most_moved(shown / shown.sum() - counts / counts.sum(), MOVED)
     return Amplification(
         name=recs.name,
         k=lists.shape[1],
@@ -135,8 +136,8 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
         deciles=by_decile[:10],
         outside_deciles=by_decile[10],
         lorenz=lorenz(of_candidates).round(6).tolist() if of_candidates.any() else [],
-        winners=winners,
-        losers=losers,
+        winners=_shifts(log, shown, winners),
+        losers=_shifts(log, shown, losers),
         tastes=[_of_taste(both, taste) for taste in TASTES],
         per_user=users.rename({name: full_name(name, lists.shape[1]) for name in users.columns}),
         notes=[*recs.notes, *_notes(log, recs, shown, users, len(both))],
@@ -175,27 +176,18 @@ def _of_taste(users: pl.DataFrame, taste: str) -> TasteShift:
     return TasteShift(taste, len(group), *(_mean(group[name]) for name in means))
 
 
-def _moved(log: Interactions, shown: NDArray[np.int64]) -> tuple[list[ItemShift], list[ItemShift]]:
-    """The items that gain and that lose the largest share, those that move most first; ties by lower index."""
-    had, has = log.counts / log.counts.sum(), shown / max(shown.sum(), 1)
-    gain = has - had
-
-    def shifts(order: NDArray[np.int64]) -> list[ItemShift]:
-        return [
-            ItemShift(
-                item_id=log.item_ids[int(item)],
-                group="popular" if log.popular[item] else "niche",
-                interactions=int(log.counts[item]),
-                recommendations=int(shown[item]),
-                interaction_share=float(had[item]),
-                recommendation_share=float(has[item]),
-            )
-            for item in order[:MOVED]
-        ]
-
-    rising = np.argsort(gain, kind="stable")
-    falling = np.argsort(-gain, kind="stable")
-    return shifts(falling[gain[falling] > 0]), shifts(rising[gain[rising] < 0])
+def _shifts(log: Interactions, shown: NDArray[np.int64], items: NDArray[Any]) -> list[ItemShift]:
+    return [
+        ItemShift(
+            item_id=log.item_ids[int(item)],
+            group="popular" if log.popular[item] else "niche",
+            interactions=int(log.counts[item]),
+            recommendations=int(shown[item]),
+            interaction_share=float(log.counts[item] / log.counts.sum()),
+            recommendation_share=float(shown[item] / shown.sum()),
+        )
+        for item in items
+    ]
 
 
 def _notes(

@@ -21,7 +21,7 @@ LOG_NUMBERS = {
     "log_items_for_80_share": "the same as a share of the items; 0.8 = all alike",
     "log_items_once": "items with a single interaction",
     "log_items_once_share": "the same as a share of the items",
-    "log_history_median": "items in the history of the middle user",
+    "log_history_median": "median number of items in a user's history",
     "log_popular_in_history": "share of popular items in a user's history, mean over users",
     "log_head_share_trend": "log_head_share of the last period minus that of the first; needs times",
     "log_niche_share_trend": "share of interactions on niche items, last period minus first; needs times",

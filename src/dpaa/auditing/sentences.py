@@ -43,7 +43,7 @@ def log_in_words(log: Skew) -> list[str]:
             "not counted above."
         )
     said.append(
-        f"The middle user took {log.history['median']:,.0f} items (a tenth of the users at most "
+        f"The median user has {log.history['median']:,.0f} items in the history (a tenth of the users at most "
         f"{log.history['10%']:,.0f}, a tenth at least {log.history['90%']:,.0f}); on average "
         f"{_share(log.popular_in_history)} of a history are popular items."
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -50,7 +49,7 @@ class TasteGroup:
     mean: float
     highest: float
     history_median: float
-    """Items in the history of the group's middle user."""
+    """Median number of items in a history of the group."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def skew(log: Interactions, periods: int = PERIODS) -> Skew:
     """How skewed the log is."""
     counts, popular = log.counts, log.popular
     taken = counts[counts > 0]
-    in_head = head(counts)
+    in_head, decile = head(counts), popularity_deciles(counts)
     lengths = log.history_lengths[log.history_lengths > 0]
     history = {name: float(np.quantile(lengths, q)) for name, q in QUANTILES.items()} | {"mean": float(lengths.mean())}
     return Skew(
@@ -109,20 +108,13 @@ def skew(log: Interactions, periods: int = PERIODS) -> Skew:
         items_for_half=int(popular_items(counts, 0.5).sum()),
         items_for_80=int(popular.sum()),
         items_once=int((taken == 1).sum()),
-        deciles=shares_by_decile(popularity_deciles(counts), counts),
+        deciles=(np.bincount(decile[counts > 0], taken, minlength=10) / taken.sum()).tolist(),
         lorenz=lorenz(taken).round(6).tolist(),
         history=history,
         popular_in_history=float(np.nanmean(log.popular_share)),
         tastes=[_taste_group(log, number, name) for number, name in enumerate(TASTES)],
         periods=[] if log.times is None else list(_periods(log.times, popular, periods)),
     )
-
-
-def shares_by_decile(decile: NDArray[np.int64], counts: NDArray[Any]) -> list[float]:
-    """Share of the counts on each popularity decile; items without a decile count in the total alone."""
-    there = decile >= 0
-    sums = np.bincount(decile[there], counts[there], minlength=10)
-    return [float(share) for share in sums / max(counts.sum(), 1)]
 
 
 def _taste_group(log: Interactions, number: int, name: str) -> TasteGroup:

@@ -47,9 +47,10 @@ def compare(
     margin: Annotated[
         float, typer.Option(help="No harm: the share of the baseline's recall on popular items that may be lost.")
     ] = 0.05,
-    seed: Annotated[int, typer.Option(help="Of the random sign changes.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the sign flips.")] = 0,
     resamples: Annotated[
-        int, typer.Option(help="Random sign changes of the users' differences, where there is one run on each side.")
+        int,
+        typer.Option(help="Resamples: random sign flips of the users' differences, with one run on each side."),
     ] = 2000,
     examples: Annotated[int, typer.Option(min=0, help="Users shown side by side, for each entry.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -61,9 +62,9 @@ def compare(
     """Compare recommenders on one test split: deltas, intervals, corrected p-values, winners and losers.
 
     Runs of one method that differ in their seed alone become one entry.  With one run on each side, intervals (95 %)
-    and p-values come from random sign changes of the users' differences; with several, from Student's t for users
-    crossed with runs, which also accounts for the luck of trainings.  p is below .05 exactly where the interval leaves
-    0 out; p-values are then corrected after Holm for all tests that are made.
+    and p-values come from random sign flips of the users' differences; with several, from Student's t for users
+    crossed with runs, which also accounts for the randomness of training.  p is below .05 exactly where the interval
+    leaves 0 out; p-values are then corrected after Holm for all tests that are made.
 
     \b
     Example:

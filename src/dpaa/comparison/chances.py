@@ -40,8 +40,10 @@ class Chances:
         training, auto, tuning = (_object(manifest, name) for name in ("training", "auto", "tuning"))
         allowed = _number(config.get("epochs"))
         parts = auto.get("parts")
-        asked = [_object({"part": part}, "part") for part in parts] if isinstance(parts, list) else []
-        rates = [_number(part.get("learning_rate")) for part in (*asked, *(() if asked else (config,)))]
+        asked: list[Mapping[str, Any]] = (
+            [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        )
+        rates = [_number(part.get("learning_rate")) for part in (asked or [config])]
         known = sorted(rate for rate in rates if rate is not None)
         limit = auto.get("limited_by") if auto else "epochs" if training.get("best_epoch") == allowed else None
         usual = _number(config.get(limit)) if isinstance(limit, str) else None
@@ -80,7 +82,7 @@ class Chances:
 
 
 def unequal(sides: Sequence[tuple[str, Sequence[Chances]]]) -> str | None:
-    """One sentence where sides (a name and its runs, of one method with one group of settings) had unequal chances."""
+    """One sentence where sides (a name and its runs, of one method with one group of settings) had unequal budgets."""
     first = {name: runs[0] for name, runs in sides if runs}
     learning = [one for one in first.values() if one.epochs is not None]
     trials = {one.trials for one in first.values() if one.trials is not None}
@@ -101,7 +103,7 @@ def unequal(sides: Sequence[tuple[str, Sequence[Chances]]]) -> str | None:
         if words:
             told.append(f"{name} {', '.join(words)}")
     remedy = "train and tune" if by_tuning else "train"
-    return f"unequal chances: {'; '.join(told)}; {remedy} them alike before comparing"
+    return f"unequal training budgets: {'; '.join(told)}; {remedy} them alike before comparing"
 
 
 def unfinished(name: str, runs: Sequence[Chances]) -> str | None:
@@ -130,7 +132,7 @@ def cut_short(name: str, runs: Sequence[Chances]) -> str | None:
 
 
 def warnings(sides: Sequence[tuple[str, Sequence[Chances]]]) -> list[str]:
-    """What to know of all sides of a comparison: unequal chances first, then who may not have finished learning."""
+    """What to know of all sides of a comparison: unequal budgets first, then who may not have finished learning."""
     found = [unequal(sides), *(unfinished(name, runs) or cut_short(name, runs) for name, runs in sides)]
     return [sentence for sentence in found if sentence is not None]
 

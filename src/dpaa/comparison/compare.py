@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.comparison.list_changes import jaccard, most_moved, shared_items, telling_users
+from dpaa.comparison.list_changes import jaccard, shared_items, telling_users
 from dpaa.comparison.result import (
     Comparison,
     Delta,
@@ -38,6 +38,7 @@ from dpaa.comparison.statistics import (
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
+from dpaa.evaluation.concentration import most_moved
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.evaluation.metrics import METRICS
 from dpaa.words import counted
@@ -82,9 +83,9 @@ class Choices:
     """Names with or without @k; `COMPARED` unless given."""
     margin: float = MARGIN
     resamples: int = RESAMPLES
-    """Random sign changes, where there is one run on each side."""
+    """Random sign flips, where there is one run on each side."""
     seed: int = 0
-    """Of the sign changes."""
+    """Random seed of the sign flips."""
     confidence: float = CONFIDENCE
     examples: int = 4
     """Users shown per entry."""
@@ -118,10 +119,11 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     known = list(base.evaluations[0].metrics)
     names = list(dict.fromkeys(full_name(name, k, known) for name in choices.metrics or COMPARED))
     tested = [name for name in names if per_user_values(base.evaluations[0], name) is not None]
-    table = _Values([base, *others], dict.fromkeys([*tested, _popular_recall(k)]))
+    popular = f"recall@{k}/popular"
+    table = _Values([base, *others], dict.fromkeys([*tested, popular]))
     asked = [(entry, name) for entry in others for name in tested]
-    contrasts = [table.contrast(entry, base, name) for entry, name in asked]
-    harmless = [table.contrast(entry, base, _popular_recall(k), 1 - choices.margin) for entry in others]
+    contrasts = [table.contrast(entry, name) for entry, name in asked]
+    harmless = [table.contrast(entry, popular, 1 - choices.margin) for entry in others]
     found = compare_means(
         table.values,
         [*contrasts, *harmless],
@@ -132,7 +134,12 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     outcomes = {(entry.name, name): outcome for (entry, name), outcome in zip(asked, found, strict=False)}
     corrected = dict(zip(outcomes, holm([outcome.p for outcome in outcomes.values()]), strict=True))
     deltas = [
-        _delta(table, base, entry, name, outcomes.get((entry.name, name)), corrected.get((entry.name, name)))
+        _delta(
+            *(entry.name, name),
+            table.means(entry, name) if name in tested else (_mean(entry, name), _mean(base, name)),
+            outcomes.get((entry.name, name)),
+            corrected.get((entry.name, name)),
+        )
         for entry in others
         for name in names
     ]
@@ -159,13 +166,13 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
         entries=[_summary(entry, k) for entry in (base, *others)],
         deltas=deltas,
         no_harm=[
-            _no_harm(table, base, entry, _popular_recall(k), choices.margin, outcome, verdicts)
+            _no_harm(entry.name, popular, table.means(entry, popular), choices.margin, outcome, verdicts)
             for entry, outcome in of_harm
         ],
         overlap=_overlaps(base, others),
         exposure=[_exposure(evaluator, base, entry) for entry in others],
         examples=[one for entry in others for one in _examples(evaluator, base, entry, choices.examples)],
-        notes=_notes([base, *others], table.left_out(asked, base), outcomes.values(), choices.resamples),
+        notes=_notes([base, *others], [table.left_out(*one) for one in asked], outcomes.values(), choices.resamples),
     )
 
 
@@ -210,47 +217,42 @@ def per_user_values(found: Evaluation, metric: str) -> Floats | None:
 
 
 class _Values:
-    """Per-user values of every run of every entry, side by side."""
+    """Per-user values of every run of every entry, side by side, and of the baseline, which comes first."""
 
     def __init__(self, entries: Sequence[Entry], names: dict[str, None]) -> None:
         columns: list[Floats] = []
-        self._place: dict[tuple[str, str], tuple[int, ...]] = {}
-        for entry in entries:
-            for name in names:
-                values = [per_user_values(found, name) for found in entry.evaluations]
-                self._place[entry.name, name] = tuple(range(len(columns), len(columns) + len(values)))
-                columns += [column for column in values if column is not None]
+        self._place: dict[tuple[str, str], list[int]] = {}
+        self._base = entries[0].name
+        for entry, name in product(entries, names):
+            values = [per_user_values(found, name) for found in entry.evaluations]
+            self._place[entry.name, name] = list(range(len(columns), len(columns) + len(values)))
+            columns += [column for column in values if column is not None]
         self.values = np.stack(columns, axis=1)
         """(users, columns)"""
 
-    def contrast(self, one: Entry, other: Entry, name: str, scale: float = 1.0) -> Contrast:
-        return Contrast(self._place[one.name, name], self._place[other.name, name], scale)
+    def contrast(self, entry: Entry, name: str, scale: float = 1.0) -> Contrast:
+        return Contrast(tuple(self._place[entry.name, name]), tuple(self._place[self._base, name]), scale)
 
-    def means(self, one: Entry, other: Entry, name: str) -> tuple[float, float]:
-        """Of both, over the users with a value from every run of both."""
-        first, second = (self.values[:, self._place[entry.name, name]] for entry in (one, other))
-        both = ~(np.isnan(first).any(axis=1) | np.isnan(second).any(axis=1))
-        if not both.any():
-            return float("nan"), float("nan")
-        return float(first[both].mean()), float(second[both].mean())
+    def _sides(self, entry: Entry, name: str) -> list[Floats]:
+        return [self.values[:, self._place[side, name]] for side in (entry.name, self._base)]
 
-    def left_out(self, asked: Sequence[tuple[Entry, str]], base: Entry) -> list[str]:
-        """Metrics of which some users have a value on one side only (no list from the other, say), as notes."""
-        notes = []
-        for entry, name in asked:
-            one, other = (np.isnan(self.values[:, self._place[side.name, name]]) for side in (entry, base))
-            both = int((~one.any(axis=1) & ~other.any(axis=1)).sum())
-            any_ = int((~one.all(axis=1) | ~other.all(axis=1)).sum())
-            if both < any_:
-                notes.append(
-                    f"{name}: the difference of {entry.name} and {base.name} is that over the {both:,} of {any_:,} "
-                    "users with a value on both sides"
-                )
-        return notes
+    def means(self, entry: Entry, name: str) -> tuple[float, float]:
+        """Of the entry and the baseline, over the users with a value from every run of both."""
+        one, other = self._sides(entry, name)
+        both = ~(np.isnan(one).any(axis=1) | np.isnan(other).any(axis=1))
+        return (float(one[both].mean()), float(other[both].mean())) if both.any() else (float("nan"), float("nan"))
 
-
-def _popular_recall(k: int) -> str:
-    return f"recall@{k}/popular"
+    def left_out(self, entry: Entry, name: str) -> str | None:
+        """A note where some users have a value on one side only (no list from the other, say)."""
+        one, other = (np.isnan(side) for side in self._sides(entry, name))
+        both = int((~one.any(axis=1) & ~other.any(axis=1)).sum())
+        any_ = int((~one.all(axis=1) | ~other.all(axis=1)).sum())
+        if both == any_:
+            return None
+        return (
+            f"{name}: the difference of {entry.name} and {self._base} is that over the {both:,} of {any_:,} "
+            "users with a value on both sides"
+        )
 
 
 def _mean(entry: Entry, metric: str) -> float:
@@ -276,12 +278,12 @@ def _summary(entry: Entry, k: int) -> Summary:
 
 
 def _delta(
-    table: _Values, base: Entry, entry: Entry, name: str, outcome: Outcome | None, corrected: float | None
+    entry: str, name: str, means: tuple[float, float], outcome: Outcome | None, corrected: float | None
 ) -> Delta:
-    after, before = table.means(entry, base, name) if outcome else (_mean(entry, name), _mean(base, name))
+    after, before = means
     delta = after - before
     return Delta(
-        entry=entry.name,
+        entry=entry,
         metric=name,
         baseline=before,
         value=after,
@@ -308,18 +310,17 @@ def _verdict(name: str, delta: float, corrected: float | None, outcome: Outcome 
 
 
 def _no_harm(
-    table: _Values,
-    base: Entry,
-    entry: Entry,
+    entry: str,
     name: str,
+    means: tuple[float, float],
     margin: float,
     outcome: Outcome,
     verdicts: dict[tuple[str, str], str],
 ) -> NoHarm:
-    after, before = table.means(entry, base, name)
-    better = verdicts.get((entry.name, name)) == "better"  # what is more than the whole is more than a share of it
+    after, before = means
+    better = verdicts.get((entry, name)) == "better"  # what is more than the whole is more than a share of it
     return NoHarm(
-        entry=entry.name,
+        entry=entry,
         metric=name,
         margin=margin,
         baseline=before,
@@ -334,7 +335,7 @@ def _no_harm(
 def _design(outcomes: dict[tuple[str, str], Outcome], choices: Choices) -> str:
     """Where intervals and p-values come from: for each entry where they differ."""
     ways = {
-        True: f"from {choices.resamples:,} random sign changes of the users' differences (seed {choices.seed})",
+        True: f"from {choices.resamples:,} random sign flips of the users' differences (seed {choices.seed})",
         False: "from Student's t for users crossed with runs",
     }
     used: dict[bool, dict[str, None]] = {}
@@ -438,22 +439,22 @@ def _group(evaluator: Evaluator, item: int) -> str:
 
 
 def _notes(
-    entries: Sequence[Entry], left_out: Sequence[str], outcomes: Collection[Outcome], resamples: int
+    entries: Sequence[Entry], left_out: Sequence[str | None], outcomes: Collection[Outcome], resamples: int
 ) -> list[str]:
     notes = [note for entry in entries for note in entry.notes]
     notes += [note for entry in entries for found in entry.evaluations for note in found.notes]
-    notes += left_out
+    notes += [note for note in left_out if note is not None]
     files = [entry.name for entry in entries if entry.kind == "file"]
     if files and len(files) < len(entries):
         notes.append(f"the lists of {', '.join(files)} are taken as they are, those of runs are ranked here")
     single = [entry.name for entry in entries if entry.kind == "run" and len(entry.evaluations) == 1]
     if single:
         notes.append(
-            f"one run of {', '.join(single)}: intervals and p-values account for users, not for the luck of a "
-            "training; where a method starts at random, train with other seeds and name all runs"
+            f"one run of {', '.join(single)}: intervals and p-values account for the choice of users, not for the "
+            "randomness of training; where a method starts at random, train with other seeds and name all runs"
         )
     tests = sum(outcome.by_coins for outcome in outcomes)
-    if tests / (resamples + 1) >= LEVEL:  # the smallest p there is with sign changes, corrected
+    if tests / (resamples + 1) >= LEVEL:  # the smallest p there is with sign flips, corrected
         enough = int(tests / LEVEL)
         notes.append(
             f"{resamples:,} resamples cannot show a difference in {tests:,} tests with one run a side; take at least "

@@ -40,14 +40,12 @@ def read_entries(
     run is named after its folder, a file after itself.  Where a name would occur twice, whole paths are the names.
     """
     given = [_Given.of(Path(path)) for path in paths]
-    _check_distinct([one.path for one in given])
-    runs = [one for one in given if one.is_run]
-    _check_one_dataset(runs)
-    data = _dataset(runs, dataset, given)
-    for run in runs:
-        if run.fingerprint != data.fingerprint:
+    _check(given)
+    data = _dataset(given) if dataset is None else read_dataset(dataset)
+    for one in given:
+        if one.is_run and one.fingerprint != data.fingerprint:
             raise InputError(
-                f"{run.path} was trained on another dataset than {data.name} (fingerprints differ); "
+                f"{one.path} was trained on another dataset than {data.name} (fingerprints differ); "
                 "compare runs on the dataset they were trained on"
             )
     evaluator = Evaluator(data, k, "test", overlap, mask_valid)
@@ -103,16 +101,15 @@ class _Given:
         )
 
 
-def _check_distinct(paths: Sequence[Path]) -> None:
-    if len(paths) < 2:
-        raise InputError(f"there is nothing to compare {paths[0]} with; name at least two runs or files")
-    twice = [path for path, number in Counter(settled(path) for path in paths).items() if number > 1]
-    if twice:
-        named = next(path for path in paths if settled(path) == twice[0])
-        raise InputError(f"{named} is named twice; name each run or file once")
-
-
-def _check_one_dataset(runs: Sequence[_Given]) -> None:
+def _check(given: Sequence[_Given]) -> None:
+    """Two or more, none twice, all runs trained on one dataset."""
+    if len(given) < 2:
+        raise InputError(f"there is nothing to compare {given[0].path} with; name at least two runs or files")
+    places = Counter(settled(one.path) for one in given)
+    twice = next((one.path for one in given if places[settled(one.path)] > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is named twice; name each run or file once")
+    runs = [one for one in given if one.is_run]
     for run in runs[1:]:
         if run.fingerprint != runs[0].fingerprint:
             raise InputError(
@@ -121,19 +118,18 @@ def _check_one_dataset(runs: Sequence[_Given]) -> None:
             )
 
 
-def _dataset(runs: Sequence[_Given], named: str | Path | None, given: Sequence[_Given]) -> Dataset:
-    if named is not None:
-        return read_dataset(named)
-    if not runs:
+def _dataset(given: Sequence[_Given]) -> Dataset:
+    """That of the first run."""
+    run = next((one for one in given if one.is_run), None)
+    if run is None:
         raise InputError(
             f"{given[0].path} does not say what it should have recommended; name the dataset with --dataset"
         )
-    place = runs[0].dataset
-    if not place:
-        raise InputError(f"{runs[0].path} does not say where its dataset is; name it with --dataset")
-    if not Path(place).exists():
-        raise InputError(f"the dataset of {runs[0].path} is no longer at {place}; name it with --dataset")
-    return read_dataset(place)
+    if not run.dataset:
+        raise InputError(f"{run.path} does not say where its dataset is; name it with --dataset")
+    if not Path(run.dataset).exists():
+        raise InputError(f"the dataset of {run.path} is no longer at {run.dataset}; name it with --dataset")
+    return read_dataset(run.dataset)
 
 
 def _groups(given: Sequence[_Given]) -> list[list[_Given]]:
@@ -144,25 +140,22 @@ def _groups(given: Sequence[_Given]) -> list[list[_Given]]:
     alike: dict[object, list[_Given]] = {}
     for one in given:
         alike.setdefault(one.settings if one.is_run else one.path, []).append(one)
-    whole = {key for key, group in alike.items() if len({one.seed for one in group}) == len(group)}
     groups: dict[object, list[_Given]] = {}
-    for one in given:
-        key = one.settings if one.is_run else one.path
-        groups.setdefault(key if key in whole else one.path, []).append(one)
-    return list(groups.values())
+    for key, group in alike.items():
+        distinct = len({one.seed for one in group}) == len(group)
+        for one in group:
+            groups.setdefault(key if distinct else one.path, []).append(one)
+    return sorted(groups.values(), key=lambda group: given.index(group[0]))
 
 
 def _names(groups: Sequence[Sequence[_Given]]) -> list[str]:
-    short = [group[0].method if len(group) > 1 else _last_name(group[0].path) for group in groups]
+    last = [group[0].path.name or settled(group[0].path).name for group in groups]
+    short = [group[0].method if len(group) > 1 else name for group, name in zip(groups, last, strict=True)]
     times = Counter(short)
     return [
         name if times[name] == 1 else " + ".join(str(one.path) for one in group)
         for name, group in zip(short, groups, strict=True)
     ]
-
-
-def _last_name(path: Path) -> str:
-    return path.name or settled(path).name
 
 
 def _entry(name: str, group: Sequence[_Given], evaluator: Evaluator) -> Entry:

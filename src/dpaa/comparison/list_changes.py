@@ -27,13 +27,6 @@ def jaccard(one: Ints, other: Ints) -> Floats:
     return np.where(union > 0, shared / np.maximum(union, 1), 1.0)
 
 
-def most_moved(change: Floats, number: int) -> tuple[Ints, Ints]:
-    """The items that gain most and those that lose most, by lower index where equal; items that stay are neither."""
-    gaining = np.argsort(-change, kind="stable")[:number]
-    losing = np.argsort(change, kind="stable")[:number]
-    return gaining[change[gaining] > 0], losing[change[losing] < 0]
-
-
 def telling_users(gain: Floats, shared: Ints, number: int, listed: Ints | None = None) -> Ints:
     """Users for whom most changes: those who gain most and those who lose most in turn, fewer shared items first.
 

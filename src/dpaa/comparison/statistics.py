@@ -7,41 +7,11 @@ other, over the users with a value in all of these columns.
 
 Interval and p-value are one statement: p is below 1 − confidence exactly where the interval leaves 0 out.
 
-**Several runs: Student's t for users crossed with runs.**  Every run is measured on the same users, and seed 3 of one
-method has nothing to do with seed 3 of another: runs are crossed with users and nested in sides.  The error of the
-difference has two parts.
-
-- *Users.*  `A` is the variance of the users' differences (mean over a side's runs first) / users.  It holds the chance
-  in what a run does to a user as well.
-- *Runs.*  `B` is the variance of the runs' means around the mean of their side, pooled over the sides with several
-  runs, times Σ scale²/runs of these sides.  It holds that chance too, so that is taken off the users' part: `C`, the
-  same with the mean square of what is left of each table of users × runs without its row and column means / users.
-
-The variance is `max(A − C, 0) + B`, and w is the share of `B` in it.  Its degrees of freedom lie between those of the
-runs, ν = Σ (runs − 1), and those of the users: 1/df = w²/ν + (1 − w)²/(users − 1) (Satterthwaite, Biometrics 1946).
-That takes the estimated share for the true one.  With few runs it goes wrong: where they happen to agree, their share
-looks small and the many users are trusted, and a test at .05 has a true level of up to .078 (ν = 2, runs with nine
-tenths of the variance).  So a second question is asked: would runs alone, error √B with ν degrees, explain the
-difference?  p is the larger of the two p-values, the interval the wider of the two.  Then
-
-- the true level is .045 to .057 whatever the share of the runs, for ν ≥ 2 and many users, by quadrature
-  (`tests/evaluation/test_statistics.py`); with ν = 1, two runs beside one, .022 to .050;
-- it is also kept far below .05, where Holm's correction needs it (at most 1.4 × .004);
-- the smaller the users' spread, the smaller p and the narrower the interval, all else the same.  Satterthwaite's alone
-  rise where seeds become all there is, since few degrees of freedom never make a p as small as many do.
-
-Pooling is the usual model with random effects, one variance for the runs of both sides.  Where the runs of one method
-differ much more than those of the other the level is not kept (`docs/results/compare-level-and-power.md`).  Runs that
-agree in every value need no model: that side has no luck, and stays out of `B`, `C` and ν.
-
-**One run on each side: coin series.**  If two recommenders are the same to every user, the sign of each user's
-difference is a coin (Fisher 1935; Smucker et al., CIKM 2007, for ranked lists).  `p` is the share of coin series whose
-mean is at least as far from 0 as the one found.  A series parts users into heads and tails, and is as far exactly where
-0 lies between the mean over the heads and the mean over the tails; likewise for any δ in place of 0, taken off every
-difference (Hartigan's typical values, JASA 1969).  So the interval of all δ with p ≥ 1 − confidence ends at an order
-statistic of the smaller of these means, and at one of the larger.
-
-With one run on a side nothing can be known about the luck of its training, and neither number speaks of it.
+With several runs on a side it is Student's t for users crossed with runs: the error has a part of users and a part of
+runs, with Satterthwaite's degrees of freedom, and the same is asked of the runs alone; p is the larger of the two, the
+interval the wider.  With one run on each side the sign of each user's difference is a coin (Fisher 1935; Hartigan's
+typical values, JASA 1969), and neither number speaks of the randomness of training.  `docs/metrics.md` derives both
+("How the tests of `dpaa compare` come about") and has their simulated levels.
 """
 
 from __future__ import annotations

@@ -57,3 +57,10 @@ def share_of(group: NDArray[np.bool_], counts: Array) -> float:
     """The group's share of all counts, in [0, 1]; NaN where nothing was counted."""
     total = counts.sum()
     return float(counts[group].sum() / total) if total > 0 else float("nan")
+
+
+def most_moved(change: Array, number: int) -> tuple[Array, Array]:
+    """The items that gain most and those that lose most, by lower index where equal; items that stay are neither."""
+    gaining = np.argsort(-change, kind="stable")[:number]
+    losing = np.argsort(change, kind="stable")[:number]
+    return gaining[change[gaining] > 0], losing[change[losing] < 0]

@@ -252,7 +252,7 @@ class Evaluator:
             yield f"{counted(without, 'test user has', 'test users have')} no list in {recs.name}: all misses"
         longest = int(np.flatnonzero(taken.any(axis=0)).max(initial=-1)) + 1
         if longest < self.protocol.k[-1]:
-            yield f"no list of {recs.name} goes beyond place {longest}; @{self.protocol.k[-1]} sees it end early"
+            yield f"no list of {recs.name} is longer than {longest}; to metrics @{self.protocol.k[-1]} it ends early"
         known = int(self.truth.among(lists, self._masked.keys(self.dataset.n_items)).sum())
         if known:
             yield (
@@ -270,7 +270,7 @@ class Evaluator:
         """Share of these users' training pairs on each popularity decile; the eleventh, items not in training, is 0."""
         train = self.dataset.train
         pairs = np.bincount(self.truth.decile[train.item[np.isin(train.user, self.users)]], minlength=11)
-        return (pairs / max(pairs.sum(), 1)).tolist()
+        return list((pairs / max(pairs.sum(), 1)).tolist())
 
     def recall(self, method: Method) -> dict[str, float]:
         """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""

@@ -39,7 +39,8 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
     exposure = {}
     for k in cuts:
         at = whole.cut(k)
-        per_row, of_all = dict(_accuracy(at, k)), {}
+        per_row = dict(_accuracy(at, k))
+        of_all: dict[str, Any] = {}
         for metric in METRICS.values():
             found = None if metric.kind == "accuracy" else metric.formula(at)
             if found is not None:

@@ -99,17 +99,15 @@ class _Reading:
         self.ego = method.ego.rows().double()
         self.readout = torch.cat([method.user_embedding, method.item_embedding]).double()
         self.layers = list(tracer.layers(self.ego))
+        self.emphasis: float | None = getattr(method.settings, "layer_emphasis", None)
         self.notes: list[str] = []
-        if not self._layers_explain_readout():
+        mean = torch.stack(self.layers).mean(dim=0)
+        if not (mean - self.readout).norm() <= SAME_READOUT * self.readout.norm().clamp(min=1e-30):
             self.notes.append(
                 f"{method.name} does more to its layers than weighting messages: layers after 0 cannot be had from its "
                 "files and are left out, and layer 0 is taken as what is sent"
             )
             self.layers = self.layers[:1]
-
-    def _layers_explain_readout(self) -> bool:
-        mean = torch.stack(self.layers).mean(dim=0)
-        return bool((mean - self.readout).norm() <= SAME_READOUT * self.readout.norm().clamp(min=1e-30))
 
     def _headline(self, premises: list[Premise]) -> str:
         """What counts first: the vectors that the weights in force are made from."""
@@ -121,10 +119,8 @@ class _Reading:
         told = " and ".join(f"{_IS[premise.verdict]} in {_WHOSE[premise.vectors]} vectors" for premise in chosen)
         rare = sum(self.tracer.edges_by_decile()[:2])
         weak = f"; only {rare:,} edges lead to the rarest fifth of the items: too few to lean on" if rare < FEW else ""
-        begins = (
-            f"{self.method.name} weights messages by {where}" if source else f"DPAA would weight messages by {where}"
-        )
-        return f"{begins}: there the premise {told}{weak}"
+        begins = f"{self.method.name} weights" if source else "DPAA would weight"
+        return f"{begins} messages by {where}: there the premise {told}{weak}"
 
     def trace(self) -> Trace:
         weights = [
@@ -146,16 +142,12 @@ class _Reading:
             weights=weights,
             contributions=self.tracer.contributions(self.ego[self.n_users :]),
             shares=self._shares(),
-            emphasis=self._emphasis,
+            emphasis=self.emphasis,
             epochs=[line for line in lines if len(line) > 1],
             notes=self.notes,
         )
 
     # ------------------------------------------------------------------ Lemma 2
-
-    @property
-    def _emphasis(self) -> float | None:
-        return getattr(self.method.settings, "layer_emphasis", None)
 
     def _shares(self) -> list[LayerShare]:
         if len(self.layers) <= self.method.settings.layers:
@@ -163,7 +155,7 @@ class _Reading:
         sizes = [float(layer.norm(dim=1).sum()) for layer in self.layers]
         gradient = self.tracer.gradient_norms(self._gradient_in_readout())
         layer_weights = self.method.layer_weights() if isinstance(self.method, DPAA) else None
-        return layer_shares(sizes, gradient, self._emphasis, layer_weights)
+        return layer_shares(sizes, gradient, self.emphasis, layer_weights)
 
     def _gradient_in_readout(self) -> Tensor:
         """Of BPR on one batch of triples, a function of the run's seed.  (n_nodes, d)."""
@@ -198,9 +190,7 @@ class _Reading:
         found = [self.tracer.premise(readout, "pretrained", None)]
         if before.name == Method.pretrained_from and np.array_equal(model.train.item, self.model.train.item):
             # Plain LightGCN has no weights of its own: as many layers as this run has.
-            plain = Tracer(
-                self.method.graph, [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights)
-            )
-            layers = enumerate(plain.layers(before.ego.rows().double()))
+            weights = [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights)
+            layers = enumerate(Tracer(self.method.graph, weights).layers(before.ego.rows().double()))
             found = [self.tracer.premise(vectors, "pretrained", layer) for layer, vectors in layers] + found
         return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -96,17 +96,8 @@ class Premise:
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
-        return {
-            "vectors": self.vectors,
-            "place": self.place,
-            "verdict": self.verdict,
-            "rarest_fifth": self.rarest_fifth,
-            "most_popular_fifth": self.most_popular_fifth,
-            "change": self.change,
-            "sentence": self.sentence,
-            "cosine": self.cosine,
-            "iiw": self.iiw,
-        }
+        derived = {name: getattr(self, name) for name in ("place", "verdict", "change", "sentence", "iiw")}
+        return {name: value for name, value in (asdict(self) | derived).items() if name != "layer"}
 
 
 def verdict_of(change: float) -> Verdict:
@@ -184,7 +175,8 @@ class Tracer:
 
     def __init__(self, graph: BipartiteGraph, weights: Sequence[EdgeWeights], residual: float = 0.0) -> None:
         self.graph = graph
-        self.weights = [_double(layer) for layer in weights]
+        wide = [(layer.to_user.double(), layer.to_item) for layer in weights]
+        self.weights = [EdgeWeights(there, None if back is None else back.double()) for there, back in wide]
         self.residual = residual
         self.degree = graph.item_degree.double().numpy()
         self.item = graph.edge_item.numpy()
@@ -219,18 +211,18 @@ class Tracer:
 
     def items_by_decile(self) -> list[int]:
         """Items of each decile."""
-        return [int(n) for n in np.bincount(self.decile[self.decile >= 0], minlength=DECILES)]
+        return list(np.bincount(self.decile[self.decile >= 0], minlength=DECILES).tolist())
 
     def edges_by_decile(self) -> list[int]:
         """Edges of each decile."""
-        return [int(n) for n in np.bincount(self._edge_decile, minlength=DECILES)]
+        return list(np.bincount(self._edge_decile, minlength=DECILES).tolist())
 
     def premise(self, vectors: Tensor, whose: Literal["own", "pretrained"], layer: int | None) -> Premise:
         """Cosines along the edges, and their verdict."""
         cosine = edge_cosines(self.graph, TiledTable.from_dense(vectors, TILE)).numpy()
         fifth = self._edge_decile // 2
-        rare, popular = (1.0 - _mean(cosine[fifth == place]) for place in (0, 4))
-        return Premise(whose, layer, self.mean_by_decile(cosine), rare, popular)
+        rare, popular = (1.0 - (cosine[fifth == f].mean() if (fifth == f).any() else math.nan) for f in (0, 4))
+        return Premise(whose, layer, self.mean_by_decile(cosine), float(rare), float(popular))
 
     def layer_weights(self, layer: int, items: Tensor | None) -> LayerWeights:
         """Weights of a layer's messages; with its item vectors, their mass too."""
@@ -264,11 +256,11 @@ class Tracer:
         }
         length = _norms(items)
         relative = self.weights[0].to_user.numpy() / self.plain
-        found = []
-        for name, (one, other) in pairs.items():
-            if one.any() and other.any() and length[one].any() and length[other].any():
-                found.append(self._contributions(name, one, other, length, relative))
-        return found
+        return [
+            self._contributions(name, one, other, length, relative)
+            for name, (one, other) in pairs.items()
+            if length[one].any() and length[other].any()
+        ]
 
     def _contributions(
         self, name: str, one: NDArray[np.bool_], other: NDArray[np.bool_], length: Floats, relative: Floats
@@ -320,13 +312,12 @@ def layer_shares(
         expected["last_hop"] = normalised([float(hop) ** emphasis for hop in hops])
         expected["compounded"] = normalised([float(math.factorial(hop)) ** emphasis for hop in hops])
         expected["in_force"] = normalised([math.prod(layer_weights[:hop]) for hop in hops])
-    all_readout, all_gradient = normalised(readout), normalised(gradient)
-    of_hops = normalised(readout[1:]), normalised(gradient[1:])
-    rows = [LayerShare(0, all_readout[0], all_gradient[0])]
+    of_all = [normalised(readout), normalised(gradient)]
+    of_hops = [normalised(readout[1:]), normalised(gradient[1:])]
+    rows = [LayerShare(0, *(shares[0] for shares in of_all))]
     for place, hop in enumerate(hops):
-        values = {name: shares[place] for name, shares in expected.items()}
-        shares = all_readout[hop], all_gradient[hop], of_hops[0][place], of_hops[1][place]
-        rows.append(LayerShare(hop, *shares, **values))
+        shares = [*(one[hop] for one in of_all), *(one[place] for one in of_hops)]
+        rows.append(LayerShare(hop, *shares, **{name: values[place] for name, values in expected.items()}))
     return rows
 
 
@@ -336,16 +327,8 @@ def normalised(values: Sequence[float]) -> list[float]:
     return [value / total if total else 0.0 for value in values]
 
 
-def _double(weights: EdgeWeights) -> EdgeWeights:
-    return EdgeWeights(weights.to_user.double(), None if weights.to_item is None else weights.to_item.double())
-
-
 def _norms(rows: Tensor) -> Floats:
     return np.asarray(rows.double().norm(dim=1).numpy())
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else math.nan
 
 
 def _short(value: float) -> str:

@@ -62,7 +62,7 @@ def measured_alike(inputs: Inputs) -> list[tuple[Family, list[Run]]]:
 
 
 def cautions(runs: Sequence[Run]) -> list[Markup]:
-    """Unequal chances and trainings cut short, where there are any."""
+    """Unequal training budgets and trainings cut short, where there are any."""
     sides: dict[object, list[Run]] = {}
     for run in runs:
         sides.setdefault((run.method, Chances.of_model(run.model).given), []).append(run)
