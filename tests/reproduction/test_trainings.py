@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from dpaa.reproduction.trainings import Runner
 from tests.command import dpaa_ok, run_dpaa
 from tests.reproduction.conftest import ROWS, TINY, cells, places

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.command import dpaa_ok
+from tests.command import dpaa_ok, run_dpaa
 from tests.reproduction.conftest import TINY, places
 
 
@@ -66,6 +66,3 @@ def test_settings_chosen_for_something_else_are_refused(
         assert sorted(one.code for one in said) == [0, 2]
         assert "was chosen for another dataset, method or budget; remove it" in "".join(one.err for one in said)
     assert len(studies) == 2
-
-
-++b / tests / tuning / test_tune.py

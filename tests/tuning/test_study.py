@@ -6,14 +6,15 @@ import socket
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import optuna
 import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.tuning.space import Range
-from dpaa.tuning.study import DEATH_WITH_CALL, LOST_AFTER, MOST_DEATHS, Study, TrialStore
+from dpaa.tuning.study import DEATH_WITH_CALL, LOST_AFTER, MOST_DEATHS, Claim, Study, TrialStore
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import TINY
 
