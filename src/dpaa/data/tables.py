@@ -6,11 +6,13 @@ text; what the text means is decided in `log.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -25,26 +27,28 @@ FORMATS = ("csv", "tsv", "inter", "parquet", "list")
 _BY_ENDING = {".csv": "csv", ".tsv": "tsv", ".inter": "inter", ".parquet": "parquet"}
 
 
-class Table(Protocol):
+@dataclass(frozen=True, eq=False)
+class Table(ABC):
     """Named columns of rows, wherever they come from."""
 
-    @property
-    def name(self) -> str:
-        """What messages call the table."""
+    name: str
+    """What messages call the table; of a file, its path."""
+    columns: tuple[str, ...]
+    typed: ClassVar[bool] = True
+    """Whether columns have types; in a text file every column is text."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.name)
 
-    @property
-    def typed(self) -> bool:
-        """Whether columns have types; in a text file every column is text."""
-
+    @abstractmethod
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some of the columns."""
 
     def place(self, row: int) -> str:
         """Where a row (from 0) is, in a user's words."""
+        return f"row {row + 1:,} of {self.name}"
 
 
 def open_table(path: str | Path, fmt: str | None = None) -> Table:
@@ -55,9 +59,9 @@ def open_table(path: str | Path, fmt: str | None = None) -> Table:
     check_file(file)
     fmt = fmt or _format_of(file)
     if fmt == "parquet":
-        return ParquetTable(file)
+        return ParquetTable.open(file)
     if fmt == "list":
-        return ListTable(file)
+        return ListTable(str(file), (Column.USER, Column.ITEM))
     return TextTable.open(file, fmt)
 
 
@@ -76,7 +80,7 @@ def as_table(frame: Any, name: str) -> Table:
             frame = _from_pandas(frame) if type(frame).__module__.startswith("pandas") else pl.DataFrame(frame)
         except (TypeError, ValueError, OverflowError, ImportError, pl.exceptions.PolarsError) as error:
             raise InputError(f"{name} is not a dataframe that polars can read ({reason(error)})") from error
-    return FrameTable(name, frame)
+    return FrameTable(name, tuple(frame.columns), frame)
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:
@@ -91,17 +95,10 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class FrameTable:
+class FrameTable(Table):
     """A dataframe in memory."""
 
-    name: str
     frame: pl.DataFrame
-    typed: bool = True
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(self.frame.columns)
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some of the columns."""
@@ -112,54 +109,40 @@ class FrameTable:
         return f"row {row} of {self.name}"
 
 
-@dataclass(frozen=True)
-class ParquetTable:
-    """A Parquet file."""
+@dataclass(frozen=True, eq=False)
+class ParquetTable(Table):
+    """A Parquet file; rows are counted from 1, since it has no lines."""
 
-    path: Path
-    typed: bool = True
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns, from the footer of the file."""
-        try:
-            return tuple(parquet_schema(self.path))
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise self._unreadable(error) from error
+    @classmethod
+    def open(cls, path: Path) -> ParquetTable:
+        """Read the footer."""
+        with _readable(path):
+            return cls(str(path), tuple(parquet_schema(path)))
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some of the columns."""
-        try:
+        with _readable(self.path):
             return read_parquet(self.path, columns)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise self._unreadable(error) from error
-
-    def place(self, row: int) -> str:
-        """Rows are counted from 1: a Parquet file has no lines."""
-        return f"row {row + 1:,} of {self.path}"
-
-    def _unreadable(self, error: Exception) -> InputError:
-        return InputError(
-            f"{self.path} is not a readable Parquet file ({reason(error)}); write it again or pass --format"
-        )
 
 
-@dataclass(frozen=True)
-class TextTable:
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"{path} is not a readable Parquet file ({reason(error)}); write it again or pass --format"
+        ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable(Table):
     """A CSV, TSV or RecBole `.inter` file with a header line, plain or gzipped."""
 
-    path: Path
     separator: str
-    header: tuple[str, ...] = ()
-    """The first line as it is."""
-    columns: tuple[str, ...] = ()
-    """The header; in `.inter` files without the types (`user_id:token`)."""
-    typed: bool = False
+    header: tuple[str, ...]
+    """The first line as it is; `columns` of `.inter` files are without the types (`user_id:token`)."""
+    typed: ClassVar[bool] = False
 
     @classmethod
     def open(cls, path: Path, fmt: str) -> TextTable:
@@ -169,37 +152,26 @@ class TextTable:
         if header is None:
             raise InputError(f"{path} is empty; a table needs a header line and rows")
         columns = [name.partition(":")[0] for name in header] if fmt == "inter" else header
-        table = cls(path, separator, tuple(header), tuple(columns))
-        twice = next((name for name in table.columns if table.columns.count(name) > 1), None)
+        twice = next((name for name in columns if columns.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"{path} has two columns named {twice!r}; rename one")
-        return table
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
+        return cls(str(path), tuple(columns), separator, tuple(header))
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some of the columns, as text; blank lines are left out, rows with too few or too many fields refused."""
         check_rows(self.path, self.separator, len(self.header))
         raw = [self.header[self.columns.index(column)] for column in columns]
         try:
+            quote = '"' if self.separator == "," else None
+            lines = pl.scan_csv(
+                absolute(self.path), separator=self.separator, quote_char=quote, infer_schema=False, glob=False
+            )
             with panics_unseen():
-                frame = (
-                    pl.scan_csv(
-                        absolute(self.path),
-                        separator=self.separator,
-                        quote_char='"' if self.separator == "," else None,
-                        infer_schema=False,
-                        glob=False,
-                    )
-                    .select(pl.col(name).alias(column) for name, column in zip(raw, columns, strict=True))
-                    .collect()
-                )
+                frame = lines.select(pl.col(raw)).collect()
+            frame.columns = list(columns)
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             self._check_lines()
-            raise InputError(f"{self.path} cannot be read ({reason(error)}); check it or pass --format") from error
+            raise InputError(f"{self.name} cannot be read ({reason(error)}); check it or pass --format") from error
         if any(frame[column].has_nulls() for column in columns):
             self._check_lines(columns)
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
@@ -208,9 +180,7 @@ class TextTable:
     def place(self, row: int) -> str:
         """Lines are counted from 1, the header included; found by a slow walk through the file."""
         filled = (line for line, cells in rows(self.path, self.separator) if cells)
-        for _ in range(row + 1):
-            next(filled)
-        return f"line {next(filled):,} of {self.path}"
+        return f"line {next(islice(filled, row + 1, None)):,} of {self.name}"
 
     def _check_lines(self, columns: Sequence[str] = ()) -> None:
         """Name the first line with wrong quotes or another encoding, or with nothing in any of the columns."""
@@ -218,27 +188,20 @@ class TextTable:
         for line, cells in rows(self.path, self.separator):
             if wanted and cells and not any(cells[place] for place in wanted):
                 named = ", ".join(map(repr, columns))
-                raise InputError(f"line {line:,} of {self.path} has nothing in {named}; fill it in or remove it")
+                raise InputError(f"line {line:,} of {self.name} has nothing in {named}; fill it in or remove it")
 
 
-@dataclass(frozen=True)
-class ListTable:
+@dataclass(frozen=True, eq=False)
+class ListTable(Table):
     """List form: one line per user, `user item item …`, no header."""
 
-    path: Path
-    typed: bool = False
-    columns: tuple[str, ...] = (Column.USER, Column.ITEM)
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self.path)
+    typed: ClassVar[bool] = False
 
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """User and item of every pair, as text; a user without items has no pair."""
         schema = {Column.USER: pl.String(), Column.ITEM: pl.List(pl.String)}
-        parts = [pl.DataFrame(schema=schema).explode(Column.ITEM)]
-        for block in batched(self.words(), LINES_AT_ONCE):  # Python's own text takes ten times the room of a column's
+        parts, words = [pl.DataFrame(schema=schema).explode(Column.ITEM)], self.words()
+        while block := list(islice(words, LINES_AT_ONCE)):  # Python's own text takes ten times the room of a column's
             lines = pl.DataFrame([[line[0] for line in block], [line[1:] for line in block]], schema=schema)
             parts.append(lines.filter(pl.col(Column.ITEM).list.len() > 0).explode(Column.ITEM))
         return pl.concat(parts).select(columns)
@@ -250,7 +213,7 @@ class ListTable:
 
     def place(self, row: int) -> str:
         """Pairs are counted from 1."""
-        return f"pair {row + 1:,} of {self.path}"
+        return f"pair {row + 1:,} of {self.name}"
 
 
 def _format_of(file: Path) -> str:
@@ -268,10 +231,3 @@ def _format_of(file: Path) -> str:
     if "," in first and len(first.split()) == 1:
         raise InputError(f"{file} has no tabs or spaces but commas in its first line; pass --format csv")
     return "list"
-
-
-def batched(lines: Iterable[list[str]], size: int) -> Iterator[list[list[str]]]:
-    """Lists of so many elements (`itertools.batched` comes with Python 3.12)."""
-    source = iter(lines)
-    while block := list(islice(source, size)):
-        yield block

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, open_regular
@@ -25,14 +26,13 @@ LONGEST_LINE = 4_000_000
 UNPACKED_AT_LEAST, UNPACKED_PER_BYTE = 16_000_000, 50
 """Bytes any gzipped file may unpack to, and further ones per byte of it: logs shrink to a tenth, seldom more."""
 PIECE = 4_000_000
-NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, plain or gzipped, with their ends; another encoding is an error naming the line."""
-    with _opened(path) as (read_line, _):
+    with _opened(path) as stream:
         number = 0
-        while line := read_line(LONGEST_LINE + 1):
+        while line := stream.readline(LONGEST_LINE + 1):
             number += 1
             if len(line) > LONGEST_LINE:
                 raise _too_long(path, number)
@@ -50,11 +50,8 @@ def rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
     Quotes mean something in files with commas alone.
     """
-    lines = text_lines(path)
-    if separator == ",":
-        reader = csv.reader(lines, strict=True)
-    else:
-        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+    quoting: Any = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
+    reader = csv.reader(text_lines(path), delimiter=separator, quoting=quoting, strict=separator == ",")
     line = 1
     try:
         for cells in reader:
@@ -70,33 +67,17 @@ def check_rows(path: Path, separator: str, n_fields: int) -> None:
     Blank lines are no rows.  Where there are no quotes, separators are counted in large pieces of the file; quotes
     may hide separators and ends of lines, so with them every row is read.
     """
-    quotes = separator == ","
-    before, number = 0, 0
-    """Separators since the last end of a line, and lines until then."""
-    length = 0
-    with _opened(path) as (_, read):
-        while piece := read(PIECE):
-            content = np.frombuffer(piece, dtype=np.uint8)
-            if quotes and (content == QUOTE).any():
+    number, rest = 0, b""
+    with _opened(path) as stream:
+        while piece := stream.read(PIECE):
+            if separator == "," and b'"' in piece:
                 break
-            ends = np.flatnonzero(content == NEWLINE)
-            fields = np.searchsorted(np.flatnonzero(content == ord(separator)), ends)
-            total = int((content == ord(separator)).sum())
-            if not len(ends):
-                before, length = before + total, length + len(content)
-                if length > LONGEST_LINE:
-                    raise _too_long(path, number + 1)
-                continue
-            counts = np.diff(fields, prepend=0)
-            counts[0] += before
-            lengths = np.diff(ends, prepend=-1) - 1
-            lengths[0] += length
-            _check_counts(path, number, counts, lengths, content[np.maximum(ends - 1, 0)], n_fields)
-            number += len(ends)
-            before, length = total - int(fields[-1]), len(content) - 1 - int(ends[-1])
+            whole, newline, rest = (rest + piece).rpartition(b"\n")
+            number += _check_lines(path, number, whole + newline, separator, n_fields)
+            if len(rest) > LONGEST_LINE:
+                raise _too_long(path, number + 1)
         else:
-            if length and before + 1 != n_fields:
-                raise _ragged(path, number + 1, before + 1, n_fields)
+            _check_lines(path, number, rest + b"\n", separator, n_fields)
             return
     for line, cells in rows(path, separator):
         if cells and len(cells) != n_fields:
@@ -105,27 +86,24 @@ def check_rows(path: Path, separator: str, n_fields: int) -> None:
 
 def check_unpacked(path: Path) -> None:
     """Refuse a gzipped file that unpacks to too much, before anything is kept of it."""
-    with _opened(path) as (_, read):
-        while read(PIECE):
+    with _opened(path) as stream:
+        while stream.read(PIECE):
             pass
 
 
-def _check_counts(
-    path: Path,
-    number: int,
-    separators: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    last: NDArray[np.uint8],
-    n_fields: int,
-) -> None:
-    """The lines of one piece; `last` is what stands before each end of a line, for ends of two characters."""
-    if (lengths > LONGEST_LINE).any():
-        raise _too_long(path, number + 1 + int((lengths > LONGEST_LINE).argmax()))
-    blank = (lengths == 0) | ((lengths == 1) & (last == RETURN))
-    wrong = (separators + 1 != n_fields) & ~blank
+def _check_lines(path: Path, before: int, lines: bytes, separator: str, n_fields: int) -> int:
+    """Refuse a line that is too long or has another number of fields.  Returns how many lines there are."""
+    content = np.frombuffer(lines, dtype=np.uint8)
+    ends = np.flatnonzero(content == ord("\n"))
+    lengths = np.diff(ends, prepend=-1) - 1
+    fields = np.diff(np.searchsorted(np.flatnonzero(content == ord(separator)), ends), prepend=0) + 1
+    blank = (lengths == 0) | ((lengths == 1) & (content[ends - 1] == ord("\r")))
+    wrong = (lengths > LONGEST_LINE) | ((fields != n_fields) & ~blank)
     if wrong.any():
         first = int(wrong.argmax())
-        raise _ragged(path, number + 1 + first, int(separators[first]) + 1, n_fields)
+        line = before + first + 1
+        raise _too_long(path, line) if lengths[first] > LONGEST_LINE else _ragged(path, line, fields[first], n_fields)
+    return len(ends)
 
 
 def _ragged(path: Path, line: int, found: int, wanted: int) -> InputError:
@@ -142,30 +120,34 @@ def _too_long(path: Path, line: int) -> InputError:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Callable[[int], bytes], Callable[[int], bytes]]]:
-    """Functions that read a line and a piece, of at most so many bytes; what a gzipped file unpacks to is bounded."""
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A file, unpacked if it is gzipped; what it unpacks to is bounded."""
     size = check_regular(path)
     with open_regular(path) as raw:
         zipped = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
-        stream = gzip.GzipFile(fileobj=raw) if zipped else raw
         most = min(UNPACKED_AT_LEAST + UNPACKED_PER_BYTE * size, memory_at_hand() // 4) if zipped else None
-        total = 0
+        yield io.BufferedReader(_Bounded(path, gzip.GzipFile(fileobj=raw) if zipped else raw, size, most))
 
-        def bounded(read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-            def reading(length: int) -> bytes:
-                nonlocal total
-                try:
-                    found = read(length)
-                except (OSError, EOFError, zlib.error) as error:
-                    raise InputError(f"{path} cannot be read ({reason(error)}); check the file") from error
-                total += len(found)
-                if most is not None and total > most:
-                    raise InputError(
-                        f"{path} unpacks from {size:,} bytes to more than {most:,}; unpack it first if it is sound"
-                    )
-                return found
 
-            return reading
+class _Bounded(io.RawIOBase):
+    """A stream that ends in a sentence where it cannot be read, or gives more bytes than it may."""
 
-        yield bounded(stream.readline), bounded(stream.read)
+    def __init__(self, path: Path, stream: io.BufferedIOBase, size: int, most: int | None) -> None:
+        self.path, self.stream, self.size, self.most, self.total = path, stream, size, most, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        try:
+            found = self.stream.readinto(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{self.path} cannot be read ({reason(error)}); check the file") from error
+        self.total += found
+        if self.most is not None and self.total > self.most:
+            raise InputError(
+                f"{self.path} unpacks from {self.size:,} bytes to more than {self.most:,}; "
+                "unpack it first if it is sound"
+            )
+        return found
