@@ -20,7 +20,7 @@ SETTINGS = {"learning_rate": 5e-3, "patience": 20, "threads": 1}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    pairs = read_pairs([str(folder / "valid.txt"), str(folder / "test.txt")])
+    pairs, _ = read_pairs([str(folder / "valid.txt"), str(folder / "test.txt")])
     for name, data in (("demo world", simulate()), ("KuaiRec, severity 0", with_severity(pairs, 0))):
         for size in SIZES:
             model = fit(data, "lightgcn", batch_size=size, **SETTINGS)

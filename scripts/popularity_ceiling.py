@@ -41,7 +41,7 @@ def list_for_everybody(evaluator: Evaluator, value: NDArray[Any]) -> dict[str, f
 
 def whole_pool(files: list[Path], data: Dataset) -> Dataset:
     """The same validation and test with everything else for training."""
-    every = read_pairs([str(file) for file in files])
+    every, _ = read_pairs([str(file) for file in files])
     held = [
         pl.DataFrame({"user_id": data.user_ids.gather(part.user), "item_id": data.item_ids.gather(part.item)})
         for part in (data.valid, data.test)

@@ -59,7 +59,7 @@ def test_ties_are_told() -> None:
     frame = log([(1, item) for item in range(10)], [0, 1, 2, 3, 4, 5, 6, 7, 7, 9])
     parts, notes = split_frame(frame, SplitRule("temporal", valid=0, test=0.2), 0, "log")
     assert parts["test"]["timestamp"].to_list() == [9]
-    assert notes[0].startswith("1 pair with the very time of a cut went to the earlier split")
+    assert notes[0].startswith("1 pair at the time of a cut went to the earlier split")
 
 
 def test_random_shares_hold_on_average() -> None:

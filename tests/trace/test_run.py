@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.sources.splits import from_files
+from dpaa.data.sources.files import from_files
 from dpaa.errors import InputError
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.runs.fit import fit_into, make_method

@@ -74,7 +74,7 @@ def log(
     """
     from dpaa.data.dataset import check_target
     from dpaa.data.log import ColumnNames
-    from dpaa.data.sources.log import from_file
+    from dpaa.data.sources.files import from_file
     from dpaa.data.splits import SplitRule
 
     check_target(out_folder, overwrite)
@@ -119,7 +119,7 @@ def splits(
     """
     from dpaa.data.dataset import check_target
     from dpaa.data.log import ColumnNames
-    from dpaa.data.sources.splits import from_files
+    from dpaa.data.sources.files import from_files
 
     check_target(out_folder, overwrite)
     dataset = from_files(
@@ -245,7 +245,7 @@ def severity(
     """
     from dpaa.data.dataset import check_target, holds
     from dpaa.data.log import ColumnNames
-    from dpaa.data.sources.severity import read_pairs_and_notes, with_severity
+    from dpaa.data.sources.severity import read_pairs, with_severity
 
     if figure is not None:
         from dpaa.report.figures import check_figure
@@ -254,7 +254,7 @@ def severity(
     folders = _severity_folders(out_folder, severities)
     if len(folders) == 1:
         check_target(out_folder, overwrite)
-    pairs, notes = read_pairs_and_notes(
+    pairs, notes = read_pairs(
         sources,
         None if splits is None else [part.strip() for part in splits.split(",")],
         names=ColumnNames(user_column, item_column, rating_column, timestamp_column),

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
-from dpaa.data.lint import Splits, lint
+from dpaa.data.lint import lint
 from dpaa.data.log import ColumnNames
 from dpaa.data.pairs import Indices, Pairs, shared_keys
 from dpaa.data.parquet import parquet_schema, read_parquet
@@ -67,8 +68,9 @@ class Dataset:
 
         Ids have one type per column; splits that are left out are empty.
         """
-        dataset = _assembled(frames, name, candidates, about)
-        return replace(dataset, about={**about, "counts": dataset.counts}, notes=(*notes, *_lint(dataset)))
+        made = _assembled(frames, name, candidates, about)
+        odd = lint({split: made.split(split) for split in SPLITS}, made.user_ids, made.item_ids, made.candidates)
+        return replace(made, about={**about, "counts": made.counts}, notes=(*notes, *odd))
 
     @classmethod
     def of_prepared(cls, parts: Prepared, name: str) -> Dataset:
@@ -177,33 +179,33 @@ class Dataset:
     @property
     def counts(self) -> dict[str, object]:
         """Users, items, candidates, interactions, and pairs, users and items of each split."""
+        parts = {name: self.split(name) for name in SPLITS}
         return {
             "users": self.n_users,
             "items": self.n_items,
             "candidates": self.n_items if self.candidates is None else len(self.candidates),
             "interactions": self.n_interactions,
-            "splits": {name: _split_counts(self.split(name)) for name in SPLITS},
+            "splits": {
+                name: {"pairs": len(part), "users": len(np.unique(part.user)), "items": len(np.unique(part.item))}
+                for name, part in parts.items()
+            },
         }
 
     def describe(self) -> dict[str, object]:
         """What `dpaa data describe` shows: counts, density = interactions / (users · items), overlap, popular items."""
+        popular = popular_items(np.bincount(self.train.item, self.train.count, minlength=self.n_items))
+        items = {name: self.split(name).item for name in SPLITS}
+        shares = {name: float(popular[items[name]].mean()) if len(items[name]) else None for name in SPLITS}
         return {
             "name": self.name,
             **{key: value for key, value in self.about.items() if key != "counts"},
             **self.counts,
             "density": self.n_interactions / (self.n_users * self.n_items),
             "overlap": {f"{one} & {other}": len(self.overlap(one, other)) for one, other in combinations(SPLITS, 2)},
-            "popular": self._popular(),
+            "popular": {"items": int(popular.sum()), "share_of_pairs": shares},
             "notes": list(self.notes),
             "fingerprint": self.fingerprint,
         }
-
-    def _popular(self) -> dict[str, object]:
-        """Number of popular items (80 % of the training pairs), and their share of the pairs of each split."""
-        popular = popular_items(np.bincount(self.train.item, self.train.count, minlength=self.n_items))
-        items = {name: self.split(name).item for name in SPLITS}
-        shares = {name: float(popular[items[name]].mean()) if len(items[name]) else None for name in SPLITS}
-        return {"items": int(popular.sum()), "share_of_pairs": shares}
 
     def __repr__(self) -> str:
         size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"
@@ -212,18 +214,13 @@ class Dataset:
     def write(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the dataset to a folder; it appears there whole or not at all."""
         check_target(Path(folder), overwrite)
-        target = settled(folder)
-        with whole_folder(target, "make room or choose another folder with --out") as fresh:
-            self._write_files(fresh)
-
-    def _write_files(self, folder: Path) -> None:
-        for name in SPLITS:
-            write_into(folder, f"{name}.parquet", partial(self.frame(name).write_parquet, compression="zstd"))
-        if self.candidates is not None:
-            listed = self.item_ids.gather(self.candidates).to_frame()
-            write_into(folder, CANDIDATES_FILE, listed.write_parquet)
         about = {"name": self.name, **self.about, "fingerprint": self.fingerprint, "notes": list(self.notes)}
-        write_into(folder, ABOUT_FILE, as_json(about))
+        with whole_folder(settled(folder), "make room or choose another folder with --out") as fresh:
+            for name in SPLITS:
+                write_into(fresh, f"{name}.parquet", partial(self.frame(name).write_parquet, compression="zstd"))
+            if self.candidates is not None:
+                write_into(fresh, CANDIDATES_FILE, self.item_ids.gather(self.candidates).to_frame().write_parquet)
+            write_into(fresh, ABOUT_FILE, as_json(about))
 
 
 def check_target(folder: Path, overwrite: bool) -> None:
@@ -258,20 +255,28 @@ def read_dataset(folder: str | Path) -> Dataset:
     listed = path / CANDIDATES_FILE
     candidates = _read_ids(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
     try:
-        dataset = _assembled(frames, str(about.pop("name")), candidates, about)
+        dataset = _assembled(frames, about.name, candidates, about.model_extra or {})
     except InputError as error:
         reason = str(error).partition(";")[0]
         raise InputError(f"{path} is damaged: {reason}; {_REMEDY}") from error
-    fingerprint = about.pop("fingerprint")
-    if dataset.fingerprint != fingerprint:
+    if dataset.fingerprint != about.fingerprint:
         raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {_REMEDY}")
-    return replace(dataset, notes=tuple(about.pop("notes")), about=about, path=path, columns={})
+    return replace(dataset, notes=about.notes, path=path, columns={})
 
 
 _REMEDY = "make it again with `dpaa data`"
 
 
-def _read_about(path: Path) -> dict[str, Any]:
+class About(BaseModel):
+    """`dataset.json`; whatever else is known (source, rules, counts) is kept as it is."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: StrictStr
+    fingerprint: StrictStr
+    notes: tuple[StrictStr, ...]
+
+
+def _read_about(path: Path) -> About:
     file = path / ABOUT_FILE
     if not path.exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
@@ -279,13 +284,10 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is a file and no prepared dataset; make one with `dpaa data log {path} --out DIR`")
     if not file.exists():
         raise InputError(f"{path} is not a prepared dataset (it has no {ABOUT_FILE}); make one with `dpaa data`")
-    about = read_json(file, LARGE_JSON, _REMEDY)
-    wanted = {"name": str, "fingerprint": str, "notes": list}
-    if any(not isinstance(about.get(key), type_) for key, type_ in wanted.items()):
-        raise InputError(f"{file} lacks name, fingerprint or notes; {_REMEDY}")
-    if not all(isinstance(note, str) for note in about["notes"]):
-        raise InputError(f"{file} has notes that are not text; {_REMEDY}")
-    return about
+    try:
+        return About.model_validate(read_json(file, LARGE_JSON, _REMEDY))
+    except ValidationError:
+        raise InputError(f"{file} lacks name, fingerprint or notes, or they are not text; {_REMEDY}") from None
 
 
 def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
@@ -325,8 +327,9 @@ def _assembled(
     if not frames["train"].height:
         raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
     full: dict[SplitName, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
+    listed = [] if candidates is None else [candidates]
     users = one_type([full[split][Column.USER] for split in SPLITS], Column.USER)
-    items = one_type([full[split][Column.ITEM] for split in SPLITS] + _listed(candidates), Column.ITEM)
+    items = one_type([*(full[split][Column.ITEM] for split in SPLITS), *listed], Column.ITEM)
     user_ids, item_ids = distinct_ids(users), distinct_ids(items)
     pairs: dict[SplitName, Pairs] = {}
     columns: dict[SplitName, pl.DataFrame] = {}
@@ -334,17 +337,8 @@ def _assembled(
         rest = full[split].drop(Column.USER, Column.ITEM)
         pairs[split], columns[split] = _sorted(encode(user, user_ids), encode(item, item_ids), rest, split)
     allowed = None if candidates is None else np.unique(encode(items[-1], item_ids))
-    return Dataset(
-        name,
-        user_ids,
-        item_ids,
-        train=pairs["train"],
-        valid=pairs["valid"],
-        test=pairs["test"],
-        candidates=allowed,
-        about=dict(about),
-        columns=columns,
-    )
+    parts = (pairs["train"], pairs["valid"], pairs["test"])
+    return Dataset(name, user_ids, item_ids, *parts, allowed, dict(about), columns=columns)
 
 
 def _candidates_table(candidates: Any, item: str | None) -> Table:
@@ -356,15 +350,6 @@ def _candidates_table(candidates: Any, item: str | None) -> Table:
     return as_table({item or Column.ITEM: ids}, "the candidates")
 
 
-def _lint(dataset: Dataset) -> list[str]:
-    pairs = {name: dataset.split(name) for name in SPLITS}
-    return lint(Splits(pairs, dataset.user_ids, dataset.item_ids, dataset.candidates))
-
-
-def _listed(candidates: pl.Series | None) -> list[pl.Series]:
-    return [] if candidates is None else [candidates]
-
-
 def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:
     """The pairs in order, and the other columns in the same order."""
     keys = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
@@ -374,10 +359,6 @@ def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tup
         raise InputError(f"the {split} split has repeated pairs; each pair may be there once")
     count = rest[Column.COUNT].cast(pl.Int32).to_numpy()[order] if Column.COUNT in rest.columns else None
     return Pairs(user[order], item[order], count), rest.drop(Column.COUNT, strict=False)[order]
-
-
-def _split_counts(pairs: Pairs) -> dict[str, int]:
-    return {"pairs": len(pairs), "users": len(np.unique(pairs.user)), "items": len(np.unique(pairs.item))}
 
 
 def _feed(digest: hashlib._Hash, content: bytes) -> None:

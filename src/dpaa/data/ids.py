@@ -32,10 +32,17 @@ def integers_if_unchanged(ids: pl.Series) -> pl.Series:
     distinct = ids.unique()
     if not distinct.str.contains(WHOLE_NUMBER).all():
         return ids
+    fitting = _integers(distinct)
+    return ids if fitting is None else ids.cast(fitting.dtype)
+
+
+def _integers(ids: pl.Series) -> pl.Series | None:
+    """Ids as Int64, or as UInt64 where that is too small, if one of them can hold them all."""
     for dtype in (pl.Int64, pl.UInt64):
-        if not distinct.cast(dtype, strict=False).has_nulls():
-            return ids.cast(dtype)
-    return ids
+        fitting = ids.cast(dtype, strict=False)
+        if fitting.null_count() == ids.null_count():
+            return fitting
+    return None
 
 
 def checked_type(ids: pl.Series, place: str) -> pl.Series:
@@ -46,11 +53,8 @@ def checked_type(ids: pl.Series, place: str) -> pl.Series:
         return ids.cast(pl.Int64)
     if ids.dtype == pl.String:
         return ids
-    if ids.dtype.is_integer():
-        for dtype in (pl.Int64, pl.UInt64):
-            fitting = ids.cast(dtype, strict=False)
-            if fitting.null_count() == ids.null_count():
-                return fitting
+    if ids.dtype.is_integer() and (fitting := _integers(ids)) is not None:
+        return fitting
     raise InputError(f"{place} cannot be {ids.dtype}; cast them to integers or to text")
 
 
@@ -117,17 +121,18 @@ def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> n
             f"the {what} ids given are neither all integers nor all text; this dataset's {what} ids are {kind(ids)}"
         ) from error
     if is_text(values) != is_text(ids):
+        found = "text" if is_text(values) else "an integer"
         raise InputError(
-            f"this dataset's {what} ids are {kind(ids)} (such as {ids[0]!r}), "
-            f"but {values[0]!r} is {'text' if is_text(values) else 'an integer'}; "
-            f"give {'text' if is_text(ids) else 'integers'}"
+            f"this dataset's {what} ids are {kind(ids)} (such as {ids[0]!r}), but {values[0]!r} is {found}; "
+            f"give {kind(ids)}"
         )
     index = encode(values, ids)
     if (index < 0).any():
         unknown = values.filter(pl.Series(index < 0)).unique(maintain_order=True)
         some = ", ".join(repr(value) for value in unknown.head(3))
+        are, them = ("is", "it") if len(unknown) == 1 else ("are", "them")
+        more = ", …" if len(unknown) > 3 else ""
         raise InputError(
-            f"{len(unknown):,} of the {what} ids given {'is' if len(unknown) == 1 else 'are'} not in the dataset "
-            f"({some}{', …' if len(unknown) > 3 else ''}); leave {'it' if len(unknown) == 1 else 'them'} out"
+            f"{len(unknown):,} of the {what} ids given {are} not in the dataset ({some}{more}); leave {them} out"
         )
     return index

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -11,77 +10,41 @@ import polars as pl
 
 from dpaa.data.columns import SPLITS, SplitName
 from dpaa.data.pairs import Indices, Pairs, shared_keys
+from dpaa.words import counted
 
 
-@dataclass(frozen=True)
-class Splits:
-    """What the linter needs of a dataset."""
-
-    pairs: Mapping[SplitName, Pairs]
-    user_ids: pl.Series
-    item_ids: pl.Series
-    candidates: Indices | None
-
-
-def lint(dataset: Splits) -> list[str]:
+def lint(
+    pairs: Mapping[SplitName, Pairs], user_ids: pl.Series, item_ids: pl.Series, candidates: Indices | None
+) -> list[str]:
     """Sentences about what may surprise: overlapping splits, empty splits, users and items without training pairs."""
-    return [*_empty_splits(dataset), *_overlaps(dataset), *_cold_users(dataset), *_cold_items(dataset)]
-
-
-def _empty_splits(dataset: Splits) -> list[str]:
     found = []
-    if not len(dataset.pairs["valid"]):
+    if not len(pairs["valid"]):
         found.append("the validation split is empty: early stopping and tuning are impossible")
-    if not len(dataset.pairs["test"]):
+    if not len(pairs["test"]):
         found.append("the test split is empty: nothing can be evaluated")
-    return found
-
-
-def _overlaps(dataset: Splits) -> list[str]:
-    found = []
     for one, other in combinations(SPLITS, 2):
-        both = shared_keys(dataset.pairs[one], dataset.pairs[other], len(dataset.item_ids))
-        if not len(both):
-            continue
-        user, item = (
-            dataset.user_ids[int(both[0]) // len(dataset.item_ids)],
-            dataset.item_ids[int(both[0]) % len(dataset.item_ids)],
-        )
-        effect = (
-            f"`--overlap drop` neither ranks them nor counts them as relevant in {other}"
-            if one == "train"
-            else "`--mask-valid` takes them out of the test ranking"
-        )
-        found.append(f"{_pairs(len(both))} in both {one} and {other} (user {user!r}, item {item!r}): {effect}")
-    return found
+        both = shared_keys(pairs[one], pairs[other], len(item_ids))
+        if len(both):
+            user, item = divmod(int(both[0]), len(item_ids))
+            effect = (
+                f"`--overlap drop` neither ranks them nor counts them as relevant in {other}"
+                if one == "train"
+                else "`--mask-valid` takes them out of the test ranking"
+            )
+            such = f"user {user_ids[user]!r}, item {item_ids[item]!r}"
+            found.append(f"{counted(len(both), 'pair is', 'pairs are')} in both {one} and {other} ({such}): {effect}")
+    train, test = pairs["train"], pairs["test"]
+    by_chance = "they are ranked by chance"
+    found += _cold(user_ids, train.user, test.user, "test users", "nothing was learned about them")
+    found += [] if candidates is None else _cold(item_ids, train.item, candidates, "candidate items", by_chance)
+    return found + _cold(item_ids, train.item, test.item, "test items", by_chance)
 
 
-def _cold_users(dataset: Splits) -> list[str]:
-    trained = np.bincount(dataset.pairs["train"].user, minlength=len(dataset.user_ids)) > 0
-    tested = np.unique(dataset.pairs["test"].user)
-    cold = tested[~trained[tested]]
+def _cold(ids: pl.Series, trained: Indices, asked: Indices, what: str, effect: str) -> list[str]:
+    """Users or items that something is asked about and that are not in training."""
+    asked = np.unique(asked)
+    cold = np.setdiff1d(asked, trained)
     if not len(cold):
         return []
-    return [
-        f"{len(cold):,} of {len(tested):,} test users have no training pair "
-        f"(such as {dataset.user_ids[int(cold[0])]!r}): nothing was learned about them"
-    ]
-
-
-def _cold_items(dataset: Splits) -> list[str]:
-    trained = np.bincount(dataset.pairs["train"].item, minlength=len(dataset.item_ids)) > 0
-    found = []
-    groups = {"candidate": dataset.candidates, "test": np.unique(dataset.pairs["test"].item)}
-    for word, items in groups.items():
-        if items is None or trained[items].all():
-            continue
-        cold = items[~trained[items]]
-        found.append(
-            f"{len(cold):,} of {len(items):,} {word} items have no training pair "
-            f"(such as {dataset.item_ids[int(cold[0])]!r}): they are ranked by chance"
-        )
-    return found
-
-
-def _pairs(number: int) -> str:
-    return "1 pair is" if number == 1 else f"{number:,} pairs are"
+    such = f"(such as {ids[int(cold[0])]!r})"
+    return [f"{len(cold):,} of {len(asked):,} {what} have no training pair {such}: {effect}"]

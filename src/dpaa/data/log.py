@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchan
 from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import ListTable, Table
 from dpaa.errors import InputError, need_type
+from dpaa.words import counted
 
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     Column.USER: (
@@ -30,13 +31,6 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     ),
 }
 """What columns are usually called, the likeliest first; compared without regard to case."""
-
-_FLAGS = {
-    Column.USER: "--user-column (in Python user=…)",
-    Column.ITEM: "--item-column (in Python item=…)",
-    Column.RATING: "--rating-column (in Python rating=…)",
-    Column.TIMESTAMP: "--timestamp-column (in Python timestamp=…)",
-}
 
 
 @dataclass(frozen=True)
@@ -108,27 +102,26 @@ def once_each(log: Log, keep_duplicates: bool = False) -> Log:
         frame = frame.with_columns(pl.Series(Column.COUNT, counts[in_file], dtype=pl.Int32))
     if not repeated:
         return replace(log, frame=frame)
-    pairs = f"{repeated:,} duplicate pair{'s' * (repeated != 1)}"
+    pairs = counted(repeated, "duplicate pair", "duplicate pairs")
     told = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
     return replace(log, frame=frame, notes=(*log.notes, f"{log.source} has {pairs}; {told}"))
 
 
 def as_one_type(logs: Sequence[Log]) -> list[Log]:
     """Logs whose ids agree in type: integers of a text file become text where another log has text."""
+    logs = list(logs)
     for column in (Column.USER, Column.ITEM):
-        columns = [log.frame[column] for log in logs if column in log.frame.columns]
-        if any(is_text(ids) for ids in columns):
-            logs = [log if log.typed or column not in log.frame.columns else _as_text(log, column) for log in logs]
-        _check_one_kind([log for log in logs if column in log.frame.columns], column)
-    return list(logs)
-
-
-def _check_one_kind(logs: Sequence[Log], column: str) -> None:
-    by_kind = {kind(log.frame[column]): log.source for log in logs}
-    if len(by_kind) > 1:
-        raise InputError(
-            f"column {column!r} is text in {by_kind['text']} and integers in {by_kind['integers']}; cast one of them"
-        )
+        places = [place for place, log in enumerate(logs) if column in log.frame.columns]
+        if any(is_text(logs[place].frame[column]) for place in places):
+            for place in places:
+                log = logs[place]
+                if not log.typed:
+                    logs[place] = replace(log, frame=log.frame.with_columns(pl.col(column).cast(pl.String)))
+        by_kind = {kind(logs[place].frame[column]): logs[place].source for place in places}
+        if len(by_kind) > 1:
+            text, integers = by_kind["text"], by_kind["integers"]
+            raise InputError(f"column {column!r} is text in {text} and integers in {integers}; cast one of them")
+    return logs
 
 
 def read_candidates(table: Table, item: str | None = None) -> Log:
@@ -143,27 +136,19 @@ def read_candidates(table: Table, item: str | None = None) -> Log:
     return Log(id_column(ids, table).alias(Column.ITEM).to_frame(), table.name, table.typed)
 
 
-def _as_text(log: Log, column: str) -> Log:
-    return replace(log, frame=log.frame.with_columns(pl.col(column).cast(pl.String)))
-
-
 def _find_columns(table: Table, names: ColumnNames) -> dict[str, str]:
     """Which column plays which role; rating and timestamp may be missing."""
-    given = {
-        Column.USER: names.user,
-        Column.ITEM: names.item,
-        Column.RATING: names.rating,
-        Column.TIMESTAMP: names.timestamp,
+    given = dict(zip(KNOWN_NAMES, astuple(names), strict=True))
+    roles = {
+        role: _find(table, role, name)
+        for role, name in given.items()
+        if role in (Column.USER, Column.ITEM) or name is not None or _usual(table, role) is not None
     }
-    roles = {role: _find(table, role, given[role]) for role in (Column.USER, Column.ITEM)}
     if roles[Column.USER] == roles[Column.ITEM]:
         raise InputError(
             f"column {roles[Column.USER]!r} of {table.name} cannot hold both users and items; "
             "name the columns with --user-column and --item-column"
         )
-    for role in (Column.RATING, Column.TIMESTAMP):
-        if given[role] is not None or _usual(table, role) is not None:
-            roles[role] = _find(table, role, given[role])
     return roles
 
 
@@ -174,10 +159,10 @@ def _find(table: Table, role: str, name: str | None) -> str:
     if found is not None:
         return found
     wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
-    listed = ", ".join(repr(column) for column in table.columns[:12]) + (", …" if len(table.columns) > 12 else "")
+    option = role.removesuffix("_id")
     raise InputError(
-        f"{table.name} has no {wanted} (it has {listed}); name the column with {_FLAGS[role]}, "
-        "or add a header line if the file has none"
+        f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --{option}-column (in Python "
+        f"{option}=…), or add a header line if the file has none"
     )
 
 
@@ -186,14 +171,17 @@ def _usual(table: Table, role: str) -> str | None:
     return next((by_lower[name] for name in KNOWN_NAMES[role] if name in by_lower), None)
 
 
+def _listed(table: Table) -> str:
+    return ", ".join(repr(column) for column in table.columns[:12]) + (", …" if len(table.columns) > 12 else "")
+
+
 def _rule_column(table: Table, roles: dict[str, str], rule: PositiveRule) -> str:
     if rule.column in table.columns:
         return rule.column
     if rule.column in roles:
         return roles[rule.column]
-    listed = ", ".join(repr(column) for column in table.columns[:12])
     raise InputError(
-        f"{table.name} has no column {rule.column!r} for the rule {str(rule)!r} (it has {listed}); "
+        f"{table.name} has no column {rule.column!r} for the rule {str(rule)!r} (it has {_listed(table)}); "
         "name one of them in --positive"
     )
 
@@ -217,10 +205,7 @@ def id_column(ids: pl.Series, table: Table) -> pl.Series:
     """Ids as integers or text; an empty one is an error."""
     if table.typed:
         ids = checked_type(ids, f"the ids in column {ids.name!r} of {table.name}")
-    empty = ids.is_null() | (ids == "") if is_text(ids) else ids.is_null()
-    if empty.any():
-        row = int(empty.arg_max() or 0)
-        raise InputError(f"column {ids.name!r} is empty in {table.place(row)}; fill it in or remove the row")
+    complete_column(ids.replace("", None) if is_text(ids) else ids, table)
     return ids if table.typed else integers_if_unchanged(ids)
 
 
@@ -235,27 +220,26 @@ def number_column(values: pl.Series, table: Table) -> pl.Series:
     wrong = numbers.is_null() & values.is_not_null()
     if numbers.dtype.is_float():
         wrong = wrong | (numbers.is_infinite() | numbers.is_nan()).fill_null(value=False)
+    _refuse(values, wrong, table, "which is not a number; correct the row or name another column")
+    return numbers
+
+
+def _refuse(values: pl.Series, wrong: pl.Series, table: Table, why: str) -> None:
+    """Name the first value that is wrong, and its row."""
     if wrong.any():
         row = int(wrong.arg_max() or 0)
-        raise InputError(
-            f"column {values.name!r} has {values[row]!r} in {table.place(row)}, which is not a number; "
-            "correct the row or name another column"
-        )
-    return numbers
+        raise InputError(f"column {values.name!r} has {values[row]!r} in {table.place(row)}, {why}")
 
 
 def plain_numbers(values: pl.Series) -> pl.Series:
     """Numbers in a type that numpy has too: decimals and short floats as Float64, integers of 128 bits if need be."""
-    if values.dtype in (pl.Float32, pl.Float64) or values.dtype in _INTEGERS:
-        return values
     if values.dtype.is_integer():
+        if values.dtype not in (pl.Int128, pl.UInt128):
+            return values
         whole = values.cast(pl.Int64, strict=False)
         if whole.null_count() == values.null_count():
             return whole
-    return values.cast(pl.Float64)
-
-
-_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+    return values if values.dtype == pl.Float32 else values.cast(pl.Float64)
 
 
 def complete_column(values: pl.Series, table: Table) -> pl.Series:
@@ -313,10 +297,7 @@ def _iso_times(values: pl.Series, table: Table) -> pl.Series:
         .str.replace(r"( \d\d:\d\d:\d\d(\.\d+)?)$", "${1}+0000")
     )
     times = full.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%z", time_unit="us", strict=False)
-    if times.has_nulls():
-        row = int(times.is_null().arg_max() or 0)
-        raise InputError(
-            f"column {values.name!r} has {values[row]!r} in {table.place(row)}, which is neither a number nor an ISO "
-            "date or time (2024-05-31T10:00:00Z); correct the row or name another column with --timestamp-column"
-        )
+    wanted = "which is neither a number nor an ISO date or time (2024-05-31T10:00:00Z)"
+    remedy = "correct the row or name another column with --timestamp-column"
+    _refuse(values, times.is_null(), table, f"{wanted}; {remedy}")
     return times

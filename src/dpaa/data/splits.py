@@ -12,9 +12,11 @@ from dpaa.data.columns import Column, SplitName
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.pairs import Indices
 from dpaa.errors import InputError, need_whole
+from dpaa.words import counted
 
 SPLIT_KINDS = ("random", "random-global", "temporal", "leave-last")
 Labels = npt.NDArray[np.int8]
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,8 @@ def split_frame(
         if rule.kind == "temporal":
             labels, tied = temporal(time, rule.valid, rule.test)
             if tied:
-                notes.append(
-                    f"{tied:,} pair{'s' * (tied != 1)} with the very time of a cut went to the earlier split, "
-                    "so the shares are not exact"
-                )
+                pairs = counted(tied, "pair", "pairs")
+                notes.append(f"{pairs} at the time of a cut went to the earlier split, so the shares are not exact")
         else:
             labels = leave_last(encode(users, distinct_ids([users])), time, rule.last_k)
     parts = [frame.filter(pl.Series(labels == label)) for label in range(3)]
@@ -79,12 +79,9 @@ def split_frame(
 def random_per_user(user: Indices, valid: float, test: float, rng: np.random.Generator) -> Labels:
     """Random pairs of each user; shares hold on average, and every user keeps a training pair. Returns (n,)."""
     per_user = np.bincount(user)
-    n_test = np.minimum((per_user * test + rng.random(len(per_user))).astype(np.int64), np.maximum(per_user - 1, 0))
+    n_test = (per_user * test + rng.random(len(per_user))).astype(np.int64)
     n_valid = (per_user * valid + rng.random(len(per_user))).astype(np.int64)
-    n_valid = np.minimum(n_valid, np.maximum(per_user - 1 - n_test, 0))
-    shuffled = rng.permutation(len(user))
-    order = shuffled[np.argsort(user[shuffled], kind="stable")]
-    return _label_by_rank(user, order, per_user, n_valid, n_test)
+    return _label_first(user, rng.permutation(len(user)), n_valid, n_test)
 
 
 def random_global(n: int, valid: float, test: float, rng: np.random.Generator) -> Labels:
@@ -118,22 +115,15 @@ def leave_last(user: Indices, time: npt.NDArray[np.generic], k: int) -> Labels:
 
     A user with few pairs keeps one for training first, then gives to the test, then to validation. Returns (n,).
     """
+    return _label_first(user, np.lexsort((time, user))[::-1], k, k)
+
+
+def _label_first(user: Indices, order: Counts, n_valid: Counts | int, n_test: Counts | int) -> Labels:
+    """In this order, the first `n_test` pairs of each user are test, the next `n_valid` validation; one is training."""
     per_user = np.bincount(user)
-    n_test = np.minimum(k, np.maximum(per_user - 1, 0))
-    n_valid = np.minimum(k, np.maximum(per_user - 1 - n_test, 0))
-    latest_first = np.lexsort((time, user))[::-1]
-    by_user = latest_first[np.argsort(user[latest_first], kind="stable")]
-    return _label_by_rank(user, by_user, per_user, n_valid, n_test)
-
-
-def _label_by_rank(
-    user: Indices,
-    order: npt.NDArray[np.int64],
-    per_user: npt.NDArray[np.int64],
-    n_valid: npt.NDArray[np.int64],
-    n_test: npt.NDArray[np.int64],
-) -> Labels:
-    """In an order user after user: the first `n_test` of each user are test, the next `n_valid` validation."""
+    n_test = np.minimum(n_test, np.maximum(per_user - 1, 0))
+    n_valid = np.minimum(n_valid, np.maximum(per_user - 1 - n_test, 0))
+    order = order[np.argsort(user[order], kind="stable")]
     who = user[order]
     rank = np.arange(len(user)) - (np.cumsum(per_user) - per_user)[who]
     labels = np.zeros(len(user), dtype=np.int8)

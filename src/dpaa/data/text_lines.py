@@ -102,7 +102,9 @@ def _check_lines(path: Path, before: int, lines: bytes, separator: str, n_fields
     if wrong.any():
         first = int(wrong.argmax())
         line = before + first + 1
-        raise _too_long(path, line) if lengths[first] > LONGEST_LINE else _ragged(path, line, fields[first], n_fields)
+        if lengths[first] > LONGEST_LINE:
+            raise _too_long(path, line)
+        raise _ragged(path, line, int(fields[first]), n_fields)
     return len(ends)
 
 

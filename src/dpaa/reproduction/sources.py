@@ -12,9 +12,9 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.coat import coat
+from dpaa.data.sources.files import from_files
 from dpaa.data.sources.kuairec import kuairec
 from dpaa.data.sources.severity import read_pairs, with_severity
-from dpaa.data.sources.splits import from_files
 from dpaa.data.sources.yahoo_r3 import TEST_FILE, TRAIN_FILE, yahoo_r3
 from dpaa.errors import InputError
 from dpaa.files import LARGE_JSON, read_text
@@ -77,7 +77,7 @@ class Sources:
             data = kuairec(self.kuairec)
             frames = [data.frame(split).select(Column.USER, Column.ITEM) for split in ("valid", "test")]
             return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
-        return read_pairs([str(_listed(self.kuairec, split)) for split in ("valid", "test")])
+        return read_pairs([str(_listed(self.kuairec, split)) for split in ("valid", "test")])[0]
 
 
 def real_dataset(name: str, folder: Path) -> Dataset | None:

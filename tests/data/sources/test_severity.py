@@ -126,7 +126,7 @@ def test_sizes_and_most_popular_on_kuairec(real_data: Path) -> None:
     from dpaa.runs.fit import evaluate, fit
 
     files = [real_data / "kuairec" / "paper-split" / f"{name}.txt" for name in ("valid", "test")]
-    pairs = read_pairs(files)
+    pairs, _ = read_pairs(files)
     assert (len(pairs), pairs[Column.USER].n_unique(), pairs[Column.ITEM].n_unique()) == (216_716, 1_410, 3_275)
     made = {severity: with_severity(pairs, severity) for severity in SIZES}
     for severity, size in SIZES.items():
@@ -154,7 +154,7 @@ def test_one_severity_is_written_to_the_folder_itself(place: Path) -> None:
     said = dpaa_ok("data", "severity", "list.txt", "--severity", 1.5, "--seed", 4, "--out", "made")
     assert "next: dpaa train made --out RUN" in said.out
     made = read_dataset("made")
-    assert made.fingerprint == with_severity(read_pairs(["list.txt"]), 1.5, 4).fingerprint
+    assert made.fingerprint == with_severity(read_pairs(["list.txt"])[0], 1.5, 4).fingerprint
     assert made.about["severity"] == 1.5
     assert made.about["seed"] == 4
 
@@ -175,8 +175,8 @@ def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
 
 def test_a_dataset_with_chosen_splits(place: Path) -> None:
     dpaa_ok("data", "severity", "data", "--from", "valid,test", "--severity", 0, "--out", "made")
-    pairs = read_pairs(["data"], ["valid", "test"])
-    assert len(pairs) < len(read_pairs(["data"])) == 360
+    pairs, _ = read_pairs(["data"], ["valid", "test"])
+    assert len(pairs) < len(read_pairs(["data"])[0]) == 360
     assert read_dataset("made").fingerprint == with_severity(pairs, 0).fingerprint
 
 
@@ -242,7 +242,7 @@ def test_splits_are_taken_in_any_order(
     folder = tmp_path_factory.mktemp("taken") / "data"
     data = with_severity(pairs, 1)
     data.write(folder)
-    found = read_pairs([folder], take)
+    found, _ = read_pairs([folder], take)
     assert set(found.iter_rows()) == set().union(*(keys(data, split) for split in take))
 
 

@@ -29,8 +29,6 @@ from dpaa.data.tables import open_table
 from dpaa.errors import InputError
 
 Ints = NDArray[Any]
-
-
 VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
 
 
@@ -41,20 +39,11 @@ def read_pairs(
     names: ColumnNames | None = None,
     positive: str | None = None,
     file_format: str | None = None,
-) -> pl.DataFrame:
-    """The distinct pairs of some files, or of the splits `take` of a prepared dataset: `user_id, item_id`, sorted."""
-    return read_pairs_and_notes(places, take, names=names, positive=positive, file_format=file_format)[0]
-
-
-def read_pairs_and_notes(
-    places: Sequence[str | Path],
-    take: Sequence[str] | None = None,
-    *,
-    names: ColumnNames | None = None,
-    positive: str | None = None,
-    file_format: str | None = None,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The same, and what was dropped and why."""
+    """The distinct pairs of some files, or of the splits `take` of a prepared dataset, and what was dropped and why.
+
+    `user_id, item_id`, sorted.
+    """
     if take is not None and (not take or any(name not in SPLITS for name in take)):
         raise InputError(f"--from takes some of train,valid,test, got {','.join(take)!r}")
     folders = [Path(place) for place in places if (Path(place) / ABOUT_FILE).exists()]
@@ -70,11 +59,9 @@ def read_pairs_and_notes(
         if take is not None:
             raise InputError("--from names splits of a prepared dataset; with files, give the files that are wanted")
         rule = PositiveRule.parse(positive) if positive else None
-        logs = [once_each(read_log(open_table(place, file_format), names, rule)) for place in places]
-        logs = as_one_type(logs)
-        users = one_type([log.frame[Column.USER] for log in logs], Column.USER)
-        items = one_type([log.frame[Column.ITEM] for log in logs], Column.ITEM)
-        frames = [pl.DataFrame([user, item]) for user, item in zip(users, items, strict=True)]
+        logs = as_one_type([once_each(read_log(open_table(place, file_format), names, rule)) for place in places])
+        columns = (one_type([log.frame[name] for log in logs], name) for name in (Column.USER, Column.ITEM))
+        frames = [pl.DataFrame([user, item]) for user, item in zip(*columns, strict=True)]
         notes = [note for log in logs for note in log.notes]
     return pl.concat(frames).unique().sort(Column.USER, Column.ITEM), notes
 
@@ -96,9 +83,7 @@ def with_severity(
     n_valid, n_test = round(VALID_SHARE * len(pairs)), round(TEST_SHARE * len(pairs))
     valid, test, pool = order[:n_valid], order[n_valid : n_valid + n_test], order[n_valid + n_test :]
     train = _biased(user[pool], item[pool], len(items), severity, draw_rng)
-    left_out = (
-        f"{len(pool) - len(train):,} of the {len(pool):,} pairs of the training pool were not drawn and are left out"
-    )
+    missed = f"{len(pool) - len(train):,} of the {len(pool):,} pairs of the training pool"
     frames = {"train": pairs[np.sort(pool[train])], "valid": pairs[np.sort(valid)], "test": pairs[np.sort(test)]}
     return Dataset.of(
         frames,  # type: ignore[arg-type]  # its keys are the names of the splits
@@ -112,7 +97,7 @@ def with_severity(
             "seed": seed,
             VALIDATION_EXPOSURE: "unbiased",
         },
-        notes=[*notes, left_out],
+        notes=[*notes, f"{missed} were not drawn and are left out"],
     )
 
 

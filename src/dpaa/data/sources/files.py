@@ -1,4 +1,4 @@
-"""Ready-made train, validation and test files become a dataset."""
+"""Files of the user's own become a dataset: one log that is split by a rule, or one file per split."""
 
 from __future__ import annotations
 
@@ -7,8 +7,20 @@ from typing import Any
 
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset
-from dpaa.data.prepare import table_per_split
+from dpaa.data.prepare import one_table, table_per_split
+from dpaa.data.splits import SplitRule
 from dpaa.data.tables import open_table
+
+
+def from_file(
+    path: str | Path,
+    *,
+    fmt: str | None = None,
+    split: SplitRule | None = SplitRule(),  # noqa: B008  (frozen)
+    **how: Any,
+) -> Dataset:
+    """A dataset from a log file (CSV, TSV, Parquet, RecBole `.inter`, list form); `how` as in `prepare.one_table`."""
+    return Dataset.of_prepared(one_table(open_table(path, fmt), split=split, **how), Path(path).name.partition(".")[0])
 
 
 def from_files(
@@ -21,10 +33,7 @@ def from_files(
     fmt: str | None = None,
     **how: Any,
 ) -> Dataset:
-    """A dataset from one file per split, in any of the formats, and optionally one of the items to recommend.
-
-    `how` as in `prepare.table_per_split`.
-    """
+    """A dataset from one file per split and optionally one of the items to recommend; `how` as in `table_per_split`."""
     paths = {"train": train, "valid": valid, "test": test}
     tables = {split: open_table(path, fmt) for split in SPLITS if (path := paths[split]) is not None}
     allowed = None if candidates is None else open_table(candidates)
