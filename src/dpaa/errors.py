@@ -8,11 +8,7 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """The input or the call is wrong.
-
-    The message is one sentence for the person who typed the command: it names the file, row, column or setting, the
-    value that was found and the remedy.
-    """
+    """The input or the call is wrong: a sentence that names file, row, column or setting, the value and the remedy."""
 
 
 def need_type(value: object, kind: type, name: str, remedy: str) -> None:
@@ -23,12 +19,11 @@ def need_type(value: object, kind: type, name: str, remedy: str) -> None:
 
 def need_whole(value: Any, name: str, least: int = 1) -> int:
     """A whole number from `least`; numpy's are as good as Python's."""
+    whole: Any = None if isinstance(value, bool) else value
     try:
-        number = operator.index(value)
+        number = operator.index(whole)
     except TypeError:
         raise InputError(f"{name} must be a whole number from {least}, got {_shown(value)}") from None
-    if isinstance(value, bool):
-        raise InputError(f"{name} must be a whole number from {least}, got {value!r}")
     if number < least:
         raise InputError(f"{name} must be at least {least}, got {value!r}")
     return number

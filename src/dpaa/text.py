@@ -55,20 +55,13 @@ def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
 
 
-# ---------------------------------------------------------------------- JSON
-
-
 def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) -> str:
     r"""JSON that can be read by people and written in any encoding of Unicode; numbers that are none are null.
 
     Text stays as it is but for characters that act unseen, which become `\uXXXX`: `parse_json` gives them back.
     """
     text = json.dumps(finite(content), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
-    return _ACTING.sub(_json_escape, text)
-
-
-def _json_escape(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+    return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def finite(content: Any) -> Any:
@@ -97,11 +90,10 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} occurs twice")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return found
 
 
@@ -117,21 +109,14 @@ def _check(content: Any, levels: int) -> None:
         raise ValueError("it has a whole number of more than 64 bits")
 
 
-# ---------------------------------------------------------------------- files
-
-
 def file_name(text: str) -> str:
     """One part of a path made of any text: never a separator, hidden, `..` or too long; harmless text stays itself.
 
     Where something had to be replaced, a digest of the text follows, so that two texts never share a name.
     """
-    kept = "".join(character if _is_harmless(character) else "_" for character in text)
+    kept = "".join(one if one in " -._" or unicodedata.category(one)[0] in "LMN" else "_" for one in text)
     if kept == text == text.strip(" .-") and 0 < len(kept.encode()) <= LONGEST_NAME:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     cut = kept.encode()[: LONGEST_NAME - len(f"-{digest}")].decode(errors="ignore")
     return "-".join(part for part in (cut.strip(" .-_"), digest) if part)
-
-
-def _is_harmless(character: str) -> bool:
-    return character in " -._" or unicodedata.category(character)[0] in "LMN"

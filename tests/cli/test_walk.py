@@ -151,7 +151,7 @@ def test_recommend_to_newcomers(walk: Path, tmp_path: Path) -> None:
 
 def test_recommend_shows_some(walk: Path) -> None:
     said = dpaa_ok("recommend", walk / "run", "--k", 2)
-    assert "a look at the first users" in said.err
+    assert "preview of the first users" in said.err
     users = dpaa.load(walk / "run").user_ids
     assert all(user in said.out for user in users.head(3))
     assert users[3] not in said.out

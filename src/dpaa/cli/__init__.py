@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 import typer
+from typer import Option
 
 import dpaa
 from dpaa.cli.audit import audit
@@ -35,19 +36,11 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
-app.command()(audit)
-app.command()(train)
-app.command()(evaluate)
-app.command()(recommend)
-app.command()(compare)
-app.command()(tune)
-app.command()(trace)
-app.command()(report)
-app.command()(methods)
-app.command()(reproduce)
+for _command in (audit, train, evaluate, recommend, compare, tune, trace, report, methods, reproduce):
+    app.command()(_command)
 
 
-def _version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dpaa {dpaa.__version__}")
         raise typer.Exit
@@ -55,19 +48,18 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    _version: Annotated[
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
     plugin: Annotated[
         list[str] | None,
-        typer.Option(metavar="PACKAGE.MODULE:CLASS", help="Make a method or re-ranker known to this call; repeatable."),
+        Option(metavar="PACKAGE.MODULE:CLASS", help="Make a method or re-ranker known to this call; repeatable."),
     ] = None,
 ) -> None:
     """Find, measure and remove popularity bias in graph recommenders.
 
     The walk: dpaa data → dpaa train → dpaa evaluate → dpaa recommend.  Start with: dpaa demo
     """
-    del version
     if plugin:
         from dpaa.methods import METHODS
         from dpaa.plugins import add_plugin

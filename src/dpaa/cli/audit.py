@@ -6,17 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from dpaa.cli.console import Styled, err, out, print_json, print_notes, print_table
-from dpaa.cli.data import (
-    FormatOption,
-    ItemColumn,
-    KeepDuplicates,
-    Positive,
-    RatingColumn,
-    TimestampColumn,
-    UserColumn,
-)
+from dpaa.cli import options
+from dpaa.cli.console import Styled, attributes, cells, err, out, print_json, print_notes, print_objects, print_table
 from dpaa.errors import InputError
 from dpaa.files import same_place
 
@@ -29,45 +22,36 @@ if TYPE_CHECKING:
 def audit(
     data: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="DATASET|LOG",
             help="A prepared dataset (its training split), or a log: CSV, TSV, Parquet, RecBole .inter or list form.",
         ),
     ],
-    recs: Annotated[
-        Path | None, typer.Option(help="Recommendations, anybody's: a table user_id, item_id[, score][, rank].")
-    ] = None,
-    k: Annotated[int | None, typer.Option("--k", min=1, help="Cut the lists after this many places.")] = None,
+    recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
+    k: Annotated[int | None, Option("--k", min=1, help="Cut the lists after this many places.")] = None,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar='"NAME OP NUMBER"',
             help="Exit with 1 if this holds: log_head_share>0.8 is about the log, head_share@20>0.8 about lists of 20; "
             "repeatable.  A wrong NAME lists them all.",
         ),
     ] = None,
-    file_format: FormatOption = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    positive: Positive = None,
-    keep_duplicates: KeepDuplicates = False,
-    periods: Annotated[
-        int, typer.Option(min=1, help="Parts of equally many interactions that times are cut into.")
-    ] = 10,
-    per_user: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write list against history of every user: .parquet or .csv.")
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the curve of interactions: .png, .svg, .pdf …"),
-    ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a self-contained page.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --per-user.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    file_format: options.FileFormat = None,
+    user_column: options.UserColumn = None,
+    item_column: options.ItemColumn = None,
+    rating_column: options.RatingColumn = None,
+    timestamp_column: options.TimestampColumn = None,
+    positive: options.Positive = None,
+    keep_duplicates: options.KeepDuplicates = False,
+    periods: Annotated[int, Option(min=1, help="Time periods, of equally many interactions each.")] = 10,
+    per_user: Annotated[Path | None, Option(metavar="FILE", help="Write list against history per user.")] = None,
+    figure: Annotated[Path | None, Option(metavar="FILE", help="Draw the Lorenz curve: .png, .svg, .pdf …")] = None,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained HTML report.")] = None,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace the file of --per-user.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Audit a log for popularity bias, and with --recs the recommendations somebody's system makes from it.
+    """Audit a log for popularity bias, and with --recs the recommendations of any system.
 
     Says how unequally interactions are spread over items, over time and over users; with --recs whether lists are more
     popular than the users' own histories, what share of the items is shown at all, and who wins and loses.  No model
@@ -126,10 +110,6 @@ def _check_targets(
     if html is not None:
         from dpaa.report.page import check_page
 
-        if html.is_dir() or html.suffix.lower() not in (".html", ".htm"):
-            raise InputError(
-                f"{html} {'is a folder' if html.is_dir() else 'does not end with .html'}; name a page file"
-            )
         check_page(html)
 
 
@@ -167,15 +147,14 @@ def print_audit(found: Audit) -> None:
 
 
 def _print_deciles(log: Skew, recs: Amplification | None) -> None:
-    header = ["tenth of the items", "interactions"]
-    columns = [log.deciles]
+    header, columns = ["tenth of the items", "interactions"], [log.deciles]
     if recs is not None:
         header.append("recommendations")
         columns.append(recs.deciles)
     labels = ["1 (rarest)", *map(str, range(2, 10)), "10 (most popular)"]
-    rows = [[label, *map(_share, cells)] for label, *cells in zip(labels, *columns, strict=True)]
+    rows = [[label, *cells(".1%", *shares)] for label, *shares in zip(labels, *columns, strict=True)]
     if recs is not None and recs.outside_deciles:
-        rows.append(["not in the log", _share(0.0), _share(recs.outside_deciles)])
+        rows.append(["not in the log", *cells(".1%", 0.0, recs.outside_deciles)])
     print_table("share by popularity of the item", header, rows)
 
 
@@ -184,80 +163,37 @@ def _print_tastes(found: Audit) -> None:
     from dpaa.auditing.names import full_name
 
     header = ["tastes", "users", "popular items in history", "history (median)"]
-    rows = [
-        [
-            group.taste,
-            f"{group.users:,}",
-            f"{_share(group.mean)} ({_share(group.lowest)} to {_share(group.highest)})" if group.users else "-",
-            f"{group.history_median:,.0f}" if group.users else "-",
-        ]
-        for group in found.log.tastes
-    ]
+    rows: list[list[object]] = []
+    for group in found.log.tastes:
+        mean, lowest, highest = cells(".1%", group.mean, group.lowest, group.highest)
+        known = [f"{mean} ({lowest} to {highest})", f"{group.history_median:,.0f}"] if group.users else ["-", "-"]
+        rows.append([group.taste, f"{group.users:,}", *known])
     print_table("users by the share of popular items in their history", header, rows)
     if found.recommendations is None:
         return
-    shown = ("arp_history", "arp", "popularity_lift", "aplt_history", "aplt", "upd")
-    header = ["tastes", "users", *(full_name(name, found.recommendations.k) for name in shown)]
-    rows = [
-        [
-            shift.taste,
-            f"{shift.users:,}",
-            _number(shift.arp_history, ",.1f"),
-            _number(shift.arp, ",.1f"),
-            _number(shift.popularity_lift, "+.1%"),
-            _share(shift.aplt_history),
-            _share(shift.aplt),
-            _number(shift.upd, ".3f"),
-        ]
-        for shift in found.recommendations.tastes
-    ]
-    print_table("list against history, by taste (means over users)", header, rows)
+    specs = ("arp_history:,.1f", "arp:,.1f", "popularity_lift:+.1%", "aplt_history:.1%", "aplt:.1%", "upd:.3f")
+    columns = {full_name(spec.partition(":")[0], found.recommendations.k): spec for spec in specs}
+    title = "list against history, by taste (means over users)"
+    print_objects(title, {"tastes": "taste", "users": "users:,"} | columns, found.recommendations.tastes)
 
 
 def _print_periods(log: Skew) -> None:
     from dpaa.auditing.sentences import moments
 
-    shown = moments([time for period in log.periods for time in (period.start, period.end)])
+    shown = iter(moments([time for period in log.periods for time in (period.start, period.end)]))
+    columns = {"interactions": "interactions:,", "items": "items:,", "new items": "new_items:,"}
+    columns |= {"log_gini": "log_gini:.3f", "log_head_share": "log_head_share:.1%"}
+    columns |= {"log_niche_share": "log_niche_share:.1%", "on new items": "new_share:.1%"}
     rows = [
-        [
-            str(number),
-            *shown[2 * number - 2 : 2 * number],
-            f"{period.interactions:,}",
-            f"{period.items:,}",
-            f"{period.new_items:,}",
-            f"{period.log_gini:.3f}",
-            _share(period.log_head_share),
-            _share(period.log_niche_share),
-            _share(period.new_share),
-        ]
+        [number, next(shown), next(shown), *attributes(period, *columns.values())]
         for number, period in enumerate(log.periods, start=1)
     ]
     if rows:
-        header = ["period", "from", "to", "interactions", "items", "new items"]
-        header += ["log_gini", "log_head_share", "log_niche_share", "on new items"]
-        print_table("over time, in periods of about as many interactions each", header, rows)
+        title = "over time, in periods of about as many interactions each"
+        print_table(title, ["period", "from", "to", *columns], rows)
 
 
 def _print_shifts(title: str, items: list[ItemShift]) -> None:
-    rows = [
-        [
-            str(item.item_id),
-            item.group,
-            f"{item.interactions:,}",
-            f"{item.recommendations:,}",
-            f"{item.interaction_share:.3%}",
-            f"{item.recommendation_share:.3%}",
-        ]
-        for item in items
-    ]
-    if rows:
-        header = ["item", "group", "interactions", "recommendations", "share of interactions", "of recommendations"]
-        print_table(title, header, rows)
-
-
-def _share(value: float) -> str:
-    return _number(value, ".1%")
-
-
-def _number(value: float, form: str) -> str:
-    return format(value, form) if value == value else "-"
+    columns = {"item": "item_id", "group": "group", "interactions": "interactions:,"}
+    columns |= {"recommendations": "recommendations:,", "share of interactions": "interaction_share:.3%"}
+    print_objects(title, columns | {"of recommendations": "recommendation_share:.3%"}, items)

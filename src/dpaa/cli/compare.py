@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from dpaa.cli.console import out, print_json, print_notes, print_table
+from dpaa.cli import options
+from dpaa.cli.console import cells, number, out, print_json, print_notes, print_objects, print_table
 from dpaa.files import check_file_target
 
 if TYPE_CHECKING:
-    from dpaa.comparison.result import Comparison, Delta, Example, Exposure, Moved, NoHarm, Overlap, Place
+    from dpaa.comparison.result import Comparison, Delta, Example, Exposure, NoHarm, Overlap, Place
 
 SHOWN_ITEMS = 5
 """Items shown as gaining, and as losing; JSON has more."""
@@ -20,44 +21,26 @@ SHOWN_PLACES = 5
 
 
 def compare(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(help="Two or more run folders or recommendation files (user_id, item_id, rank or score)."),
-    ],
-    dataset: Annotated[
-        Path | None, typer.Option(help="The dataset; needed with files alone, and where it has moved since training.")
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(help="The entry the others are held against, by name or path; else the first."),
-    ] = None,
+    paths: Annotated[list[Path], Argument(help="Runs or recommendation files (user_id, item_id, rank or score).")],
+    dataset: options.DatasetOption = None,
+    baseline: Annotated[str | None, Option(help="The baseline, by name or path; default: the first.")] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What to compare, such as ndcg or recall/niche; repeatable.  Without it: recall, ndcg, "
+        Option(
+            help="Metric to compare, such as ndcg or recall/niche; repeatable.  Default: recall, ndcg, "
             "recall/popular, recall/niche, arp, aplt, coverage, gini."
         ),
     ] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="Length of the lists.")] = 20,
-    overlap: Annotated[
-        str,
-        typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep."),
-    ] = "drop",
-    mask_valid: Annotated[bool, typer.Option("--mask-valid", help="Treat validation pairs as known too.")] = False,
-    margin: Annotated[
-        float, typer.Option(help="No harm: the share of the baseline's recall on popular items that may be lost.")
-    ] = 0.05,
-    seed: Annotated[int, typer.Option(help="Random seed of the sign flips.")] = 0,
-    resamples: Annotated[
-        int,
-        typer.Option(help="Resamples: random sign flips of the users' differences, with one run on each side."),
-    ] = 2000,
-    examples: Annotated[int, typer.Option(min=0, help="Users shown side by side, for each entry.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out_file: Annotated[
-        Path | None, typer.Option("--out", help="Write the comparison to this .json file too, for dpaa report.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    k: options.K = 20,
+    overlap: options.Overlap = "drop",
+    mask_valid: options.MaskValid = False,
+    margin: Annotated[float, Option(help="Non-inferiority margin, of the baseline's recall on popular items.")] = 0.05,
+    seed: Annotated[int, Option(help="Random seed of the resamples.")] = 0,
+    resamples: Annotated[int, Option(help="Resamples (random sign flips), for one run on each side.")] = 2000,
+    examples: Annotated[int, Option(min=0, help="Users shown side by side, for each entry.")] = 2,
+    as_json: options.AsJson = False,
+    out_file: Annotated[Path | None, Option("--out", help="Write the comparison as .json, for dpaa report.")] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Compare recommenders on one test split: deltas, intervals, corrected p-values, winners and losers.
 
@@ -77,14 +60,8 @@ def compare(
 
     if out_file is not None:
         check_file_target(out_file, (".json",), "a comparison", overwrite=overwrite)
-    choices = Choices(
-        baseline=baseline,
-        metrics=tuple(metric or ()),
-        margin=margin,
-        resamples=resamples,
-        seed=seed,
-        examples=examples,
-    )
+    metrics = tuple(metric or ())
+    choices = Choices(baseline, metrics, margin=margin, resamples=resamples, seed=seed, examples=examples)
     choices.check()
     evaluator, entries = read_entries(paths, dataset, k=k, overlap=overlap, mask_valid=mask_valid)  # type: ignore[arg-type]
     found = hold_against(evaluator, entries, choices)
@@ -127,31 +104,20 @@ def _print_entry(found: Comparison, name: str) -> None:
 
 
 def _print_metrics(found: Comparison) -> None:
-    names = list(dict.fromkeys(delta.metric for delta in found.deltas))
     rows = []
-    for name in names:
-        cells = []
-        for entry in found.entries:
-            spread = f" ± {_number(entry.deviation[name])}" if entry.deviation else ""
-            cells.append(_number(entry.metrics[name]) + spread)
-        rows.append([name, *cells])
+    for name in dict.fromkeys(delta.metric for delta in found.deltas):
+        spreads = [f" ± {number(entry.deviation[name])}" if entry.deviation else "" for entry in found.entries]
+        means = [number(entry.metrics[name]) for entry in found.entries]
+        rows.append([name, *(mean + spread for mean, spread in zip(means, spreads, strict=True))])
     header = [f"{entry.name} ({len(entry.seeds)} seeds)" if entry.deviation else entry.name for entry in found.entries]
     print_table(f"Test split of {found.dataset['name']}, lists of {found.k}", ["", *header], rows)
 
 
 def _print_deltas(found: Comparison, name: str, deltas: list[Delta]) -> None:
-    rows = [
-        [
-            delta.metric,
-            _signed(delta.delta),
-            _percent(delta.relative),
-            _interval(delta.interval),
-            _p(delta.p),
-            _p(delta.p_holm),
-            delta.verdict,
-        ]
-        for delta in deltas
-    ]
+    rows = []
+    for delta in deltas:
+        size = [number(delta.delta, "+"), *cells("+.1%", delta.relative), _interval(delta.interval)]
+        rows.append([delta.metric, *size, _p(delta.p), _p(delta.p_holm), delta.verdict])
     header = ["", "difference", "relative", f"{found.confidence:.0%} interval", "p", "p corrected", "verdict"]
     print_table(f"{name} against {found.baseline}", header, rows)
 
@@ -179,7 +145,7 @@ def _harm_in_words(found: Comparison, harm: NoHarm) -> str:
     verdicts = {(delta.entry, delta.metric): delta.verdict for delta in found.deltas}
     difference = verdicts.get((harm.entry, harm.metric), "not tested")
     says = harm_in_words(harm.entry, found.baseline, harm.margin, harm.verdict, difference)
-    numbers = f"{harm.metric} {_number(harm.value)} against {_number(harm.baseline)}, margin {harm.margin:.0%}"
+    numbers = f"{harm.metric} {number(harm.value)} against {number(harm.baseline)}, margin {harm.margin:.0%}"
     return f"{says} ({numbers}, one-sided p {harm.p:.3g})"
 
 
@@ -195,26 +161,14 @@ def overlap_in_words(overlap: Overlap, k: int) -> str:
 
 
 def _print_exposure(found: Comparison, exposure: Exposure) -> None:
-    def rows(moved: list[Moved]) -> list[list[str]]:
-        return [
-            [
-                str(one.item_id),
-                one.group,
-                f"{one.training_count:,}",
-                f"{one.baseline:,.4g}",
-                f"{one.value:,.4g}",
-                f"{one.change:+,.4g}",
-            ]
-            for one in moved[:SHOWN_ITEMS]
-        ]
-
-    header = ["item", "group", "in training", f"lists of {found.baseline}", f"lists of {exposure.entry}", "change"]
-    for title, moved, number in (
+    lists = {f"lists of {found.baseline}": "baseline:,.4g", f"lists of {exposure.entry}": "value:,.4g"}
+    columns = {"item": "item_id", "group": "group", "in training": "training_count:,"} | lists
+    columns["change"] = "change:+,.4g"
+    for title, moved, count in (
         ("gain", exposure.gaining, exposure.items_gaining),
         ("lose", exposure.losing, exposure.items_losing),
     ):
-        if moved:
-            print_table(f"Items that {title} most ({number:,} {title} in all)", header, rows(moved))
+        print_objects(f"Items that {title} most ({count:,} {title} in all)", columns, moved[:SHOWN_ITEMS])
 
 
 def _print_example(found: Comparison, example: Example) -> None:
@@ -240,32 +194,14 @@ def _place(items: list[Place], place: int) -> str:
     return f"{'✓' if one.hit else ' '} {one.item_id}{' (niche)' if one.group == 'niche' else ''}"
 
 
-def _number(value: float) -> str:
-    if value != value:
-        return "-"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"
-
-
-def _signed(value: float) -> str:
-    if value != value:
-        return "-"
-    return f"{value:+,.1f}" if abs(value) >= 100 else f"{value:+.4f}"
-
-
-def _percent(value: float) -> str:
-    return f"{value:+.1%}" if value == value else "-"
-
-
 def _interval(ends: tuple[float, float] | None) -> str:
-    return "-" if ends is None or ends[0] != ends[0] else f"{_signed(ends[0])} to {_signed(ends[1])}"
+    return "-" if ends is None or ends[0] != ends[0] else f"{number(ends[0], '+')} to {number(ends[1], '+')}"
 
 
 def _change(delta: Delta) -> str:
     """Relative; the difference itself where the baseline is 0 or near it."""
-    return _percent(delta.relative) if delta.relative == delta.relative else _signed(delta.delta)
+    return cells("+.1%", delta.relative)[0] if delta.relative == delta.relative else number(delta.delta, "+")
 
 
 def _p(value: float | None) -> str:
-    if value is None or value != value:
-        return "-"
-    return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
+    return "< 0.0001" if value is not None and value < 0.0001 else cells(".4f", value)[0]

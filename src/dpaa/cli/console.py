@@ -74,13 +74,8 @@ class Screen:
 
     def print(self, *pieces: str | Styled) -> None:
         """A line, or several where the text has line ends."""
-        line = Text()
-        for piece in pieces:
-            if isinstance(piece, Styled):
-                line.append(printable(piece.text), piece.style)
-            else:
-                line.append(printable(piece))
-        self._console.print(line)
+        styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
+        self._console.print(Text.assemble(*((printable(piece.text), piece.style) for piece in styled)))
 
     def json(self, content: Any) -> None:
         """One JSON document, in letters that the stream's encoding has."""
@@ -155,10 +150,32 @@ def print_notes(notes: Iterable[str]) -> None:
         err.print(Styled("note:", "yellow"), " ", note)
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], text: bool = False) -> None:
+def cells(form: str, *values: Any) -> list[str]:
+    """Numbers in a format; `-` for one that is missing or undefined."""
+    return ["-" if value is None or value != value else format(value, form) for value in values]
+
+
+def attributes(one: object, *specs: str) -> list[str]:
+    """Attributes of an object, each in its format: `interactions:,`, `share:.1%`, `name`."""
+    return [cells(form, getattr(one, name))[0] for name, _, form in (spec.partition(":") for spec in specs)]
+
+
+def number(value: float | None, sign: str = "") -> str:
+    """Four decimals; one where the number is large."""
+    return cells(f"{sign},.1f" if value is not None and abs(value) >= 100 else f"{sign}.4f", value)[0]
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], text: bool = False) -> None:
     """A table, first column left, the others right (left too where they hold text)."""
     columns = [Column(name, left=text or place == 0, wraps=text and place > 0) for place, name in enumerate(header)]
-    out.table(title, columns, rows)
+    out.table(title, columns, ([str(cell) for cell in row] for row in rows))
+
+
+def print_objects(title: str, columns: Mapping[str, str], objects: Iterable[object]) -> None:
+    """A table with a row per object, header → attribute and format; none where there are no objects."""
+    rows = [attributes(one, *columns.values()) for one in objects]
+    if rows:
+        print_table(title, list(columns), rows)
 
 
 def never_fail_to_print() -> None:

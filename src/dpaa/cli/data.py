@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
+from dpaa.cli import options
 from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
 from dpaa.files import settled
@@ -18,53 +22,40 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
 )
 
-Out = Annotated[Path, typer.Option("--out", help="Folder of the dataset to write.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")]
-Seed = Annotated[int, typer.Option(min=0, help="Where all randomness starts.")]
-Check = Annotated[bool, typer.Option("--check/--no-check", help="Whether the counts must be the published ones.")]
-FormatOption = Annotated[
-    str | None,
-    typer.Option("--format", metavar="csv|tsv|inter|parquet|list", help="Format, where the ending does not tell it."),
-]
-UserColumn = Annotated[str | None, typer.Option(help="Column of the users, if its name is not a usual one.")]
-ItemColumn = Annotated[str | None, typer.Option(help="Column of the items, likewise.")]
-RatingColumn = Annotated[str | None, typer.Option(help="Column of the ratings, likewise.")]
-TimestampColumn = Annotated[str | None, typer.Option(help="Column of the times, numbers or ISO dates, likewise.")]
-Positive = Annotated[
-    str | None,
-    typer.Option(metavar='"COLUMN OP NUMBER"', help="Which rows are positives, such as rating>=3; default: all."),
-]
-KeepDuplicates = Annotated[
-    bool, typer.Option("--keep-duplicates", help="Count how often a training pair occurs; default: once.")
-]
-Folder = Annotated[Path, typer.Argument(help="Folder of the official files.")]
+Out = Annotated[Path, Option("--out", help="Folder of the dataset to write.")]
+PUBLISHED = {
+    "coat": "Coat Shopping: self-selected ratings (train.ascii), random exposure (test.ascii); positives: rating >= 3.",
+    "yahoo-r3": "Yahoo! R3: self-selected ratings for training, random exposure for the test; positives: rating >= 4.",
+    "kuairec": "KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio > 2.",
+}
+"""Datasets that `dpaa.data.sources` has a module of the same name for."""
 
 
 @app.command()
 def log(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, RecBole .inter or list form.")],
+    file: Annotated[Path, Argument(help="CSV, TSV, Parquet, RecBole .inter or list form.")],
     out_folder: Out,
-    file_format: FormatOption = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    positive: Positive = None,
+    file_format: options.FileFormat = None,
+    user_column: options.UserColumn = None,
+    item_column: options.ItemColumn = None,
+    rating_column: options.RatingColumn = None,
+    timestamp_column: options.TimestampColumn = None,
+    positive: options.Positive = None,
     split: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="random|random-global|temporal|leave-last",
             help="Random per user, random over all pairs, latest pairs of all, or latest pairs of each user.",
         ),
     ] = "random",
-    valid: Annotated[float, typer.Option(help="Share for validation.")] = 0.1,
-    test: Annotated[float, typer.Option(help="Share for the test.")] = 0.2,
-    last_k: Annotated[int, typer.Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
-    min_user_interactions: Annotated[int, typer.Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
-    min_item_interactions: Annotated[int, typer.Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
-    keep_duplicates: KeepDuplicates = False,
-    seed: Seed = 0,
-    overwrite: Overwrite = False,
+    valid: Annotated[float, Option(help="Share for validation.")] = 0.1,
+    test: Annotated[float, Option(help="Share for the test.")] = 0.2,
+    last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
+    min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
+    min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
+    keep_duplicates: options.KeepDuplicates = False,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from one log of clicks or ratings, which is split by a rule.
 
@@ -72,44 +63,42 @@ def log(
     Example:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
     """
-    from dpaa.data.dataset import check_target
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_file
     from dpaa.data.splits import SplitRule
 
-    check_target(out_folder, overwrite)
-    dataset = from_file(
-        file,
-        fmt=file_format,
-        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
-        positive=positive,
-        split=SplitRule(split, valid, test, last_k),
-        min_user_interactions=min_user_interactions,
-        min_item_interactions=min_item_interactions,
-        keep_duplicates=keep_duplicates,
-        seed=seed,
-    )
-    _write(dataset, out_folder, overwrite)
+    def read() -> Dataset:
+        return from_file(
+            file,
+            fmt=file_format,
+            names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
+            positive=positive,
+            split=SplitRule(split, valid, test, last_k),
+            min_user_interactions=min_user_interactions,
+            min_item_interactions=min_item_interactions,
+            keep_duplicates=keep_duplicates,
+            seed=seed,
+        )
+
+    _make(read, out_folder, overwrite)
 
 
 @app.command()
 def splits(
-    train: Annotated[Path, typer.Option(help="Training pairs: CSV, TSV, Parquet, .inter or list form.")],
+    train: Annotated[Path, Option(help="Training pairs: CSV, TSV, Parquet, .inter or list form.")],
     out_folder: Out,
-    valid: Annotated[Path | None, typer.Option(help="Validation pairs.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test pairs.")] = None,
-    candidates: Annotated[
-        Path | None, typer.Option(help="Items that may be recommended: a column item_id, or a .txt file of ids.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the dataset; default: that of the folder.")] = None,
-    file_format: FormatOption = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    positive: Positive = None,
-    keep_duplicates: KeepDuplicates = False,
-    overwrite: Overwrite = False,
+    valid: Annotated[Path | None, Option(help="Validation pairs.")] = None,
+    test: Annotated[Path | None, Option(help="Test pairs.")] = None,
+    candidates: Annotated[Path | None, Option(help="Items that may be recommended: item_id, or .txt of ids.")] = None,
+    name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
+    file_format: options.FileFormat = None,
+    user_column: options.UserColumn = None,
+    item_column: options.ItemColumn = None,
+    rating_column: options.RatingColumn = None,
+    timestamp_column: options.TimestampColumn = None,
+    positive: options.Positive = None,
+    keep_duplicates: options.KeepDuplicates = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from ready-made train, validation and test files.
 
@@ -117,80 +106,47 @@ def splits(
     Example:
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
-    from dpaa.data.dataset import check_target
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_files
 
-    check_target(out_folder, overwrite)
-    dataset = from_files(
-        train,
-        valid,
-        test,
-        candidates,
-        name=name or settled(out_folder).name,
-        fmt=file_format,
-        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
-        positive=positive,
-        keep_duplicates=keep_duplicates,
-    )
-    _write(dataset, out_folder, overwrite)
+    names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
+    how = {"fmt": file_format, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
+    called = name or settled(out_folder).name
+    _make(lambda: from_files(train, valid, test, candidates, name=called, **how), out_folder, overwrite)  # type: ignore[arg-type]
 
 
-@app.command()
-def coat(folder: Folder, out_folder: Out, seed: Seed = 0, check: Check = True, overwrite: Overwrite = False) -> None:
-    """Coat Shopping: train.ascii (self-selected) and test.ascii (random exposure); positives are ratings from 3.
+def _published(name: str) -> Callable[..., None]:
+    """The command of a published dataset."""
 
-    \b
-    Example:
-      dpaa data coat downloads/coat --out data/coat
-    """
-    from dpaa.data.dataset import check_target
-    from dpaa.data.sources.coat import coat as read_coat
+    def command(
+        folder: Annotated[Path, Argument(help="Folder of the official files.")],
+        out_folder: Out,
+        seed: options.Seed = 0,
+        check: Annotated[
+            bool, Option("--check/--no-check", help="Whether the counts must be the published ones.")
+        ] = True,
+        overwrite: options.Overwrite = False,
+    ) -> None:
+        source = name.replace("-", "_")
+        read = getattr(import_module(f"dpaa.data.sources.{source}"), source)
+        _make(lambda: read(folder, seed=seed, check=check), out_folder, overwrite)
 
-    check_target(out_folder, overwrite)
-    _write(read_coat(folder, seed=seed, check=check), out_folder, overwrite)
-
-
-@app.command()
-def yahoo_r3(
-    folder: Folder, out_folder: Out, seed: Seed = 0, check: Check = True, overwrite: Overwrite = False
-) -> None:
-    """Yahoo! R3: self-selected ratings for training, random exposure for the test; positives are ratings from 4.
-
-    \b
-    Example:
-      dpaa data yahoo-r3 downloads/ymusic --out data/yahoo-r3
-    """
-    from dpaa.data.dataset import check_target
-    from dpaa.data.sources.yahoo_r3 import yahoo_r3 as read_yahoo_r3
-
-    check_target(out_folder, overwrite)
-    _write(read_yahoo_r3(folder, seed=seed, check=check), out_folder, overwrite)
+    return command
 
 
-@app.command()
-def kuairec(folder: Folder, out_folder: Out, seed: Seed = 0, check: Check = True, overwrite: Overwrite = False) -> None:
-    """KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio above 2.
-
-    \b
-    Example:
-      dpaa data kuairec downloads/KuaiRec --out data/kuairec
-    """
-    from dpaa.data.dataset import check_target
-    from dpaa.data.sources.kuairec import kuairec as read_kuairec
-
-    check_target(out_folder, overwrite)
-    _write(read_kuairec(folder, seed=seed, check=check), out_folder, overwrite)
+for _name, _about in PUBLISHED.items():
+    _example = f"dpaa data {_name} downloads/{_name} --out data/{_name}"
+    app.command(_name, help=f"{_about}\n\n\b\nExample:\n  {_example}")(_published(_name))
 
 
 @app.command()
 def demo(
     out_folder: Out,
-    users: Annotated[int, typer.Option(help="Number of users.")] = 2000,
-    items: Annotated[int, typer.Option(help="Number of items.")] = 1500,
-    severity: Annotated[float, typer.Option(help="How much the log favours promoted items; 0 = all alike.")] = 1.0,
-    seed: Seed = 0,
-    overwrite: Overwrite = False,
+    users: Annotated[int, Option(help="Number of users.")] = 2000,
+    items: Annotated[int, Option(help="Number of items.")] = 1500,
+    severity: Annotated[float, Option(help="How much the log favours promoted items; 0 = all alike.")] = 1.0,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """A simulated world: a biased log for training, random exposure for validation and test.
 
@@ -198,41 +154,34 @@ def demo(
     Example:
       dpaa data demo --severity 2 --out data/demo
     """
-    from dpaa.data.dataset import check_target
     from dpaa.data.sources.world import simulate
 
-    check_target(out_folder, overwrite)
-    _write(simulate(users, items, severity, seed), out_folder, overwrite)
+    _make(lambda: simulate(users, items, severity, seed), out_folder, overwrite)
 
 
 @app.command()
 def severity(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="FILE…|DATASET", help="Files in any format, or one prepared dataset.")
-    ],
+    sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
     severities: Annotated[
         list[float],
-        typer.Option(
+        Option(
             "--severity", metavar="S", help="From 0 (no bias) up; repeatable: several are written to OUT/s0, OUT/s3 …"
         ),
     ],
     splits: Annotated[
         str | None,
-        typer.Option("--from", metavar="train,valid,test", help="Which splits of a prepared dataset; default: all."),
+        Option("--from", metavar="train,valid,test", help="Which splits of a prepared dataset; default: all."),
     ] = None,
-    file_format: FormatOption = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    rating_column: RatingColumn = None,
-    timestamp_column: TimestampColumn = None,
-    positive: Positive = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.(png|svg|pdf|html|json)", help="Draw the resulting popularity of the items."),
-    ] = None,
-    seed: Seed = 0,
-    overwrite: Overwrite = False,
+    file_format: options.FileFormat = None,
+    user_column: options.UserColumn = None,
+    item_column: options.ItemColumn = None,
+    rating_column: options.RatingColumn = None,
+    timestamp_column: options.TimestampColumn = None,
+    positive: options.Positive = None,
+    figure: Annotated[Path | None, Option(metavar="FILE", help="Draw the popularity: .png, .svg, .pdf …")] = None,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Datasets of known bias from a log in which exposure was (nearly) complete.
 
@@ -285,9 +234,9 @@ def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, 
     if len(severities) == 1:
         return {severities[0]: out_folder}
     names = [f"s{value:g}" for value in severities]
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    twice = [name[1:] for name in names if names.count(name) > 1]
     if twice:
-        raise InputError(f"--severity {twice[1:]} is given twice; give each once")
+        raise InputError(f"--severity {twice[0]} is given twice; give each once")
     if out_folder.exists() and (not out_folder.is_dir() or (out_folder / "dataset.json").exists()):
         what = "a dataset" if out_folder.is_dir() else "a file"
         raise InputError(f"{out_folder} is {what}, several severities need a folder for theirs; choose another --out")
@@ -305,10 +254,7 @@ def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
 
 
 @app.command()
-def describe(
-    dataset: Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for machines.")] = False,
-) -> None:
+def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) -> None:
     """Counts, density, splits, their overlap, and the share of popular items.
 
     \b
@@ -330,11 +276,18 @@ def describe(
     shares = ", ".join(f"{name} {share:.1%}" for name, share in popular["share_of_pairs"].items() if share is not None)
     out.print(f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}")
     out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()))
-    for key in ("source", "severity", "positive", "split", "seed"):
+    for key in ("source", "severity", "positive", "split", "seed", "fingerprint"):
         if key in found:
             out.print(f"{key}: {found[key]}")
-    out.print(f"fingerprint: {found['fingerprint']}")
     print_notes(data.notes)
+
+
+def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
+    """Read a source and write its dataset, where it may be written."""
+    from dpaa.data.dataset import check_target
+
+    check_target(folder, overwrite)
+    _write(read(), folder, overwrite)
 
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError, MissingExtraError
 
 QUICK: dict[str, object] = {"learning_rate": 5e-3, "patience": 20}
 """Settings that reach the defaults' quality in a fraction of the time."""
 METHODS: dict[str, dict[str, object]] = {"most-popular": {}, "lightgcn": QUICK, "dpaa": QUICK}
-"""What the demo compares, the floor first; DPAA takes the LightGCN before it as its pre-trained model."""
+"""What the demo compares, the baseline first; DPAA takes the LightGCN before it as its pre-trained model."""
 MORE: dict[str, dict[str, object]] = {"dpaa-auto": QUICK}
 """What `--full` adds."""
 SHOWN = {
@@ -29,15 +30,11 @@ PAGE, COMPARISON = "report.html", "comparison.json"
 
 
 def demo(
-    out_folder: Annotated[Path, typer.Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Where all randomness starts.")] = 0,
-    severity: Annotated[
-        float, typer.Option(min=0, help="How strongly the logging policy favours popular items.")
-    ] = 1.0,
-    full: Annotated[
-        bool, typer.Option("--full", help="Also dpaa-auto, which sets itself, and the popularity dial: minutes.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the demo that is there.")] = False,
+    out_folder: Annotated[Path, Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
+    seed: options.Seed = 0,
+    severity: Annotated[float, Option(min=0, help="How strongly the logging policy favours popular items.")] = 1.0,
+    full: Annotated[bool, Option("--full", help="Add dpaa-auto and the popularity dial (minutes).")] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Simulate a small world, train on its biased log, test on random exposure, write a page: about a minute.
 
@@ -60,9 +57,8 @@ def demo(
     if out_folder.exists() and not overwrite:
         raise InputError(f"{out_folder} already exists; pass --overwrite or choose another folder with --out")
     err.print("simulating a world: people with tastes, items with appeal, a log that shows popular items more")
-    dataset_folder = out_folder / "data"
-    world = simulate(severity=severity, seed=seed)
-    world.write(dataset_folder, overwrite=overwrite)
+    dataset_folder, runs = out_folder / "data", out_folder / "runs"
+    simulate(severity=severity, seed=seed).write(dataset_folder, overwrite=overwrite)
     data = read_dataset(dataset_folder)
     out.print(f"{data}: train {len(data.train):,}, valid {len(data.valid):,}, test {len(data.test):,}")
     print_notes(data.notes)
@@ -73,9 +69,9 @@ def demo(
     for name, settings in methods.items():
         method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
-        folder = out_folder / "runs" / name
+        folder = runs / name
         callbacks = Callbacks(display.start, display.preview, display.epoch, say=err.print)
-        pretrained = out_folder / "runs" / "lightgcn" if name == "dpaa" else None
+        pretrained = runs / "lightgcn" if name == "dpaa" else None
         with display:
             model = fit_into(folder, data, method, overwrite=overwrite, callbacks=callbacks, pretrained=pretrained)
         found = evaluate(model, data)
@@ -92,20 +88,17 @@ def demo(
     if full and curve is not None:
         print_dial(curve)
     user = data.user_ids[0]
-    best = ", ".join(str(item) for item in model.recommend([user], k=5)["item_id"])
-    out.print(f"\n{name} recommends to {user}: {best}")
-    _compare(out_folder / "runs" / "lightgcn", folder, out_folder / COMPARISON)
+    out.print(f"\n{name} recommends to {user}: {', '.join(map(str, model.recommend([user], k=5)['item_id']))}")
+    _compare(runs / "lightgcn", folder, out_folder / COMPARISON)
     out.print(
         f"\nWritten to {out_folder}.  Look further:\n"
         f"  dpaa data describe {dataset_folder}\n"
         f"  dpaa evaluate {folder} --k 5 --k 20\n"
-        f"  dpaa compare {out_folder / 'runs' / 'lightgcn'} {folder}\n"
+        f"  dpaa compare {runs / 'lightgcn'} {folder}\n"
         f"  dpaa trace {folder}\n"
         f"  dpaa recommend {folder} --k 10 --out recs.parquet"
     )
-    _write_page(
-        [dataset_folder, *(out_folder / "runs" / name for name in methods), out_folder / COMPARISON], out_folder / PAGE
-    )
+    _write_page([dataset_folder, *(runs / name for name in methods), out_folder / COMPARISON], out_folder / PAGE)
 
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:

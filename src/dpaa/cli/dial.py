@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from dpaa.cli.console import out, print_notes, print_table
+from dpaa.cli.console import attributes, out, print_notes, print_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PopularityDial = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--popularity-dial",
         metavar="X|run",
         help="κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; run, or nothing, is "
@@ -29,13 +29,14 @@ PopularityDial = Annotated[
 ]
 Rerank = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--rerank",
         metavar="NAME[,SETTING=VALUE…]",
         help="Re-ranker that makes lists from scores: a name, or package.module:Class; without it the run's own; "
         "`none` for none.",
     ),
 ]
+SPECS = ("ndcg:.4f", "recall:.4f", "niche_recall:.4f", "arp:,.1f", "coverage:.1%")
 SHOWN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Rows of the table beside those in force and suggested; --json and --dial-figure have every κ."""
 
@@ -102,12 +103,7 @@ def print_dial(curve: DialCurve, measured: float | None = None) -> None:
     """The curve in some rows, and in words what is in force and suggested; `measured` is κ of the numbers above."""
     marks = {curve.suggested: " suggested"} | {curve.kappa: " in force"}
     rows = [
-        [
-            f"{point.kappa:g}{marks.get(point.kappa, '')}",
-            *(_number(value) for value in (point.ndcg, point.recall, point.niche_recall)),
-            f"{point.arp:,.1f}",
-            f"{point.coverage:.1%}",
-        ]
+        [f"{point.kappa:g}{marks.get(point.kappa, '')}", *attributes(point, *SPECS)]
         for point in curve.points
         if point.kappa in (*SHOWN, *marks)
     ]
@@ -116,7 +112,3 @@ def print_dial(curve: DialCurve, measured: float | None = None) -> None:
     out.print(curve.in_words())
     if measured is not None and measured != curve.kappa:
         out.print(f"this call measured κ = {measured:g}; the run keeps κ = {curve.kappa:g}")
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if value == value else "-"

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from dpaa.cli.console import out, print_json, print_notes, print_table
+from dpaa.cli import options
+from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 from dpaa.cli.dial import DialOptions, PopularityDial, Rerank, print_dial
 from dpaa.errors import InputError
 
@@ -21,50 +22,27 @@ GROUPS = {"all items": "", "popular": "/popular", "niche": "/niche"}
 
 
 def evaluate(
-    run: Annotated[Path | None, typer.Argument(help="A finished run folder.", show_default=False)] = None,
-    recs: Annotated[
-        Path | None,
-        typer.Option(help="Instead of a run: recommendations, a table of user_id, item_id, and rank or score."),
-    ] = None,
-    dataset: Annotated[
-        Path | None, typer.Option(help="The dataset; needed with --recs, and where it has moved since training.")
-    ] = None,
-    k: Annotated[
-        list[int] | None, typer.Option("--k", min=1, help="Length of the lists; repeatable.  Without it: 20.")
-    ] = None,
-    overlap: Annotated[
-        str,
-        typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep."),
-    ] = "drop",
-    mask_valid: Annotated[bool, typer.Option("--mask-valid", help="Treat validation pairs as known too.")] = False,
-    off_policy: Annotated[
-        bool,
-        typer.Option("--off-policy", help="Add estimates for a test split that is as biased as the training log."),
-    ] = False,
-    power: Annotated[
-        float | None,
-        typer.Option(help="With --off-policy: the chance to be seen grows as training count to this power; else 0.5."),
-    ] = None,
-    floor: Annotated[
-        float | None,
-        typer.Option(
-            help="With --off-policy: no chance is taken to be smaller, the most popular item has 1; else 0.01."
-        ),
-    ] = None,
+    run: Annotated[Path | None, Argument(help="A finished run folder.", show_default=False)] = None,
+    recs: Annotated[Path | None, Option(help="Recommendations instead: user_id, item_id, rank or score.")] = None,
+    dataset: options.DatasetOption = None,
+    k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
+    overlap: options.Overlap = "drop",
+    mask_valid: options.MaskValid = False,
+    off_policy: Annotated[bool, Option("--off-policy", help="Add off-policy estimates (biased test split).")] = False,
+    power: Annotated[float | None, Option(help="Off-policy: propensity (count / max)^power; default: 0.5.")] = None,
+    floor: Annotated[float | None, Option(help="Off-policy: propensities are clipped below; default: 0.01.")] = None,
     popularity_dial: PopularityDial = None,
     rerank: Rerank = None,
     dial_objective: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ndcg|recall|niche:X",
             help="Choose the dial's κ on validation, for this, and keep it in the run; niche:5 is the most niche "
             "recall for at most 5 % less NDCG.",
         ),
     ] = None,
-    dial_figure: Annotated[
-        Path | None, typer.Option(help="Draw the dial's curve: .png, .svg, .pdf, .html or .json.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    dial_figure: Annotated[Path | None, Option(help="Draw the dial's curve: .png, .svg, .pdf, .html or .json.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure a run, or anybody's recommendations, on the test split of a dataset.
 
@@ -169,13 +147,12 @@ def print_evaluation(name: str, found: Evaluation) -> None:
     metrics, protocol = found.metrics, found.protocol
     for k in protocol.k:
         rows = [
-            [one.name, *(_number(metrics[f"{one.name}@{k}{group}"]) for group in GROUPS.values())]
+            [one.name, *(number(metrics[f"{one.name}@{k}{group}"]) for group in GROUPS.values())]
             for one in of_kind("accuracy")
         ]
         print_table(f"{name}, lists of {k}: accuracy", [f"@{k}", *GROUPS], rows)
-        bias = [
-            [one.name, _number(metrics[f"{one.name}@{k}"]), one.in_words()] for one in of_kind("popularity", "spread")
-        ]
+        spread = of_kind("popularity", "spread")
+        bias = [[one.name, number(metrics[f"{one.name}@{k}"]), one.in_words()] for one in spread]
         print_table("Popularity bias", [f"@{k}", "", "what it says"], bias, text=True)
         _print_exposure(found, k)
         _print_tastes(found, k)
@@ -186,7 +163,7 @@ def _print_exposure(found: Evaluation, k: int) -> None:
     """Recommendations by popularity of their item, beside what the users had in training."""
     tenths = ["rarest tenth", *(f"{place}." for place in range(2, 10)), "most popular tenth", "not in training"]
     shares = zip(found.exposure["history"], found.exposure[str(k)], strict=True)
-    rows = [[tenth, *map(_share, pair)] for tenth, pair in zip(tenths, shares, strict=True)]
+    rows = [[tenth, *cells(".1%", *pair)] for tenth, pair in zip(tenths, shares, strict=True)]
     print_table("Share of the history and of the lists", ["items by popularity", "history", f"lists of {k}"], rows)
 
 
@@ -197,7 +174,7 @@ def _print_tastes(found: Evaluation, k: int) -> None:
     users = {taste: int((found.per_user["taste"] == taste).sum() or 0) for taste in TASTES}
     header = [f"@{k}", *(f"{taste} ({number:,})" for taste, number in users.items())]
     rows = [
-        [one.name, *(_number(found.metrics[f"{one.name}@{k}/{taste}-tastes"]) for taste in TASTES)]
+        [one.name, *(number(found.metrics[f"{one.name}@{k}/{taste}-tastes"]) for taste in TASTES)]
         for one in METRICS.values()
         if one.per_user and one.by_taste
     ]
@@ -209,8 +186,8 @@ def print_estimates(estimates: OffPolicy, found: Evaluation) -> None:
     rows = [
         [
             f"{plain}@{k}",
-            _number(found.metrics[f"{plain}@{k}"]),
-            *(_number(estimates.metrics.get(f"{kind}_{plain}@{k}", float("nan"))) for kind in ("snips", "stratified")),
+            number(found.metrics[f"{plain}@{k}"]),
+            *(number(estimates.metrics.get(f"{kind}_{plain}@{k}", float("nan"))) for kind in ("snips", "stratified")),
         ]
         for k in found.protocol.k
         for plain in ("recall", "ndcg")
@@ -222,13 +199,3 @@ def print_estimates(estimates: OffPolicy, found: Evaluation) -> None:
         f"{estimates.clipped_share:.1%} at the floor"
     )
     print_notes(f"do not trust the estimates: {warning}" for warning in estimates.warnings)
-
-
-def _number(value: float) -> str:
-    if value != value:
-        return "-"
-    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.4f}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.1%}" if value == value else "-"

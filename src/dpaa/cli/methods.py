@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Argument
 
+from dpaa.cli import options
 from dpaa.cli.console import Styled, out, print_json, print_table
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: Annotated[str | None, Argument(help="Show the settings of this method.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """List the methods; with a name, its settings, defaults and meaning.
 

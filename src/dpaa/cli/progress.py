@@ -56,15 +56,14 @@ class EpochDisplay:
         """An epoch has ended."""
         self._done += 1
         per_second = self._done / max(time.monotonic() - self._began, 1e-9)
-        left = (
-            min(self._epochs, max(report.best_epoch, report.epoch) + self._patience) if report.valid else self._epochs
-        )
+        patience = max(report.best_epoch, report.epoch) + self._patience if report.valid else self._epochs
+        last = min(self._epochs, patience)
         valid = f"  {MONITOR} {report.valid[MONITOR]:.4f} (best in epoch {report.best_epoch})" if report.valid else ""
         line = f"epoch {report.epoch}  loss {report.loss:.4f}{valid}  {per_second:.1f} epochs/s"
         at_most = f"  at most {duration((self._epochs - report.epoch) / per_second)} left"
         if self._bar:
             self._bar.update(report.epoch, line + at_most)
-        elif self._done in (1, 2, 5) or time.monotonic() - self._printed >= PLAIN_SECONDS or report.epoch == left:
+        elif self._done in (1, 2, 5) or time.monotonic() - self._printed >= PLAIN_SECONDS or report.epoch == last:
             self._printed = time.monotonic()
             err.print(line + at_most)
 

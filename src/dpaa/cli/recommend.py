@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
+from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes, print_table
-from dpaa.cli.data import ItemColumn, UserColumn
 from dpaa.cli.dial import PopularityDial, Rerank
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpaa.runs.model import Model
-
 
 def recommend(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    k: Annotated[int, typer.Option("--k", min=1, help="Items per user.")] = 20,
+    run: options.RunArgument,
+    k: Annotated[int, Option("--k", min=1, help="Items per user.")] = 20,
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", help="Parquet or CSV file to write (by its ending); without it, some lists are shown."),
+        Option("--out", help="Parquet or CSV file to write (by its ending); without it, some lists are shown."),
     ] = None,
-    users: Annotated[
-        list[str] | None,
-        typer.Option("--users", help="Only this user; repeatable, or a file with one id a line as @FILE."),
-    ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option("--history", help="Table of users and items, of people unseen in training: recommend to them."),
-    ] = None,
-    user_column: UserColumn = None,
-    item_column: ItemColumn = None,
-    items: Annotated[
-        list[str] | None, typer.Option("--items", help="Only these items (allow list); repeatable, or @FILE.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", help="Never these items (deny list); repeatable, or @FILE.")
-    ] = None,
+    users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
+    history: Annotated[Path | None, Option("--history", help="Users unseen in training, and their items.")] = None,
+    user_column: options.UserColumn = None,
+    item_column: options.ItemColumn = None,
+    items: Annotated[list[str] | None, Option("--items", help="Only this item; repeatable; or @FILE of ids.")] = None,
+    exclude: Annotated[list[str] | None, Option("--exclude", help="Never this item; repeatable; or @FILE.")] = None,
     popularity_dial: PopularityDial = None,
     rerank: Rerank = None,
     vectors: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR",
             help="Instead of lists: write the vectors of users and items that serve every κ, for an index of your own, "
             "as users.parquet and items.parquet.",
         ),
     ] = None,
-    seen: Annotated[bool, typer.Option("--seen", help="Items the user already took may be recommended again.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    seen: Annotated[bool, Option("--seen", help="Items the user already took may be recommended again.")] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Recommend the k best items to all or some users, with their own ids.
 
@@ -81,44 +69,34 @@ def recommend(
     if out_file is not None:
         check_target(out_file, overwrite)
     model = load(run)
-    allowed = read_ids(items, model.item_ids, "item") if items else None
-    denied = read_ids(exclude, model.item_ids, "item") if exclude else ()
+    how: dict[str, Any] = {
+        "seen": seen,
+        "items": read_ids(items, model.item_ids, "item") if items else None,
+        "exclude": read_ids(exclude, model.item_ids, "item") if exclude else (),
+        "popularity_dial": popularity_dial,
+        "rerank": rerank or "run",
+    }
     schema = model.recommendation_schema
     if history is not None:
         table = read_history(history, model.item_ids, user_column, item_column)
-        blocks, notes = model.recommend_for_histories(
-            table,
-            k,
-            seen=seen,
-            items=allowed,
-            exclude=denied,
-            popularity_dial=popularity_dial,
-            rerank=rerank or "run",
-        )
+        blocks, notes = model.recommend_for_histories(table, k, **how)
         schema = schema | {"user_id": table["user_id"].dtype}
         print_notes(notes)
     else:
         chosen = read_ids(users, model.user_ids, "user") if users else None
-        a_look = out_file is None and chosen is None
-        if a_look:
-            chosen = model.user_ids.head(3)
-        blocks = model.recommend_blocks(
-            chosen,
-            k,
-            seen=seen,
-            items=allowed,
-            exclude=denied,
-            popularity_dial=popularity_dial,
-            rerank=rerank or "run",
-        )
-        if a_look:
-            err.print("a look at the first users; write all lists with --out FILE")
+        preview = out_file is None and chosen is None
+        blocks = model.recommend_blocks(model.user_ids.head(3) if preview else chosen, k, **how)
+        if preview:
+            err.print("preview of the first users; write all lists with --out FILE")
     if out_file is None:
         for block in blocks:
-            show(block)
+            rows = [[user, item, f"{score:.4f}", rank] for user, item, score, rank in block.iter_rows()]
+            print_table("Recommendations", block.columns, rows)
         return
-    rows = write_stream(blocks, schema, out_file)
-    out.print(f"{rows:,} recommendations written to {out_file}{_turned(model, popularity_dial)}")
+    n_rows = write_stream(blocks, schema, out_file)
+    kappa = model.kappa(popularity_dial)
+    turned = f", popularity dial at κ = {kappa:g}" if kappa or popularity_dial is not None else ""
+    out.print(f"{n_rows:,} recommendations written to {out_file}{turned}")
 
 
 def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) -> None:
@@ -135,12 +113,6 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) ->
         f"vectors of {n_users:,} users and {n_items:,} items written to {folder}; the score at κ is the inner product "
         "of v0, v1, … plus κ · deviation · popularity"
     )
-
-
-def _turned(model: Model, dial: str | None) -> str:
-    """Where the dial stood, if anybody turned it, now or in the run."""
-    kappa = model.kappa(dial)
-    return f", popularity dial at κ = {kappa:g}" if kappa or dial is not None else ""
 
 
 def read_history(file: Path, item_ids: pl.Series, user_column: str | None, item_column: str | None) -> pl.DataFrame:
@@ -168,9 +140,3 @@ def read_history(file: Path, item_ids: pl.Series, user_column: str | None, item_
             "use the item ids of the training log"
         )
     return table
-
-
-def show(lists: pl.DataFrame) -> None:
-    """A table of lists, one row per recommendation."""
-    rows = [[str(user), str(item), f"{score:.4f}", str(rank)] for user, item, score, rank in lists.iter_rows()]
-    print_table("Recommendations", lists.columns, rows)

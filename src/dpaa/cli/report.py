@@ -5,23 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
+from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 
 
 def report(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH…", help="Prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."),
+        Argument(metavar="PATH…", help="Prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."),
     ],
-    out_file: Annotated[Path, typer.Option("--out", help="The page to write, FILE.html.")],
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="Length of the lists that exposure is counted in.")] = 20,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder to write every figure into as a file of its own, too.")
-    ] = None,
-    figure_format: Annotated[str, typer.Option(metavar="svg|png|pdf|html|json", help="Format of those files.")] = "svg",
+    out_file: Annotated[Path, Option("--out", help="The page to write, FILE.html.")],
+    title: Annotated[str | None, Option(help="Heading of the page.")] = None,
+    k: Annotated[int, Option("--k", min=1, help="Length of the lists that exposure is counted in.")] = 20,
+    figures: options.FigureFolder = None,
+    figure_format: options.FigureFormat = "svg",
 ) -> None:
     """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
 

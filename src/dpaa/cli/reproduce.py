@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from dpaa.cli.console import Column, Styled, err, out, print_json, print_notes
 from dpaa.errors import InputError
 from dpaa.words import counted
 
 if TYPE_CHECKING:
+    from dpaa.reproduction.plan import Plan
     from dpaa.reproduction.tables import Cell, Chapter
     from dpaa.reproduction.tables import Table as PaperTable
 
@@ -23,57 +24,49 @@ if TYPE_CHECKING:
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="datasets, overall, groups, severity, ablation, settings or all."),
+        Argument(metavar="NAME", help="datasets, overall, groups, severity, ablation, settings or all."),
     ] = None,
     budget: Annotated[
         str,
-        typer.Option(
+        Option(
             help="quick: minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned: the paper's size, "
             "every severity, seeds, defaults; standard: tuned with 12 trials per method; paper: the paper's grids."
         ),
     ] = "quick",
-    coat: Annotated[
-        Path | None, typer.Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")
-    ] = None,
-    yahoo_r3: Annotated[Path | None, typer.Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
+    coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
+    yahoo_r3: Annotated[Path | None, Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
     kuairec: Annotated[
         Path | None,
-        typer.Option(help="KuaiRec: the official matrices, or lists; valid.txt and test.txt suffice for severity."),
+        Option(help="KuaiRec: the official matrices, or lists; valid.txt and test.txt suffice for severity."),
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--method",
             help='A row: a method, with settings (then not tuned): "dpaa layer_emphasis=2"; repeatable.',
         ),
     ] = None,
-    severities: Annotated[list[float] | None, typer.Option("--severity", min=0, help="Severity; repeatable.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Random seeds per row and dataset.")] = None,
+    severities: Annotated[list[float] | None, Option("--severity", min=0, help="Severity; repeatable.")] = None,
+    seeds: Annotated[int | None, Option(min=1, help="Random seeds per row and dataset.")] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of all methods that have it: --set epochs=50; repeatable."),
+        Option("--set", help="A setting of all methods that have it: --set epochs=50; repeatable."),
     ] = None,
-    with_dial: Annotated[
-        bool, typer.Option("--with-dial", help="Tables with the popularity dial too (drop convention).")
-    ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, one core each.")] = 1,
-    out_folder: Annotated[
-        Path, typer.Option("--out", help="Folder for Markdown, LaTeX, CSV, figures and page.")
-    ] = Path("docs/results"),
+    with_dial: Annotated[bool, Option("--with-dial", help="Add tables with the popularity dial.")] = False,
+    jobs: Annotated[int, Option(min=1, help="Trainings at a time, one core each.")] = 1,
+    out_folder: Annotated[Path, Option("--out", help="Folder for Markdown, LaTeX, CSV, figures and page.")] = Path(
+        "docs/results"
+    ),
     label: Annotated[
-        str | None, typer.Option(help="Added to the files' names, so that a part does not replace the whole table.")
+        str | None, Option(help="Added to the files' names, so that a part does not replace the whole table.")
     ] = None,
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures (extra: report).")] = True,
-    results: Annotated[Path, typer.Option(help="Folder of results; what is in it is not trained again.")] = Path(
-        "results"
-    ),
-    work: Annotated[Path, typer.Option(help="Folder for prepared datasets and unfinished trainings.")] = Path(
-        ".dpaa-work"
-    ),
+    figures: Annotated[bool, Option("--figures/--no-figures", help="Draw figures (extra: report).")] = True,
+    results: Annotated[Path, Option(help="Folder of results; what is in it is not trained again.")] = Path("results"),
+    work: Annotated[Path, Option(help="Folder for prepared datasets and unfinished trainings.")] = Path(".dpaa-work"),
     pack: Annotated[
-        bool, typer.Option("--pack", help="Pack the result files into one Parquet file per kind; NAME may be left out.")
+        bool, Option("--pack", help="Pack the result files into one Parquet file per kind; NAME may be left out.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the tables as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the tables as JSON.")] = False,
 ) -> None:
     """Tables and figures of the DPAA paper on the data you have, ours beside the paper's.
 
@@ -145,18 +138,11 @@ def _stem(name: str, budget: str, label: str | None) -> str:
     return "-".join([name, *([] if budget == "standard" else [budget]), *([label] if label else [])])
 
 
-def _command(name: str, plan: object, label: str | None) -> str:
+def _command(name: str, plan: Plan, label: str | None) -> str:
     """The call that makes it again, without the reader's own paths."""
-    from dpaa.reproduction.plan import Plan
-
-    assert isinstance(plan, Plan)
     words = ["dpaa", "reproduce", name, "--budget", plan.budget.name]
-    for option, folder in (
-        ("--coat", plan.sources.coat),
-        ("--yahoo-r3", plan.sources.yahoo_r3),
-        ("--kuairec", plan.sources.kuairec),
-    ):
-        words += [option, "DIR"] if folder else []
+    for source in ("coat", "yahoo_r3", "kuairec"):
+        words += [f"--{source.replace('_', '-')}", "DIR"] if getattr(plan.sources, source) else []
     words += [word for level in plan.given_severities for word in ("--severity", f"{level:g}")]
     words += [word for row in plan.given_rows for word in ("--method", row)]
     words += ["--seeds", str(plan.given_seeds)] if plan.given_seeds else []

@@ -5,24 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
-from dpaa.cli.console import err, out, print_json, print_notes, print_table
-from dpaa.errors import InputError
+from dpaa.cli import options
+from dpaa.cli.console import cells, err, out, print_json, print_notes, print_objects, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from dpaa.trace.run import Trace
 
 DECILES = [str(decile) for decile in range(1, 11)]
 
 
 def trace(
-    run: Annotated[Path, typer.Argument(help="A finished run of a method that weights messages.")],
-    figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder to draw figures into.")] = None,
-    figure_format: Annotated[str, typer.Option(metavar="png|svg|pdf|html|json", help="Format of the figures.")] = "png",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for machines.")] = False,
+    run: Annotated[Path, Argument(help="A finished run of a method that weights messages.")],
+    figures: options.FigureFolder = None,
+    figure_format: options.FigureFormat = "png",
+    as_json: options.AsJson = False,
 ) -> None:
     """Show where popularity enters: weights and contributions per layer, popularity decile and epoch.
 
@@ -36,11 +34,9 @@ def trace(
       dpaa trace runs/dpaa --figures figures
     """
     if figures is not None:
-        from dpaa.report.figures import check_figure
+        from dpaa.report.page import check_figures
 
-        check_figure(figures / f"figure.{figure_format}")
-        if figures.exists() and not figures.is_dir():
-            raise InputError(f"{figures} is a file; choose a folder with --figures")
+        check_figures(figures, figure_format)
     from dpaa.trace.run import trace_run
 
     found = trace_run(run)
@@ -75,15 +71,15 @@ def _weights(found: Trace) -> None:
     """A table per layer, a row per decile."""
     for layer in found.weights:
         columns = {
-            "items": [str(n) for n in found.items],
-            "edges": [f"{n:,}" for n in found.edges],
-            "weight": _numbers(layer.mean, 4),
-            "relative": _numbers(layer.relative),
+            "items": cells("", *found.items),
+            "edges": cells(",", *found.edges),
+            "weight": cells(".4f", *layer.mean),
+            "relative": cells(".3f", *layer.relative),
         }
         if layer.mean_back is not None:
-            columns["weight back"] = _numbers(layer.mean_back, 4)
+            columns["weight back"] = cells(".4f", *layer.mean_back)
         if layer.mass_share and layer.plain_mass_share:
-            columns |= {"mass": _shares(layer.mass_share), "without": _shares(layer.plain_mass_share)}
+            columns |= {"mass": cells(".1%", *layer.mass_share), "without": cells(".1%", *layer.plain_mass_share)}
         rows = [[decile, *cells] for decile, *cells in zip(DECILES, *columns.values(), strict=True)]
         title = (
             f"{found.method}, messages of layer {layer.layer} by popularity decile of the item (1 = rarest): "
@@ -96,7 +92,7 @@ def _strengths(found: Trace) -> None:
     """Inverse interaction weights: a row per decile, a column per layer."""
     for whose, title in (("own", "this run's vectors"), ("pretrained", "the pre-trained model's vectors")):
         chosen = [premise for premise in found.premises if premise.vectors == whose]
-        columns = [_numbers(premise.iiw) for premise in chosen]
+        columns = [cells(".3f", *premise.iiw) for premise in chosen]
         rows = [[decile, *cells] for decile, *cells in zip(DECILES, *columns, strict=True)]
         if chosen:
             header = ["decile", *(premise.place for premise in chosen)]
@@ -104,23 +100,13 @@ def _strengths(found: Trace) -> None:
 
 
 def _lemma_1(found: Trace) -> None:
-    rows = [
-        [
-            pair.groups,
-            f"{pair.ratio_without:.4f}",
-            f"{pair.ratio_with:.4f}",
-            f"{pair.reduction:.5f}",
-            f"{pair.reduction_by_items:.5f}",
-            f"{pair.difference:.0e}",
-        ]
-        for pair in found.contributions
-    ]
-    if rows:
-        title = (
-            "Lemma 1, contributions I = Σ d‖e‖ without and I' = Σ d r̄ ‖e‖ with weights at layer 0: "
-            "I_p/I_q − I'_p/I'_q (left, from edges) = (1 − r̄_p/r̄_q) · I_p/I_q (right, from items)"
-        )
-        print_table(title, ["p / q", "I_p/I_q", "I'_p/I'_q", "left", "right", "differ"], rows)
+    title = (
+        "Lemma 1, contributions I = Σ d‖e‖ without and I' = Σ d r̄ ‖e‖ with weights at layer 0: "
+        "I_p/I_q − I'_p/I'_q (left, from edges) = (1 − r̄_p/r̄_q) · I_p/I_q (right, from items)"
+    )
+    columns = {"p / q": "groups", "I_p/I_q": "ratio_without:.4f", "I'_p/I'_q": "ratio_with:.4f"}
+    columns |= {"left": "reduction:.5f", "right": "reduction_by_items:.5f", "differ": "difference:.0e"}
+    print_objects(title, columns, found.contributions)
 
 
 def _lemma_2(found: Trace) -> None:
@@ -132,7 +118,7 @@ def _lemma_2(found: Trace) -> None:
         values = [share.readout, share.gradient, share.readout_of_hops, share.gradient_of_hops]
         if found.emphasis is not None:
             values += [share.last_hop, share.compounded, share.in_force]
-        rows.append([str(share.layer), *_shares(values)])
+        rows.append([str(share.layer), *cells(".1%", *values)])
     if rows:
         eta = "" if found.emphasis is None else f", and what λ alone would give (η = {found.emphasis:g})"
         print_table(f"Lemma 2, share of each layer in read-out and gradient (*: among layers 1..L){eta}", header, rows)
@@ -148,16 +134,8 @@ def _epochs(found: Trace) -> None:
     rows = []
     for line in (lines[place] for place in places):
         shift, share, weights = (line.get(key) for key in ("embedding_shift", "pretrained_share", "iiw_by_decile"))
-        by_decile = _numbers([weights[decile] for decile in shown] if weights else [None] * len(shown))
-        rows.append([str(line["epoch"]), *_numbers([shift], 5), *_numbers([share]), *by_decile])
+        by_decile = [weights[decile] for decile in shown] if weights else [None] * len(shown)
+        rows.append([line["epoch"], *cells(".5f", shift), *cells(".3f", share, *by_decile)])
     header = ["epoch", "Δ", "β", *(f"r, {decile + 1}" for decile in shown)]
     title = "over epochs: shift Δ, pre-trained share β, mean inverse interaction weight r in force of some deciles"
     print_table(title, header, rows)
-
-
-def _numbers(values: Sequence[float | None], digits: int = 3) -> list[str]:
-    return ["-" if value is None else f"{value:.{digits}f}" for value in values]
-
-
-def _shares(values: Iterable[float | None]) -> list[str]:
-    return ["-" if value is None else f"{value:.1%}" for value in values]

@@ -6,43 +6,37 @@ import signal
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Option
 
+from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 from dpaa.cli.dial import Rerank
 from dpaa.errors import InputError
 from dpaa.files import SMALL_JSON, read_text
 
-if TYPE_CHECKING:
-    from dpaa.cli.progress import EpochDisplay
-
 
 def train(
-    dataset: Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")],
-    out_folder: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
-    method: Annotated[str, typer.Option(help="Method; `dpaa methods` lists them.")] = "lightgcn",
-    config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; repeatable.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Where all randomness starts.")] = None,
+    dataset: options.DatasetArgument,
+    out_folder: Annotated[Path, Option("--out", help="Run folder to write.")],
+    method: options.Method = "lightgcn",
+    config: Annotated[Path | None, Option(help="TOML file of settings.")] = None,
+    assignments: options.Assignments = None,
+    seed: Annotated[int | None, Option(help="Random seed.")] = None,
     pretrained: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="RUN|USERS,ITEMS|FILE",
             help="For methods that use a model trained before: a run, embeddings as two tables (id, v0, v1 …) or a "
             "safetensors file; without it LightGCN is trained first and kept beside the run.",
         ),
     ] = None,
     rerank: Rerank = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
-    checkpoint_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 30.0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Time the sparse kernels on this graph, keep the fastest.")
-    ] = False,
+    resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint of the run.")] = False,
+    checkpoint_seconds: Annotated[float, Option(min=0, help="Seconds between checkpoints.")] = 30.0,
+    overwrite: options.Overwrite = False,
+    calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels, keep the fastest.")] = False,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 
@@ -69,9 +63,8 @@ def train(
     if begun is not None:  # the kernel that was chosen stays
         calibrate = False
         made_with = begun.read_json(CONFIG)
-        kernel = made_with.get("kernel")
-        if kernel is not None and made_with.get("method") == find_method(chosen).name:
-            settings.setdefault("kernel", kernel)
+        if made_with.get("kernel") is not None and made_with.get("method") == find_method(chosen).name:
+            settings.setdefault("kernel", made_with["kernel"])
     data = read_dataset(dataset)
     fitted = make_method(data, chosen, settings)
     if calibrate:
@@ -79,7 +72,7 @@ def train(
 
         fitted = calibrated(fitted, say=err.print)
     signals = StopSignals()
-    display: EpochDisplay = EpochDisplay(fitted)
+    display = EpochDisplay(fitted)
     callbacks = Callbacks(
         on_start=display.start,
         on_preview=display.preview,
@@ -107,8 +100,7 @@ def train(
     training = model.manifest.get("training")
     if training and training["best_valid_recall@20"] is not None:
         best = f"best epoch {training['best_epoch']} of {training['epochs']}"
-        recall = training["best_valid_recall@20"]
-        out.print(f"{model.method.name}: {best}, validation recall@20 {recall:.4f}")
+        out.print(f"{model.method.name}: {best}, validation recall@20 {training['best_valid_recall@20']:.4f}")
     elif training:
         out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])

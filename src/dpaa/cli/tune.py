@@ -9,9 +9,10 @@ from pathlib import Path
 from statistics import stdev
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from dpaa.cli.console import err, out, print_json, print_table
+from dpaa.cli import options
+from dpaa.cli.console import attributes, err, out, print_json, print_table
 from dpaa.errors import InputError
 from dpaa.text import file_name
 
@@ -23,45 +24,28 @@ SHOWN = 10
 
 
 def tune(
-    dataset: Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")],
-    method: Annotated[str, typer.Option(help="Method; `dpaa methods` lists them.")],
+    dataset: options.DatasetArgument,
+    method: options.Method,
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Study folder; else studies/DATASET-METHOD.  A study there goes on.")
+        Path | None,
+        Option("--out", help="Study folder; default: studies/DATASET-METHOD.  An existing study is resumed."),
     ] = None,
-    space: Annotated[
-        str, typer.Option(help="wide (ranges, searched by TPE) or paper (the paper's grids, point by point).")
-    ] = "wide",
-    trials: Annotated[
-        int | None,
-        typer.Option(help="Different settings to try, with those already in the study; else 30, or the whole grid."),
-    ] = None,
-    tried: Annotated[
-        list[str] | None,
-        typer.Option("--try", metavar="NAME=A,B,…", help="Values to try of a setting, in place of the space's."),
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file of settings that are not searched.")] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting that is not searched; repeatable."),
-    ] = None,
-    prune_after: Annotated[
-        int,
-        typer.Option(
-            help="Epochs before a trial that is worse than the median of the others may be stopped; 0: never."
-        ),
-    ] = 30,
-    seeds: Annotated[int, typer.Option(help="Seeds the best settings are trained with, into run folders.")] = 3,
-    seed: Annotated[int, typer.Option(help="Of the search and of every trial.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Trials at a time, one core each.")] = 1,
-    storage: Annotated[
-        str | None, typer.Option(metavar="URL", help="Optuna storage, for several machines; else a file in the folder.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    space: Annotated[str, Option(help="wide (ranges, searched by TPE) or paper (the paper's grids).")] = "wide",
+    trials: Annotated[int | None, Option(help="Number of trials in all; default: 30, or the whole grid.")] = None,
+    tried: Annotated[list[str] | None, Option("--try", metavar="NAME=A,B,…", help="Values to search.")] = None,
+    config: Annotated[Path | None, Option(help="TOML file of settings that are not searched.")] = None,
+    assignments: options.Assignments = None,
+    prune_after: Annotated[int, Option(help="Epochs before a trial below the median may be pruned; 0: never.")] = 30,
+    seeds: Annotated[int, Option(help="Random seeds that the best settings are trained with, as runs.")] = 3,
+    seed: Annotated[int, Option(help="Random seed of the search and of every trial.")] = 0,
+    jobs: Annotated[int, Option(help="Trials at a time, one core each.")] = 1,
+    storage: Annotated[str | None, Option(metavar="URL", help="Optuna storage; default: a file in the folder.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search the settings of a method by validation recall@20, and train the best over seeds.
 
-    The test split is not opened.  Calling again goes on where the study was stopped, however it was; a second call at
-    the same time, here or on another machine with the same --storage, shares the work.
+    The test split is not opened.  An existing study is resumed, however it was stopped; a second call at the same time,
+    here or on another machine with the same --storage, shares the work.
 
     \b
     Example:
@@ -120,12 +104,11 @@ def print_study(found: TuneResult) -> None:
     )
     rows = [
         [
-            str(trial.number),
+            trial.number,
             f"{trial.value:.4f}" if trial.value is not None else "",
-            *(f"{value:g}" if isinstance(value, float) else str(value) for value in map(trial.settings.get, names)),
-            str(len(trial.curve) or ""),
-            f"{trial.seconds:.1f}",
-            trial.state,
+            *(f"{value:g}" if isinstance(value, float) else value for value in map(trial.settings.get, names)),
+            len(trial.curve) or "",
+            *attributes(trial, "seconds:.1f", "state"),
         ]
         for trial in ranked[:SHOWN]
     ]
@@ -138,7 +121,7 @@ def print_study(found: TuneResult) -> None:
     )
     if found.importance:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in found.importance.items())
-        out.print(f"what sets good trials apart: {shares}")
+        out.print(f"importance of the settings: {shares}")
     best = " ".join(f"{name}={value}" for name, value in found.settings.items())
     out.print(f"best: trial {found.best.number}, {best}; kept in {found.folder / 'best.toml'}")
     if found.runs:

@@ -75,7 +75,7 @@ class Dataset:
     @classmethod
     def of_prepared(cls, parts: Prepared, name: str) -> Dataset:
         """A dataset from what was made of one table or several."""
-        return cls.of(parts.frames, name=name, candidates=parts.candidates, about=parts.about, notes=parts.notes)
+        return cls.of(name=name, **parts._asdict())
 
     @classmethod
     def from_frame(
@@ -132,9 +132,10 @@ class Dataset:
 
     def split(self, name: SplitName) -> Pairs:
         """The pairs of one split."""
-        if name not in SPLITS:
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        if name not in parts:
             raise InputError(f"there is no split {name!r}; use one of {', '.join(SPLITS)}")
-        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+        return parts[name]
 
     def frame(self, name: SplitName) -> pl.DataFrame:
         """One split with the user's own ids, and rating, timestamp and count where they are known."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
 from dpaa.data.columns import Column, SplitName
-from dpaa.data.log import ColumnNames, Log, as_one_type, once_each, read_candidates, read_log
+from dpaa.data.log import ColumnNames, as_one_type, once_each, read_candidates, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.splits import SplitRule, drop_rare, split_frame
 from dpaa.data.tables import Table
@@ -17,8 +17,7 @@ VALIDATION_EXPOSURE = "validation_exposure"
 """Key of `about`: whether the validation pairs come from the log's own exposure, `biased`, or not, `unbiased`."""
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What `Dataset.of` takes, but for the name."""
 
     frames: dict[SplitName, pl.DataFrame]
@@ -65,9 +64,8 @@ def table_per_split(
     """One table per split; pairs are counted in the training split only."""
     names = names or ColumnNames()
     rule = None if positive is None else PositiveRule.parse(positive)
-    logs: list[Log] = [
-        once_each(read_log(table, names, rule), keep_duplicates and split == "train") for split, table in tables.items()
-    ]
+    count = {"train": keep_duplicates}
+    logs = [once_each(read_log(table, names, rule), count.get(split, False)) for split, table in tables.items()]
     if candidates is not None:
         logs.append(read_candidates(candidates, names.item))
     logs = as_one_type(logs)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from dpaa.kernels.negatives import draw_missing, gap_keys, nth_missing
 
 Ints = NDArray[Any]
-
-
 BLOCK = 65_536
 
 
