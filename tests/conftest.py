@@ -19,7 +19,7 @@ settings.load_profile("dpaa")
 
 SLOW = (
     *("cli", "contract", "errors", "report", "reproduction", "runs", "training", "tuning", "trace/test_run.py"),
-    *("data/test_hostile_files.py", "data/test_cli_data.py", "comparison/test_level_and_power.py"),
+    *("data/test_hostile_files.py", "comparison/test_level_and_power.py"),
     *("comparison/test_chances.py", "methods/test_dpaa_auto.py"),
     *("test_breaking.py", "test_documented_edges.py", "test_wheel.py"),
 )

@@ -46,9 +46,7 @@ def on_one_line(text: str) -> str:
 
 def shortened(sentence: str, most: int = LONGEST_SENTENCE) -> str:
     """A sentence that quotes too much, without its middle: what is wrong stands at the beginning, the remedy last."""
-    if len(sentence) <= most:
-        return sentence
-    return f"{sentence[: most * 2 // 3]} … {sentence[-most // 3 :]}"
+    return sentence if len(sentence) <= most else f"{sentence[: most * 2 // 3]} … {sentence[-most // 3 :]}"
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -79,10 +77,9 @@ def parse_json(text: str | bytes) -> Any:
     That is: a key twice in one object, numbers beyond 64 bits or beyond a float, and nesting that would break whoever
     walks through it.  NaN, which others write, is null as in ours.
     """
-    if isinstance(text, bytes):
-        text = text.decode("utf-8-sig")
+    decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:
-        content = json.loads(text, object_pairs_hook=_object, parse_constant=lambda _name: None)
+        content = json.loads(decoded, object_pairs_hook=_object, parse_constant=lambda _name: None)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     _check(content, DEEPEST)

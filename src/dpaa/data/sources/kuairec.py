@@ -74,18 +74,15 @@ def _read_matrix(file: Path) -> tuple[pl.DataFrame, pl.Series, dict[str, int]]:
     check_rows(file, ",", len(table.header))
     schema = {column: dtype for column, (_, dtype) in COLUMNS.items()}
     rows = pl.scan_csv(absolute(file), schema_overrides=schema, glob=False).select(*schema)
-    positives = rows.rename({column: name for column, (name, _) in COLUMNS.items()}).filter(
-        pl.col(Column.RATING) > POSITIVE
-    )
+    named = rows.rename({column: name for column, (name, _) in COLUMNS.items()})
     totals = rows.select(
         pl.len().alias("rows"),
         pl.col("user_id").n_unique().alias("users"),
         pl.sum_horizontal(pl.exclude("timestamp").null_count()).alias("empty"),
     )
     try:
-        watched, counts, videos = pl.collect_all(
-            [positives, totals, rows.select(pl.col("video_id").unique())], engine="streaming"
-        )
+        queries = [named.filter(pl.col(Column.RATING) > POSITIVE), totals, rows.select(pl.col("video_id").unique())]
+        watched, counts, videos = pl.collect_all(queries, engine="streaming")
     except pl.exceptions.PolarsError as error:
         raise _explain(table, reason(error)) from error
     if counts["empty"].item():

@@ -73,9 +73,7 @@ def with_severity(
     if not np.isfinite(severity) or severity < 0:
         raise InputError(f"severity must be a number from 0 (no bias) up, got {severity:g}")
     if len(pairs) < 10:
-        raise InputError(
-            f"{len(pairs)} pairs are too few to be split into training, validation and test; give at least 10"
-        )
+        raise InputError(f"{len(pairs)} pairs are too few for training, validation and test; give at least 10")
     users, items = distinct_ids([pairs[Column.USER]]), distinct_ids([pairs[Column.ITEM]])
     user, item = encode(pairs[Column.USER], users), encode(pairs[Column.ITEM], items)
     split_rng, draw_rng = (np.random.default_rng([seed, stream]) for stream in (0, 1))

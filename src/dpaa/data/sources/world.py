@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpaa.data.columns import Column
+from dpaa.data.columns import Column, SplitName
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode
 from dpaa.data.prepare import VALIDATION_EXPOSURE
@@ -86,12 +86,10 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
         raise InputError(f"nobody clicked in a world of {users} users and {items} items; choose a larger one")
 
     user_ids, item_ids = _names("u", users), _names("i", items)
+    parts: dict[SplitName, npt.NDArray[np.bool_]]
+    parts = {"train": clicked, "valid": liked & for_valid, "test": liked & ~for_valid}
     dataset = Dataset.of(
-        {
-            "train": _frame(clicked, user_ids, item_ids),
-            "valid": _frame(liked & for_valid, user_ids, item_ids),
-            "test": _frame(liked & ~for_valid, user_ids, item_ids),
-        },
+        {split: _frame(pairs, user_ids, item_ids) for split, pairs in parts.items()},
         name="demo",
         about={
             "source": f"simulated world, {users} users, {items} items, severity {severity:g}",
@@ -103,22 +101,16 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
     )
     exposure = np.exp(log_exposure - log_exposure.max())
     rows, columns = encode(dataset.user_ids, user_ids), encode(dataset.item_ids, item_ids)
-    return World(
-        affinity[np.ix_(rows, columns)].astype(np.float32),
-        appeal[columns],
-        (exposure / exposure.mean())[columns],
-        dataset,
-    )
+    liking = affinity[np.ix_(rows, columns)].astype(np.float32)
+    return World(liking, appeal[columns], (exposure / exposure.mean())[columns], dataset)
 
 
 def _check(users: int, items: int, severity: float) -> None:
     if users < 2 or items < 2:
         raise InputError(f"a world needs at least 2 users and 2 items, got {users} and {items}; choose larger numbers")
     if users * items > MOST_CELLS:
-        raise InputError(
-            f"a world of {users:,} users × {items:,} items does not fit into memory; "
-            f"keep users × items below {MOST_CELLS:,}"
-        )
+        size = f"{users:,} users × {items:,} items"
+        raise InputError(f"a world of {size} does not fit into memory; keep users × items below {MOST_CELLS:,}")
     if not 0 <= severity <= 10:
         raise InputError(f"severity must be between 0 (uniform exposure) and 10, got {severity:g}")
 
