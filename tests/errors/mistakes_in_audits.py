@@ -94,8 +94,12 @@ LISTED = [
 FILES = [
     audit("a curve in no known format", "log.csv --figure curve.doc", "curve.doc has the ending", ".png"),
     audit("a curve without an ending", "log.csv --figure diary", "diary"),
-    audit("an audit page that is not named as one", "log.csv --html page.pdf", "page.pdf does not end with .html"),
-    audit("an audit page where a folder is", "log.csv --html diary", "diary is a folder"),
+    audit(
+        "an audit page that is not named as one",
+        "log.csv --html page.pdf",
+        "page.pdf has the ending '.pdf'; a page is written to .html",
+    ),
+    audit("an audit page where a folder is", "log.csv --html diary", "diary has no ending; a page is written to .html"),
 ]
 
 SECTIONS = {"Audits": [*CHECKS, *AUDITED, *LISTED, *FILES]}
