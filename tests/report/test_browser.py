@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.report.browser import Browser, find_browser
+pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
 
-FIRST = "document.querySelector('#metrics table')"
-COLUMN = f"[...{FIRST}.tHead.rows[0].cells].findIndex((head) => head.textContent.startsWith('ndcg@20 '))"
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND"
 
 CUT_TEXT = """
 [...document.querySelectorAll('.chart svg')].flatMap((svg) => {
@@ -26,130 +31,156 @@ CUT_TEXT = """
 """
 
 
+@dataclass
+class Opened:
+    """The page in a browser; what it asks of the network and what its console says are kept."""
+
+    page: Page
+    file: Path
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._keep)
+
+    def _keep(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning", "assert"):
+            self.complaints.append(message.text)
+
+    def load(self) -> None:
+        self.page.goto(self.file.resolve().as_uri())
+
+    def ground(self) -> str:
+        return str(self.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    def ink(self) -> str:
+        return str(self.page.evaluate("getComputedStyle(document.querySelector('#long-tail svg text')).fill"))
+
+    def head(self, start: str) -> Locator:
+        """The column of the first table of metrics whose name begins so."""
+        return self.page.locator("#metrics table").first.locator("thead th").filter(has_text=start).first
+
+    def cells(self, place: int) -> list[Locator]:
+        return self.page.locator("#metrics table").first.locator(f"tbody tr > :nth-child({place + 1})").all()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = find_browser()
+    program = os.environ.get("DPAA_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip("no Chromium here: install Debian's `chromium`, or name a browser in DPAA_BROWSER")
-    with Browser(program) as opened:
-        yield opened
+    with sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu", NO_NETWORK])
+        yield found
+        found.close()
 
 
 @pytest.fixture
-def opened(browser: Browser, demo_folder: Path) -> Iterator[Browser]:
-    browser.size(1280, 900)
-    browser.dark(False)
-    browser.open(demo_folder / "report.html")
-    browser.run("localStorage.clear()")
-    browser.open(demo_folder / "report.html")
-    yield browser
-    assert browser.complaints == []
-    assert all(url.startswith(("file:", "data:", "blob:")) for url in browser.requests), browser.requests
+def opened(browser: Browser, demo_folder: Path) -> Iterator[Opened]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", accept_downloads=True)
+    opened = Opened(context.new_page(), demo_folder / "report.html")
+    opened.load()
+    yield opened
+    assert opened.complaints == []
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in opened.requests), opened.requests
+    context.close()
 
 
-def values(browser: Browser) -> list[float]:
-    found = browser.run(f"[...{FIRST}.tBodies[0].rows].map((row) => Number(row.cells[{COLUMN}].dataset.by))")
-    return [float(value) for value in found]
-
-
-def test_loads_from_the_disk(opened: Browser, demo_folder: Path) -> None:
-    dials = opened.run("document.querySelectorAll('#dial figure').length")
+def test_loads_from_the_disk(opened: Opened) -> None:
+    dials = opened.page.locator("#dial figure").count()
     assert dials == 3, "one of each run"
-    assert opened.run("document.querySelectorAll('figure').length") - dials == 10
-    assert set(opened.requests) == {(demo_folder / "report.html").resolve().as_uri()}
-    assert opened.run("document.querySelector('h1').textContent") == "Popularity bias: demo"
+    assert opened.page.locator("figure").count() - dials == 10
+    assert set(opened.requests) == {opened.file.resolve().as_uri()}
+    assert opened.page.text_content("h1") == "Popularity bias: demo"
 
 
-def test_sorts_by_click_and_by_key(opened: Browser) -> None:
-    before = values(opened)
-    opened.run(f"{FIRST}.tHead.rows[0].cells[{COLUMN}].querySelector('button').click()")
-    assert values(opened) == sorted(before, reverse=True)
-    assert opened.run(f"{FIRST}.tHead.rows[0].cells[{COLUMN}].ariaSort") == "descending"
-    opened.run(f"{FIRST}.tHead.rows[0].cells[{COLUMN}].querySelector('button').focus()")
-    opened.press("Enter")
-    assert values(opened) == sorted(before)
-    assert opened.run(f"{FIRST}.tHead.rows[0].cells[{COLUMN}].ariaSort") == "ascending"
-    opened.run(f"{FIRST}.tHead.rows[0].cells[0].querySelector('button').click()")
-    names = opened.run(f"[...{FIRST}.tBodies[0].rows].map((row) => row.cells[0].textContent)")
-    assert names == ["dpaa", "lightgcn", "most-popular"]
-    assert opened.run(f"{FIRST}.tHead.rows[0].cells[{COLUMN}].ariaSort") == "none"
+def test_sorts_by_click_and_by_key(opened: Opened) -> None:
+    ndcg = opened.head("ndcg@20 ")
+    place = int(ndcg.evaluate("(head) => head.cellIndex"))
+
+    def values() -> list[float]:
+        return [float(cell.get_attribute("data-by") or "nan") for cell in opened.cells(place)]
+
+    before = values()
+    ndcg.get_by_role("button").click()
+    assert values() == sorted(before, reverse=True)
+    assert ndcg.get_attribute("aria-sort") == "descending"
+    ndcg.get_by_role("button").press("Enter")
+    assert values() == sorted(before)
+    assert ndcg.get_attribute("aria-sort") == "ascending"
+    opened.head("run").get_by_role("button").click()
+    assert [cell.text_content() for cell in opened.cells(0)] == ["dpaa", "lightgcn", "most-popular"]
+    assert ndcg.get_attribute("aria-sort") == "none"
 
 
-def ground(browser: Browser) -> str:
-    return str(browser.run("getComputedStyle(document.body).backgroundColor"))
-
-
-def ink(browser: Browser) -> str:
-    return str(browser.run("getComputedStyle(document.querySelector('#long-tail svg text')).fill"))
-
-
-def test_dark_by_button_and_by_system(opened: Browser, demo_folder: Path) -> None:
-    light, light_ink = ground(opened), ink(opened)
-    opened.run("document.getElementById('theme').focus()")
-    opened.press(" ")
-    dark, dark_ink = ground(opened), ink(opened)
+def test_dark_by_button_and_by_system(opened: Opened) -> None:
+    light, light_ink = opened.ground(), opened.ink()
+    opened.page.press("#theme", " ")
+    dark, dark_ink = opened.ground(), opened.ink()
     assert dark != light
     assert dark_ink != light_ink, "charts follow"
-    assert opened.run("document.getElementById('theme').ariaPressed") == "true"
-    opened.open(demo_folder / "report.html")
-    assert ground(opened) == dark, "the choice is kept"
-    opened.run("localStorage.clear()")
-    opened.dark(True)
-    opened.open(demo_folder / "report.html")
-    assert ground(opened) == dark
-    opened.run("document.getElementById('theme').click()")
-    assert ground(opened) == light
+    assert opened.page.get_attribute("#theme", "aria-pressed") == "true"
+    opened.load()
+    assert opened.ground() == dark, "the choice is kept"
+    opened.page.evaluate("localStorage.clear()")
+    opened.page.emulate_media(color_scheme="dark")
+    opened.load()
+    assert opened.ground() == dark
+    opened.page.click("#theme")
+    assert opened.ground() == light
 
 
 @pytest.mark.parametrize("width", [360, 700, 1280])
-def test_nothing_sticks_out(opened: Browser, width: int) -> None:
-    opened.size(width, 740, phone=width < 500)
-    assert opened.run("document.documentElement.scrollWidth") <= width
+def test_nothing_sticks_out(opened: Opened, width: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 740})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
     kind = "phone" if width < 500 else "wide"
-    shown = opened.run(
+    shown = opened.page.evaluate(
         "[...document.querySelectorAll('.chart')].filter((c) => c.offsetWidth).map((c) => c.className.split(' ')[1])"
     )
     assert set(shown) == ({kind} if width != 700 else set(shown))
-    assert opened.run(CUT_TEXT) == [], "text of figures that is cut off"
+    assert opened.page.evaluate(CUT_TEXT) == [], "text of figures that is cut off"
 
 
-def test_figures_can_be_saved(opened: Browser) -> None:
-    opened.allow_downloads()
-    opened.run("document.querySelector('#long-tail [data-save=svg]').click()")
-    drawn = opened.wait_for_file("long-tail.svg").decode()
+def test_figures_can_be_saved(opened: Opened) -> None:
+    saved = {}
+    for form in ("svg", "png"):
+        with opened.page.expect_download() as download:
+            opened.page.click(f"#long-tail [data-save={form}]")
+        assert download.value.suggested_filename == f"long-tail.{form}"
+        saved[form] = Path(download.value.path()).read_bytes()
+    drawn = saved["svg"].decode()
     assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
     assert "var(" not in drawn
-    opened.run("document.querySelector('#long-tail [data-save=png]').click()")
-    assert opened.wait_for_file("long-tail.png").startswith(b"\x89PNG")
+    assert saved["png"].startswith(b"\x89PNG")
 
 
-def test_values_under_the_pointer(opened: Browser) -> None:
-    opened.run("document.querySelector('#accuracy-against-bias').scrollIntoView({behavior: 'instant'})")
-    x, y = opened.run(
-        "(() => { const b = [...document.querySelectorAll('#accuracy-against-bias .wide [data-tip]')].at(-1)"
-        ".getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-    )
-    opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-    opened.wait_for("!document.getElementById('tip').hidden")
-    assert "ndcg@20" in opened.run("document.getElementById('tip').textContent")
+def test_values_under_the_pointer(opened: Opened) -> None:
+    opened.page.locator("#accuracy-against-bias .wide [data-tip]").last.hover()
+    assert "ndcg@20" in (opened.page.locator("#tip:not([hidden])").text_content() or "")
 
 
-def test_on_paper_it_is_light_and_open(opened: Browser) -> None:
-    light = ground(opened)
-    opened.run("document.getElementById('theme').click()")
-    opened.call("Emulation.setEmulatedMedia", media="print")
-    assert ground(opened) == light
-    assert opened.run("getComputedStyle(document.querySelector('nav')).display") == "none"
-    opened.call("Emulation.setEmulatedMedia", media="")
+def test_on_paper_it_is_light_and_open(opened: Opened) -> None:
+    light = opened.ground()
+    opened.page.click("#theme")
+    opened.page.emulate_media(media="print")
+    assert opened.ground() == light
+    assert opened.page.locator("nav").is_hidden()
+    opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert opened.page.locator("details:not([open])").count() == 0
 
 
-def test_contrast_is_enough_in_both_colours(opened: Browser) -> None:
+def test_contrast_is_enough_in_both_colours(opened: Opened) -> None:
     """Ink, soft text and accents against both grounds: 4.5 or more, as WCAG AA asks of text."""
     for dark in (False, True):
-        opened.dark(dark)
+        opened.page.emulate_media(color_scheme="dark" if dark else "light")
         names = ("ink", "soft", "accent", "hit", "niche", "paper", "panel", "best", "niche-ground", "warn")
         colours = {
-            name: opened.run(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
+            name: opened.page.evaluate(
+                f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()"
+            )
             for name in names
         }
         pairs = [(text, under) for text in ("ink", "soft", "accent", "hit") for under in ("paper", "panel")]
