@@ -16,7 +16,7 @@ import pytest
 import dpaa
 
 PROJECT = Path(__file__).parents[1]
-NOT_NEEDED = {"altair", "vl-convert-python", "optuna", "implicit", "pytest", "hypothesis", "mypy", "ruff"}
+NOT_NEEDED = {"altair", "vl-convert-python", "optuna", "implicit", "playwright", "pytest", "hypothesis", "mypy", "ruff"}
 UNREACHABLE = ("Could not find a version", "Temporary failure", "ConnectionError", "NewConnectionError", "No matching")
 
 
@@ -43,6 +43,8 @@ def test_what_the_wheel_holds(wheel: Path) -> None:
     assert wheel.name == f"dpaa-{dpaa.__version__}-py3-none-any.whl"
     names = zipfile.ZipFile(wheel).namelist()
     assert {"dpaa/py.typed", "dpaa/report/assets/page.css", "dpaa/report/assets/page.js"} <= set(names)
+    templates = PROJECT.joinpath("src", "dpaa", "report", "templates").iterdir()
+    assert {f"dpaa/report/templates/{file.name}" for file in templates} <= set(names)
     assert all(name.startswith(("dpaa/", f"dpaa-{dpaa.__version__}.dist-info/")) for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

@@ -173,11 +173,11 @@ def test_hits_are_the_test_items(demo_folder: Path) -> None:
     (family,) = gather([demo_folder / "data", demo_folder / "runs" / "lightgcn"]).families
     assert family.dataset is not None
     run = family.runs[0]
-    hits = users._hits(family, run)
+    hits = users.hits(family, run)
     liked = set(zip(family.dataset.test.user.tolist(), family.dataset.test.item.tolist(), strict=True))
     for place, user in enumerate(family.users[:20].tolist()):
         assert hits[place].tolist() == [(user, item) in liked for item in run.lists[place].tolist()]
-        assert users._hits_of(family, run, place).tolist() == hits[place].tolist()
+        assert users.hits(family, run, slice(place, place + 1)).tolist() == [hits[place].tolist()]
 
 
 def test_commands_make_the_run_again(demo_folder: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dpaa.auditing.audit import Audit
-from dpaa.report.figures import Chart, altair, styled
+from dpaa.report.figures import Chart, altair, by_name, strokes, styled
 from dpaa.report.theme import PALETTE
 
 
@@ -21,6 +21,7 @@ def lorenz_curve(audit: Audit) -> Chart:
         pl.DataFrame(points, schema=["items", "share"], orient="row").with_columns(curve=pl.lit(name))
         for name, points in curves.items()
     )
+    legend = strokes(orient="top-left", labelLimit=300, offset=8)
     subtitle = f"the top fifth of the items has {log.log_head_share:.0%} of the interactions"
     chart = (
         alt.Chart(table, title=alt.Title("How interactions are spread over items", subtitle=subtitle))
@@ -29,16 +30,8 @@ def lorenz_curve(audit: Audit) -> Chart:
         .encode(
             x=alt.X("items:Q", title="share of the items, those with least first", axis=alt.Axis(format="%")),
             y=alt.Y("share:Q", title="share of the total that they have", axis=alt.Axis(format="%")),
-            color=alt.Color(
-                "curve:N",
-                sort=names,
-                title=None,
-                scale=alt.Scale(domain=names, range=["#888888", *PALETTE[: len(names) - 1]]),
-                legend=alt.Legend(orient="top-left", symbolType="stroke", symbolSize=300, labelLimit=300, offset=8),
-            ),
-            strokeDash=alt.StrokeDash(
-                "curve:N", sort=names, scale=alt.Scale(domain=names, range=[[4, 4], [1, 0], [8, 3]]), legend=None
-            ),
+            color=by_name("Color", "curve", names, ["#888888", *PALETTE][: len(names)], legend),
+            strokeDash=by_name("StrokeDash", "curve", names, [[4, 4], [1, 0], [8, 3]]),
         )
     )
     return styled(chart)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.data.popularity import popular_items
-from dpaa.report.figures import POINTS, Chart, altair, styled
+from dpaa.report.figures import POINTS, Chart, altair, by_name, log_axis, styled
 from dpaa.report.theme import SHAPES, Look
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
@@ -41,6 +40,19 @@ class Point:
     tip: str
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A dot and its interval."""
+
+    label: str
+    name: str
+    place: int
+    value: float
+    low: float
+    high: float
+    tip: str
+
+
 # ---------------------------------------------------------------------- data
 
 
@@ -60,12 +72,12 @@ def long_tail(counts: NDArray[Any], look: Look) -> Chart:
         alt.Chart(table)
         .mark_line(strokeWidth=3, interpolate="linear")
         .encode(
-            x=alt.X("rank:Q", title="item, most popular first", scale=_log(alt), axis=_powers(alt)),
-            y=alt.Y("count:Q", title="interactions of the item", scale=_log(alt), axis=_powers(alt)),
-            color=_legend(alt, "group", names, [look.colour(1), look.colour(0)], look),
+            x=log_axis("X", "rank", "item, most popular first"),
+            y=log_axis("Y", "count", "interactions of the item"),
+            color=_legend("group", names, [look.colour(1), look.colour(0)], look),
         )
     )
-    return fitted(chart, look, rows=_rows(names, look))
+    return fitted(chart, look, names)
 
 
 def concentration(counts: NDArray[Any], look: Look) -> Chart:
@@ -86,24 +98,21 @@ def concentration(counts: NDArray[Any], look: Look) -> Chart:
 def scatter(points: Sequence[Point], look: Look, x: str, y: str) -> Chart:
     """Points by colour and shape; axes need not start at zero."""
     alt = altair()
-    names = list(dict.fromkeys(point.name for point in points))
-    places = [next(point.place for point in points if point.name == name) for name in names]
-    table = pl.DataFrame({key: [getattr(point, key) for point in points] for key in ("name", "x", "y", "tip")})
-    shapes = alt.Scale(domain=names, range=[SHAPES[place % len(SHAPES)] for place in places])
+    places = {point.name: point.place for point in points}
+    names, axis = list(places), alt.Axis(**_few(look))
+    shapes = [SHAPES[place % len(SHAPES)] for place in places.values()]
     chart = (
-        alt.Chart(table)
+        alt.Chart(pl.DataFrame([vars(point) for point in points]))
         .mark_point(filled=True, size=150, opacity=0.92, clip=False)
         .encode(
-            x=alt.X(
-                "x:Q", title=look.lines(x), scale=_around(alt, [point.x for point in points]), axis=_few(alt, look)
-            ),
-            y=alt.Y("y:Q", title=y, scale=_around(alt, [point.y for point in points])),
-            color=_legend(alt, "name", names, [look.colour(place) for place in places], look),
-            shape=alt.Shape("name:N", scale=shapes, sort=names, title=None),
+            x=alt.X("x:Q", title=look.lines(x), scale=_around([point.x for point in points]), axis=axis),
+            y=alt.Y("y:Q", title=y, scale=_around([point.y for point in points])),
+            color=_legend("name", names, [look.colour(place) for place in places.values()], look),
+            shape=by_name("Shape", "name", names, shapes, alt.Undefined),
             description="tip:N",
         )
     )
-    return fitted(chart, look, rows=_rows(names, look))
+    return fitted(chart, look, names)
 
 
 def curves(
@@ -117,7 +126,6 @@ def curves(
     dots: bool = False,
     whole: bool = False,
     mark: float | None = None,
-    zero: bool = True,
     far: Sequence[float] = (),
 ) -> Chart:
     """Lines over a common axis.
@@ -129,7 +137,7 @@ def curves(
     alt = altair()
     table = pl.DataFrame(
         [
-            {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {_shown(a)} → {_shown(b)}"}
+            {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {a:.4g} → {b:.4g}"}
             for line in lines
             for a, b in zip(line.x, line.y, strict=True)
             if b is not None
@@ -139,50 +147,47 @@ def curves(
     names = [line.name for line in lines]
     colours = [look.soft if line.place is None else look.colour(line.place) for line in lines]
     dashes = [[3, 3] if line.place is None else DASHES[line.place // len(look.palette) % len(DASHES)] for line in lines]
-    x_format, y_format = ("%" if axis in percent else None for axis in "xy")
-    x_scale = alt.Scale(nice=False, zero=False) if not whole else alt.Scale(nice=False, zero=False, padding=6)
-    axis = alt.Axis(format=x_format or ("d" if whole else "~s"), tickMinStep=1 if whole else 0, **_count(look))
     if far:
         x_scale = alt.Scale(type="symlog", constant=1, nice=False)
         axis = alt.Axis(values=list(far), format="~g", labelFlush=True)
-    y_scale = alt.Scale(domain=[0, top]) if top is not None else alt.Scale(zero=zero)
+    else:
+        x_scale = alt.Scale(nice=False, zero=False, **({"padding": 6} if whole else {}))
+        form = "%" if "x" in percent else "d" if whole else "~s"
+        axis = alt.Axis(format=form, tickMinStep=1 if whole else 0, **_few(look))
+    y_scale = alt.Scale(domain=[0, top]) if top is not None else alt.Scale(zero=True)
     base = alt.Chart(table).encode(
         x=alt.X("x:Q", title=look.lines(x), scale=x_scale, axis=axis),
-        y=alt.Y("y:Q", title=y, scale=y_scale, axis=alt.Axis(format=y_format) if y_format else alt.Axis()),
-        color=_legend(alt, "name", names, colours, look, stroke=True),
+        y=alt.Y("y:Q", title=y, scale=y_scale, axis=alt.Axis(format="%") if "y" in percent else alt.Axis()),
+        color=_legend("name", names, colours, look, symbolType="stroke", symbolSize=240),
     )
-    strokes = alt.StrokeDash("name:N", sort=names, title=None, scale=alt.Scale(domain=names, range=dashes), legend=None)
-    layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=strokes, detail="name:N")]
+    dashed = by_name("StrokeDash", "name", names, dashes)
+    layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=dashed, detail="name:N")]
     if dots:
         layers.append(base.mark_point(filled=True, size=46, opacity=1).encode(description="tip:N"))
     if mark is not None:
-        upright = alt.Chart(pl.DataFrame({"x": [float(mark)]})).mark_rule(
-            color=look.soft, strokeDash=[4, 4], strokeWidth=1.4
-        )
-        layers.append(upright.encode(x="x:Q"))
-    return fitted(alt.layer(*layers), look, rows=_rows(names, look))
+        layers.append(_upright(mark, color=look.soft, strokeDash=[4, 4], strokeWidth=1.4))
+    return fitted(alt.layer(*layers), look, names)
 
 
-def intervals(rows: Sequence[Mapping[str, Any]], look: Look, x: str) -> Chart:
-    """A dot and its interval per row (`label, name, place, value, low, high, tip`), around an upright line at zero."""
+def intervals(rows: Sequence[Interval], look: Look, x: str) -> Chart:
+    """A dot and its interval per row, around an upright line at zero; a colour per name, a line per label."""
     alt = altair()
-    names = list(dict.fromkeys(str(row["name"]) for row in rows))
-    labels = list(dict.fromkeys(str(row["label"]) for row in rows))
-    colours = [look.colour(next(row["place"] for row in rows if row["name"] == name)) for name in names]
-    table = pl.DataFrame([{key: row[key] for key in ("label", "name", "value", "low", "high", "tip")} for row in rows])
+    places = {row.name: row.place for row in rows}
+    names, labels = list(places), list(dict.fromkeys(row.label for row in rows))
+    colours = [look.colour(place) for place in places.values()]
+    table = pl.DataFrame([vars(row) for row in rows])
     base = alt.Chart(table).encode(
         y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=look.width // 2, grid=False)),
         yOffset=alt.YOffset("name:N", sort=names),
-        color=_legend(alt, "name", names, colours, look),
+        color=_legend("name", names, colours, look),
         description="tip:N",
     )
-    zero = alt.Chart(pl.DataFrame({"x": [0.0]})).mark_rule(color=look.ink, strokeWidth=1).encode(x="x:Q")
-    bars = base.mark_rule(strokeWidth=2.5).encode(
-        x=alt.X("low:Q", title=look.lines(x), axis=alt.Axis(format="+%", **_count(look))), x2="high:Q"
-    )
+    zero = _upright(0.0, color=look.ink, strokeWidth=1)
+    axis = alt.Axis(format="+%", **_few(look) | {"labelFlush": False})
+    bars = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q", title=look.lines(x), axis=axis), x2="high:Q")
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("value:Q", title=look.lines(x)))
     height = 60 + len(labels) * max(22, 13 * len(names))
-    return fitted(alt.layer(zero, bars, dots), look, rows=_rows(names, look), height=height)
+    return fitted(alt.layer(zero, bars, dots), look, names, height)
 
 
 # ---------------------------------------------------------------------- common
@@ -192,31 +197,27 @@ ROOM_FOR_FONTS = {"left": 18, "right": 8, "top": 4, "bottom": 4}
 """Around a plot: a reader's browser may have a wider font than the one that labels were measured with."""
 
 
-def fitted(chart: Chart, look: Look, rows: int = 0, height: int | None = None) -> Chart:
-    """The look's size as a whole, with room for a legend of so many rows above."""
-    alt = altair()
-    size = alt.AutoSizeParams(type="fit", contains="padding")
+def fitted(chart: Chart, look: Look, names: Sequence[str], height: int | None = None) -> Chart:
+    """The look's size as a whole, with room for a legend of these names above."""
+    size = altair().AutoSizeParams(type="fit", contains="padding")
+    rows = -(-len(names) // _columns(names, look))
     sized = chart.properties(width=look.width, height=(height or look.height) + 20 * rows, autosize=size)
     return styled(sized, look, padding=ROOM_FOR_FONTS)
 
 
-def _legend(
-    alt: ModuleType, field: str, names: Sequence[str], colours: Sequence[str], look: Look, stroke: bool = False
-) -> Any:
+def _legend(field: str, names: Sequence[str], colours: Sequence[str], look: Look, **symbols: Any) -> Any:
     """A colour by name, explained above the plot; nothing to explain where there is one name."""
-    legend = alt.Legend(
+    legend = altair().Legend(
         orient="top",
         direction="vertical",
         columns=_columns(names, look),
         labelLimit=look.width - 50,
-        symbolType="stroke" if stroke else alt.Undefined,
-        symbolSize=240 if stroke else 110,
         offset=8,
         # The reader's font may be wider than the one that is measured here.
         columnPadding=14 + max((len(name) for name in names), default=0) * 1.4,
+        **{"symbolSize": 110, **symbols},
     )
-    scale = alt.Scale(domain=list(names), range=list(colours))
-    return alt.Color(f"{field}:N", sort=list(names), scale=scale, title=None, legend=legend)
+    return by_name("Color", field, names, colours, legend)
 
 
 def _columns(names: Sequence[str], look: Look) -> int:
@@ -224,32 +225,17 @@ def _columns(names: Sequence[str], look: Look) -> int:
     return max(1, min(len(names), int((look.width - 60) // (longest * 8.4 + 44))))
 
 
-def _rows(names: Sequence[str], look: Look) -> int:
-    return -(-len(names) // _columns(names, look))
+def _upright(x: float, **style: Any) -> Chart:
+    return altair().Chart(pl.DataFrame({"x": [float(x)]})).mark_rule(**style).encode(x="x:Q")
 
 
-def _around(alt: ModuleType, values: Sequence[float]) -> Any:
+def _around(values: Sequence[float]) -> Any:
     """The values with some room, which does not reach below zero if they do not."""
     low, high = min(values), max(values)
     room = 0.12 * (high - low) or 0.1 * abs(high) or 1.0
-    return alt.Scale(domain=[max(low - room, 0.0) if low >= 0 else low - room, high + room], zero=False, nice=False)
+    lowest = max(low - room, 0.0) if low >= 0 else low - room
+    return altair().Scale(domain=[lowest, high + room], zero=False, nice=False)
 
 
-def _log(alt: ModuleType) -> Any:
-    return alt.Scale(type="log", nice=False)
-
-
-def _powers(alt: ModuleType) -> Any:
-    return alt.Axis(values=[10**power for power in range(10)], format="~s", grid=True)
-
-
-def _count(look: Look) -> dict[str, Any]:
+def _few(look: Look) -> dict[str, Any]:
     return {"tickCount": 5 if look.narrow else 10, "labelFlush": True}
-
-
-def _few(alt: ModuleType, look: Look) -> Any:
-    return alt.Axis(**_count(look))
-
-
-def _shown(value: float) -> str:
-    return f"{value:.4g}"

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from dpaa.evaluation.dial_curve import DialCurve
-from dpaa.report.figures import Chart, altair, styled
+from dpaa.report.figures import Chart, altair, by_name, styled
 from dpaa.report.theme import PALETTE, PAPER
 
 TICKS = (-2, -1, 0, 1, 2, 4, 8, 16, 32)
@@ -40,15 +40,14 @@ def dial_figure(curve: DialCurve, name: str) -> Chart:
         base = alt.Chart(table.filter(pl.col(metric).is_not_null()), width=300, height=170).encode(x=axis, y=y)
         line = base.mark_line(strokeWidth=2.2, color=PALETTE[place])
         dots = base.mark_point(filled=True, size=34, opacity=1, color=PALETTE[place])
-        rule = alt.Chart(marks).mark_rule(color=PAPER.soft)
-        upright = rule.encode(
-            x=axis,
-            strokeDash=alt.StrokeDash(
-                "mark:N", scale=alt.Scale(domain=["method", "in force"], range=[[1, 0], [4, 4]]), legend=None
-            ),
-            strokeWidth=alt.StrokeWidth(
-                "mark:N", scale=alt.Scale(domain=["method", "in force"], range=[0.6, 1.6]), legend=None
-            ),
+        upright = (
+            alt.Chart(marks)
+            .mark_rule(color=PAPER.soft)
+            .encode(
+                x=axis,
+                strokeDash=by_name("StrokeDash", "mark", ("method", "in force"), [[1, 0], [4, 4]]),
+                strokeWidth=by_name("StrokeWidth", "mark", ("method", "in force"), [0.6, 1.6]),
+            )
         )
         return alt.layer(upright, line, dots)
 

@@ -23,8 +23,6 @@ from dpaa.trace.run import Trace
 
 Chart = Any
 """Of Altair, which is an extra."""
-
-
 FORMATS = ("png", "svg", "pdf", "html", "json")
 OPTIONS: dict[str, dict[str, Any]] = {"png": {"ppi": 200}, "html": {"inline": True}}
 """Sharp enough for print; a page that needs no network."""
@@ -67,30 +65,50 @@ def save(chart: Chart, file: str | Path) -> Path:
 def styled(chart: Chart, look: Look = PAPER, padding: int | dict[str, int] = 12) -> Chart:
     """One look for all: readable type, no box, faint grid."""
     small, large = look.font_size, look.font_size + 1
-    text = {"labelColor": look.ink, "titleColor": look.ink, "titleFontWeight": "normal"}
+    text = {"labelColor": look.ink, "titleColor": look.ink, "titleFontWeight": "normal", "labelFontSize": small}
+    lines = {"gridColor": look.grid, "domainColor": look.soft, "tickColor": look.soft, "titlePadding": 10}
+    title = {"fontSize": 15, "anchor": "start", "fontWeight": "bold", "color": look.ink}
     return (
         chart.configure(font=look.font, background=look.ground, padding=padding)
         .configure_view(stroke=None)
-        .configure_title(
-            fontSize=15,
-            anchor="start",
-            fontWeight="bold",
-            color=look.ink,
-            subtitleFontSize=small,
-            subtitleColor=look.soft,
-        )
-        .configure_axis(
-            labelFontSize=small,
-            titleFontSize=large,
-            gridColor=look.grid,
-            domainColor=look.soft,
-            tickColor=look.soft,
-            titlePadding=10,
-            **text,
-        )
-        .configure_legend(labelFontSize=small, titleFontSize=small, symbolStrokeWidth=3, **text)
-        .configure_header(labelFontSize=small, titleFontSize=large, **text)
+        .configure_title(**title, subtitleFontSize=small, subtitleColor=look.soft)
+        .configure_axis(titleFontSize=large, **lines, **text)
+        .configure_legend(titleFontSize=small, symbolStrokeWidth=3, **text)
+        .configure_header(titleFontSize=large, **text)
     )
+
+
+# ---------------------------------------------------------------------- what charts share
+
+
+def by_name(channel: str, field: str, names: Sequence[str], values: Sequence[Any], legend: Any = None) -> Any:
+    """A channel (`Color`, `Shape`, `StrokeDash`) with a value for each name, in this order."""
+    alt = altair()
+    scale = alt.Scale(domain=list(names), range=list(values))
+    return getattr(alt, channel)(f"{field}:N", sort=list(names), title=None, scale=scale, legend=legend)
+
+
+def strokes(**where: Any) -> Any:
+    """A legend that shows lines as lines."""
+    return altair().Legend(symbolType="stroke", symbolSize=300, **where)
+
+
+def log_axis(channel: str, field: str, title: str) -> Any:
+    """Logarithmic, with ticks at 1, 10, 100 …: the steps between are crowded."""
+    alt = altair()
+    axis = alt.Axis(values=[10**power for power in range(10)], format="~s", grid=True)
+    return getattr(alt, channel)(f"{field}:Q", title=title, scale=alt.Scale(type="log", nice=False), axis=axis)
+
+
+def _deciles(title: str = "popularity decile") -> Any:
+    alt = altair()
+    return alt.X("decile:O", title=title, axis=alt.Axis(labelAngle=0))
+
+
+def _epochs(**more: Any) -> Any:
+    alt = altair()
+    axis = alt.Axis(tickMinStep=1, format="d", **more.pop("axis", {}))
+    return alt.X("epoch:Q", title="epoch", axis=axis, scale=alt.Scale(nice=False, **more))
 
 
 # ---------------------------------------------------------------------- data
@@ -104,52 +122,32 @@ def popularity_curves(
     With a look of its own it has no title: it stands on a page that has one.
     """
     alt = altair()
-    width, height = (440, 300) if look is None else (look.width - 80, look.height - 80)
-    frames = []
+    frames, names = [], list(curves)
     for name, counts in curves.items():
         falling = np.sort(np.asarray(counts)[np.asarray(counts) > 0])[::-1]
         rank = np.unique(np.geomspace(1, max(len(falling), 1), POINTS).round().astype(int))[: len(falling)]
         frames.append(
             pl.DataFrame({"rank": rank, "count": falling[rank - 1].astype(float)}).with_columns(curve=pl.lit(name))
         )
-    names = list(curves)
-    place = {} if look is None else {"orient": "bottom", "columns": 5 if look.narrow else 10}
-    legend = _strokes(alt, **place) if look is not None else alt.Undefined
-    colour = alt.Color("curve:N", sort=names, scale=_colours(alt, len(names)), title=by or None, legend=legend)
+    if look is None:
+        size, legend = {"title": title, "width": 440, "height": 300}, alt.Undefined
+    else:
+        size = {"width": look.width - 80, "height": look.height - 80}
+        legend = strokes(orient="bottom", columns=5 if look.narrow else 10)
+    # Kinds up to three, an order beyond.
+    ordered = {"scheme": {"name": ORDERED, "extent": [0.0, 0.92]}}
+    scale = alt.Scale(**({"range": list(PALETTE[: len(names)])} if len(names) <= 3 else ordered))
+    colour = alt.Color("curve:N", sort=names, scale=scale, title=by or None, legend=legend)
     chart = (
-        alt.Chart(pl.concat(frames), title=title if look is None else alt.Undefined, width=width, height=height)
+        alt.Chart(pl.concat(frames), **size)
         .mark_line(strokeWidth=1.6, interpolate="step-after")
         .encode(
-            x=alt.X(
-                "rank:Q", title="item, most popular first", scale=alt.Scale(type="log", nice=False), axis=_powers(alt)
-            ),
-            y=alt.Y(
-                "count:Q",
-                title="training pairs of the item",
-                scale=alt.Scale(type="log", nice=False),
-                axis=_powers(alt),
-            ),
+            x=log_axis("X", "rank", "item, most popular first"),
+            y=log_axis("Y", "count", "training pairs of the item"),
             color=colour if len(names) > 1 else alt.value(PALETTE[0]),
         )
     )
     return styled(chart, look or PAPER)
-
-
-def _colours(alt: ModuleType, n: int) -> Any:
-    """Kinds up to three, an order beyond."""
-    if n <= 3:
-        return alt.Scale(range=list(PALETTE[:n]))
-    return alt.Scale(scheme={"name": ORDERED, "extent": [0.0, 0.92]})
-
-
-def _strokes(alt: ModuleType, **where: Any) -> Any:
-    """A legend that shows lines as lines."""
-    return alt.Legend(symbolType="stroke", symbolSize=300, **where)
-
-
-def _powers(alt: ModuleType) -> Any:
-    """Ticks of a log axis at 1, 10, 100 …: the steps between are crowded."""
-    return alt.Axis(values=[10**power for power in range(10)], format="~s", grid=True)
 
 
 # ---------------------------------------------------------------------- trace
@@ -177,19 +175,17 @@ def relative_weights(trace: Trace, look: Look | None = None) -> Chart:
     rows = _cells([(f"{layer.layer} → {layer.layer + 1}", layer.relative) for layer in trace.weights], "layer")
     # A weight that differs from 1 by rounding alone must not look like a pattern.
     reach = max([math.log2(1.1), *(abs(math.log2(value)) for value in rows["value"] if value > 0)])
-    title = alt.Title("Message weight relative to LightGCN's", subtitle=f"{trace.method}; 1 = 1/√(dᵤ dᵢ)")
-    shaded = rows.with_columns(shade=pl.col("value").clip(1e-9).log(2))
-    flat = alt.Axis(labelAngle=0)
+    shaded = alt.Chart(rows.with_columns(shade=pl.col("value").clip(1e-9).log(2)))
     if look is not None and look.narrow:  # no room for ten numbers beside each other: they go below each other
-        y = alt.Y("decile:O", title=DECILE, sort="descending")
-        chart = alt.Chart(shaded, width=look.width - 100, height=300).encode(
-            x=alt.X("layer:O", title="layer", axis=flat), y=y
-        )
+        x, y = alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0)), alt.Y("decile:O", title=DECILE)
+        chart = shaded.properties(width=look.width - 100, height=300).encode(x=x, y=y.sort("descending"))
     else:
         width = 520 if look is None else look.width - 92
-        chart = alt.Chart(
-            shaded, title=title if look is None else alt.Undefined, width=width, height=46 * len(trace.weights)
-        ).encode(x=alt.X("decile:O", title=DECILE, axis=flat), y=alt.Y("layer:O", title="layer"))
+        chart = shaded.properties(width=width, height=46 * len(trace.weights))
+        chart = chart.encode(x=_deciles(DECILE), y=alt.Y("layer:O", title="layer"))
+    if look is None:
+        title = alt.Title("Message weight relative to LightGCN's", subtitle=f"{trace.method}; 1 = 1/√(dᵤ dᵢ)")
+        chart = chart.properties(title=title)
     scale = alt.Scale(scheme=MIDDLE, domain=[-reach, reach], domainMid=0)
     heat = chart.mark_rect(stroke="white").encode(color=alt.Color("shade:Q", scale=scale, legend=None))
     dark = alt.condition(f"abs(datum.shade) > {0.6 * reach}", alt.value("white"), alt.value("black"))
@@ -200,40 +196,25 @@ def relative_weights(trace: Trace, look: Look | None = None) -> Chart:
 def message_mass(trace: Trace) -> Chart:
     """Share of the message mass by decile and layer, with the run's weights and with LightGCN's."""
     alt = altair()
-    frames = []
-    for layer in trace.weights:
-        for name, shares in (
-            ("with the run's weights", layer.mass_share),
-            ("LightGCN's weights", layer.plain_mass_share),
-        ):
-            if shares:
-                place = f"layer {layer.layer} → {layer.layer + 1}"
-                frames.append(_cells([(place, shares)], "layer").with_columns(weights=pl.lit(name)))
-    names = ["with the run's weights", "LightGCN's weights"]
+    names = ("with the run's weights", "LightGCN's weights")
+    table = pl.concat(
+        _cells([(f"layer {layer.layer} → {layer.layer + 1}", shares)], "layer").with_columns(weights=pl.lit(name))
+        for layer in trace.weights
+        for name, shares in zip(names, (layer.mass_share, layer.plain_mass_share), strict=True)
+        if shares
+    )
+    subtitle = f"{trace.method}; decile 1 = rarest tenth of items"
     chart = (
-        alt.Chart(pl.concat(frames), width=190, height=200)
+        alt.Chart(table, width=190, height=200)
         .mark_line(point=alt.OverlayMarkDef(size=35), strokeWidth=2)
         .encode(
-            x=alt.X("decile:O", title="popularity decile", axis=alt.Axis(labelAngle=0)),
+            x=_deciles(),
             y=alt.Y("value:Q", title="share of message mass", axis=alt.Axis(format="%")),
-            color=alt.Color(
-                "weights:N",
-                sort=names,
-                title=None,
-                scale=alt.Scale(domain=names, range=list(PALETTE[1::-1])),
-                legend=_strokes(alt, orient="top"),
-            ),
-            strokeDash=alt.StrokeDash(
-                "weights:N", sort=names, title=None, scale=alt.Scale(domain=names, range=[[1, 0], [5, 3]]), legend=None
-            ),
+            color=by_name("Color", "weights", names, PALETTE[1::-1], strokes(orient="top")),
+            strokeDash=by_name("StrokeDash", "weights", names, [[1, 0], [5, 3]]),
             facet=alt.Facet("layer:N", title=None, columns=3),
         )
-        .properties(
-            title=alt.Title(
-                "Who is heard: messages from items to users",
-                subtitle=f"{trace.method}; decile 1 = rarest tenth of items",
-            )
-        )
+        .properties(title=alt.Title("Who is heard: messages from items to users", subtitle=subtitle))
     )
     return styled(chart)
 
@@ -248,26 +229,17 @@ def premises(trace: Trace) -> Chart:
     )
     places = list(table["place"].unique(maintain_order=True))
     colours = [PALETTE[place % len(PALETTE)] for place in range(len(places))]
-    title = alt.Title(
-        "Inverse interaction weight, 1 − cos(eᵤ, eᵢ)",
-        subtitle=f"{trace.method}; the premise: it falls from rare (1) to popular (10) items",
-    )
+    subtitle = f"{trace.method}; the premise: it falls from rare (1) to popular (10) items"
     chart = (
         alt.Chart(table, width=300, height=260)
         .mark_line(point=alt.OverlayMarkDef(size=30), strokeWidth=2)
         .encode(
-            x=alt.X("decile:O", title="popularity decile", axis=alt.Axis(labelAngle=0)),
+            x=_deciles(),
             y=alt.Y("value:Q", title="mean over edges", scale=alt.Scale(zero=True)),
-            color=alt.Color(
-                "place:N",
-                sort=places,
-                title=None,
-                scale=alt.Scale(domain=places, range=colours),
-                legend=_strokes(alt),
-            ),
+            color=by_name("Color", "place", places, colours, strokes()),
             column=alt.Column("vectors:N", sort=list(whose.values()), title=None),
         )
-        .properties(title=title)
+        .properties(title=alt.Title("Inverse interaction weight, 1 − cos(eᵤ, eᵢ)", subtitle=subtitle))
     )
     return styled(chart)
 
@@ -276,22 +248,12 @@ def share_and_shift(trace: Trace) -> Chart:
     """β_t and Δ_t over the epochs, one above the other."""
     alt = altair()
     lines = [line for line in trace.epochs if line.get("embedding_shift") is not None]
-    table = pl.DataFrame(
-        {name: [line.get(name) for line in lines] for name in ("epoch", "embedding_shift", "pretrained_share")},
-        schema={"epoch": pl.Int64, "embedding_shift": pl.Float64, "pretrained_share": pl.Float64},
-    )
+    schema = {"epoch": pl.Int64, "embedding_shift": pl.Float64, "pretrained_share": pl.Float64}
+    table = pl.DataFrame({name: [line.get(name) for line in lines] for name in schema}, schema=schema)
 
     def panel(column: str, title: str, colour: str, **scale: Any) -> Any:
-        return (
-            alt.Chart(table, width=480, height=150)
-            .mark_line(color=colour, strokeWidth=2)
-            .encode(
-                x=alt.X(
-                    "epoch:Q", title="epoch", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)
-                ),
-                y=alt.Y(f"{column}:Q", title=title, scale=alt.Scale(**scale)),
-            )
-        )
+        line = alt.Chart(table, width=480, height=150).mark_line(color=colour, strokeWidth=2)
+        return line.encode(x=_epochs(), y=alt.Y(f"{column}:Q", title=title, scale=alt.Scale(**scale)))
 
     share = panel("pretrained_share", "β, pre-trained share", PALETTE[0], domain=[0, 1])
     shift = panel("embedding_shift", "Δ, shift per epoch", PALETTE[1], zero=True)
@@ -310,23 +272,14 @@ def weights_over_epochs(trace: Trace) -> Chart:
         for decile, value in enumerate(line["iiw_by_decile"])
         if value is not None
     ]
+    title = alt.Title("Inverse interaction weight in force, by epoch", subtitle=trace.method)
     shades = alt.Scale(scheme=ORDERED, zero=False)
     chart = (
-        alt.Chart(
-            pl.DataFrame(rows),
-            title=alt.Title("Inverse interaction weight in force, by epoch", subtitle=trace.method),
-            width=520,
-            height=240,
-        )
+        alt.Chart(pl.DataFrame(rows), title=title, width=520, height=240)
         .transform_calculate(end=f"min(datum.epoch + {1.5 * step}, {lines[-1]['epoch'] + 1})")
         .mark_rect(height={"band": 1.02})  # each cell reaches under the next: no seams
         .encode(
-            x=alt.X(
-                "epoch:Q",
-                title="epoch",
-                scale=alt.Scale(nice=False, zero=False),
-                axis=alt.Axis(tickMinStep=1, format="d", grid=False),
-            ),
+            x=_epochs(zero=False, axis={"grid": False}),
             x2="end:Q",
             y=alt.Y("decile:O", title="popularity decile", sort="descending"),
             color=alt.Color("value:Q", title=["mean r", "over edges"], scale=shades),

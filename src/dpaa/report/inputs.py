@@ -11,38 +11,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
+from dpaa.evaluation.concentration import head, share_of
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.methods.backbone import GraphMethod
-from dpaa.report.foreign import number_at, object_at, readable
+from dpaa.report.lenient import lenient
+from dpaa.report.records import AuditFile, Manifest, Protocol
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run
 
 Ints = NDArray[Any]
-
-
 LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""
 ALIKE = 0.005
 """Relative message weights closer to 1 than this are LightGCN's own: they are shown with two digits."""
+WHAT = "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """A finished run as the page sees it."""
 
-    name: str
+    folder_name: str
     folder: RunFolder
     model: Model
     history: list[dict[str, Any]]
     evaluation: dict[str, Any] | None
     """`metrics.json`: `metrics` and `protocol`; None if the run was not evaluated."""
     family: Family
+
+    @cached_property
+    def name(self) -> str:
+        """On the page."""
+        return self.folder_name if self.dial is None else f"{self.folder_name} (dial at {self.dial:g})"
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What the run says of itself."""
+        return lenient(Manifest, self.model.manifest)
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """How it was evaluated."""
+        return lenient(Protocol, (self.evaluation or {}).get("protocol"))
 
     @property
     def method(self) -> str:
@@ -58,7 +75,8 @@ class Run:
     @property
     def dial(self) -> float | None:
         """κ the run was evaluated with, where it is not the one that the run keeps."""
-        return _dial_of(self.evaluation, self.model)
+        kappa = self.protocol.popularity_dial
+        return None if kappa == self.model.kappa() else kappa
 
     @cached_property
     def lists(self) -> Ints:
@@ -66,21 +84,12 @@ class Run:
 
         The popularity dial stands where it stood when the run was evaluated.
         """
-        users = self.family.users
-        found = np.empty((len(users), self.family.k), dtype=np.int32)
-        place = 0
+        model, users = self.model, self.family.users
+        kappa = model.kappa(self.dial)
         blocks = ranked_blocks(
-            self.model.method,
-            users,
-            self.family.k,
-            masked=self.model.train,
-            candidates=self.model.candidates,
-            dial=self.model.kappa(self.dial),
+            model.method, users, self.family.k, masked=model.train, candidates=model.candidates, dial=kappa
         )
-        for block in blocks:
-            found[place : place + len(block.items)] = block.items
-            place += len(block.items)
-        return found
+        return np.concatenate([block.items for block in blocks])
 
     @cached_property
     def exposure(self) -> Ints:
@@ -121,6 +130,16 @@ class Family:
         """The most popular items, which have 80 % of the interactions."""
         return popular_items(self.counts)
 
+    @property
+    def head_share(self) -> float:
+        """Share of the interactions that the top fifth of the items has."""
+        return share_of(head(self.counts), self.counts)
+
+    @property
+    def n_users(self) -> int:
+        """Of all splits."""
+        return self.dataset.n_users if self.dataset is not None else len(self.runs[0].model.user_ids)
+
     @cached_property
     def deciles(self) -> Ints:
         """Popularity decile of each item, 0 (rare) to 9; −1 without training pair."""
@@ -143,15 +162,11 @@ class Family:
     def reference(self, run: Run) -> Run | None:
         """The run to measure another against: what it was trained from, else plain LightGCN, else the first."""
         others = [other for other in self.runs if other is not run]
-        origin = run.model.manifest.get("pretrained")
-        place = origin.get("run") if isinstance(origin, dict) else None
-        for other in others:
-            if isinstance(place, str) and same_place(place, other.folder.path):
-                return other
-        plain = [other for other in others if other.method == "lightgcn"]
-        if plain:
-            return plain[0]
-        return self.runs[0] if others and run is not self.runs[0] else None
+        origin = run.manifest.pretrained.run
+        found = [other for other in others if origin and same_place(origin, other.folder.path)]
+        found += [other for other in others if other.method == "lightgcn"]
+        found += self.runs[:1] if run is not self.runs[0] else []
+        return next(iter(found), None)
 
 
 @dataclass
@@ -159,8 +174,8 @@ class Inputs:
     """Everything on one page."""
 
     families: list[Family] = field(default_factory=list)
-    comparisons: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    audits: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    comparisons: list[tuple[str, Comparison]] = field(default_factory=list)
+    audits: list[tuple[str, AuditFile]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -186,9 +201,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
                 f"{path} is neither a prepared dataset nor a run; name a folder made by `dpaa data` or `dpaa train`"
             )
         else:
-            raise InputError(
-                f"there is no {path}; name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
-            )
+            raise InputError(f"there is no {path}; {WHAT}")
     found.families = [Family(printable(data.name), data.fingerprint, data, k) for data in datasets]
     for path, name in zip(runs, _names(runs), strict=True):
         _add_run(found, path, name, k)
@@ -209,14 +222,7 @@ def _add_run(found: Inputs, path: Path, name: str, k: int) -> None:
     evaluation = folder.read_evaluation()
     if evaluation is None:
         found.notes.append(f"{path} was not evaluated, so it has no metrics here; run `dpaa evaluate {path}`")
-    turned = _dial_of(evaluation, model)
-    shown = name if turned is None else f"{name} (dial at {turned:g})"
-    family.runs.append(Run(shown, folder, model, folder.history(), evaluation, family))
-
-
-def _dial_of(evaluation: dict[str, Any] | None, model: Model) -> float | None:
-    kappa = number_at(object_at(evaluation or {}, "protocol"), "popularity_dial")
-    return None if kappa is None or kappa == model.kappa() else kappa
+    family.runs.append(Run(name, folder, model, folder.history(), evaluation, family))
 
 
 def _check_ids(family: Family, model: Model, path: Path) -> None:
@@ -238,29 +244,22 @@ def _dataset_of(path: Path, about: dict[str, Any], fingerprint: str, notes: list
 
 
 def _add_json(found: Inputs, path: Path) -> None:
-    content = readable(
-        read_json(path, LARGE_JSON, "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`")
-    )
-    kind = content.get("kind")
-    if kind == "comparison":
-        found.comparisons.append((printable(path.stem), content))
-    elif kind == "audit":
-        _check_names(content, path)
-        found.audits.append((printable(path.stem), content))
+    content = read_json(path, LARGE_JSON, WHAT)
+    if content.get("kind") == "comparison":
+        found.comparisons.append((printable(path.stem), lenient(Comparison, content)))
+    elif content.get("kind") == "audit":
+        audit = lenient(AuditFile, content)
+        strange = [name for name in audit.numbers if not name.startswith("log_") and "@" not in name]
+        if strange:
+            raise InputError(
+                f"{path} has a number {strange[0]!r}, which does not say whether it is the log's or the lists': an "
+                "earlier version made the file; make it again with `dpaa audit … --json`"
+            )
+        found.audits.append((printable(path.stem), audit))
     else:
         raise InputError(
             f"{path} is neither a comparison nor an audit; make one with `dpaa compare … --out FILE.json` "
             "or `dpaa audit … --json`"
-        )
-
-
-def _check_names(audit: dict[str, Any], path: Path) -> None:
-    """Refuse an audit of an earlier version, some of whose names are the log's in one place and lists' in another."""
-    strange = [name for name in object_at(audit, "numbers") if not name.startswith("log_") and "@" not in name]
-    if strange:
-        raise InputError(
-            f"{path} has a number {strange[0]!r}, which does not say whether it is the log's or the lists': an earlier "
-            "version made the file; make it again with `dpaa audit … --json`"
         )
 
 

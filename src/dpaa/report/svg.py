@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from dpaa.report.markup import Markup
+from markupsafe import Markup
 
 SVG = "http://www.w3.org/2000/svg"
 KEPT = frozenset({"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "linearGradient", "stop"})

@@ -33,9 +33,9 @@ def chapter(plan: Plan) -> Chapter:
                 "training-data",
                 "Training pairs per item, by severity",
                 "For each severity a curve of training pairs per item, the most popular item first, on log axes.",
-                "Each line is one training set, its items in order of popularity. The steeper a line falls, the more "
-                "of the log belongs to few items; validation and test are the same for all of them.",
                 lambda look: popularity_curves(counts, title="", by="severity", look=look),
+                reading="Each line is one training set, its items in order of popularity. The steeper a line falls, "
+                "the more of the log belongs to few items; validation and test are the same for all of them.",
             )
         )
     about = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -47,7 +48,8 @@ def severity_figure(
         for label, row in theirs.items()
     ]
     panels = {OURS: own, PAPERS: [curve for curve in printed if curve.points]}
-    return Figure(name, title, description, reading, lambda look: severity_curves(panels, look, "recall@20", main))
+    draw = partial(severity_curves, panels, y="recall@20", main=main)
+    return Figure(name, title, description, draw, reading=reading)
 
 
 def severity_curves(panels: Mapping[str, Sequence[Curve]], look: Look, y: str, main: Sequence[str] = ()) -> Chart:

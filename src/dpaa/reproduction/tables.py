@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from scipy import stats
 
 from dpaa.report import parts
-from dpaa.report.markup import Markup, join, tag
+from dpaa.report.rendering import html, with_code
 from dpaa.reproduction import paper
 from dpaa.reproduction.results import RunResult
 
@@ -140,11 +141,11 @@ class Table:
         heads = [parts.Head(self.corner, numeric=False)]
         heads += [parts.Head(name, numeric=place not in worded) for place, name in enumerate(self.columns)]
         rows = [
-            [parts.Cell(tag("span", label, style="white-space: normal")), *(_html(cell) for cell in cells)]
+            [parts.Cell(html('<span style="white-space: normal">{}</span>', label)), *(_html(cell) for cell in cells)]
             for label, cells in self.lines()
         ]
-        notes = [parts.paragraph(worded_html(note)) for note in self.notes]
-        return join(parts.table(worded_html(self.title), heads, rows, sortable=not self.footer), notes)
+        notes = [html("<p>{}</p>", with_code(note)) for note in self.notes]
+        return Markup().join([parts.table(with_code(self.title), heads, rows, sortable=not self.footer), *notes])
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -295,16 +296,11 @@ def _latex(words: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in words.replace("`", ""))
 
 
-def worded_html(words: str) -> Markup:
-    """Text in which `this` is code."""
-    return join(*(parts.code(piece) if place % 2 else piece for place, piece in enumerate(words.split("`"))))
-
-
 def _html(cell: Cell) -> parts.Cell:
-    ours: object = tag("u", cell.ours()) if cell.place == 2 else cell.ours()
-    theirs = tag("small", tag("br"), f"({cell.beside()})") if cell.beside() else None
+    ours = html("<u>{}</u>" if cell.place == 2 else "{}", cell.ours())
+    theirs = html("<small><br>({})</small>", cell.beside()) if cell.beside() else ""
     by = None if cell.text is not None else cell.mean
-    return parts.Cell(join(ours, theirs), by, best=cell.place == 1)
+    return parts.Cell(ours + theirs, by, best=cell.place == 1)
 
 
 def _or_nothing(value: float | None) -> object:

@@ -11,10 +11,10 @@ from dpaa.errors import InputError
 from dpaa.files import write_file
 from dpaa.report import parts
 from dpaa.report.figures import altair, save
-from dpaa.report.markup import Markup
 from dpaa.report.page import page
+from dpaa.report.rendering import html, render, with_code
 from dpaa.report.theme import PAPER
-from dpaa.reproduction.tables import CSV_HEADER, Chapter, worded_html
+from dpaa.reproduction.tables import CSV_HEADER, Chapter
 
 FIGURE_FORMATS = ("png", "svg")
 
@@ -56,14 +56,16 @@ def write_page(chapters: Sequence[Chapter], folder: Path, stem: str, command: st
     """All chapters on one page that needs no network."""
     sections = []
     for chapter in chapters:
-        content: list[parts.Figure | Markup] = [parts.paragraph(worded_html(line)) for line in chapter.about]
-        content += chapter.figures if figures else ()
-        content += [table.html() for table in chapter.tables]
-        if chapter.missing:
-            content += [parts.paragraph("Not shown, or to be known:"), parts.bullets(chapter.missing)]
+        content = render(
+            "chapter.html",
+            about=[with_code(line) for line in chapter.about],
+            figures=chapter.figures if figures else (),
+            tables=[table.html() for table in chapter.tables],
+            missing=chapter.missing,
+        )
         sections.append(parts.Section(chapter.name, chapter.title, chapter.title, content))
-    how = [parts.paragraph("Every number of this page is made again by ", parts.code(command), ".")]
-    sections.append(parts.Section("made", "How it was made", "How it was made", list(how)))
+    how = html("<p>Every number of this page is made again by <code>{}</code>.</p>", command)
+    sections.append(parts.Section("provenance", "Provenance", "Provenance", how))
     return _write(folder / f"{stem}.html", page("The DPAA paper, reproduced", sections))
 
 

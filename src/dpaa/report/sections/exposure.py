@@ -7,20 +7,22 @@ from numpy.typing import NDArray
 
 from dpaa.report.charts import Line, curves
 from dpaa.report.inputs import Family, Inputs
-from dpaa.report.markup import Markup
-from dpaa.report.parts import Cell, Figure, Head, Section, percent, table
+from dpaa.report.parts import Figure, Section, share, suffix, table
+from dpaa.report.rendering import render
 from dpaa.report.sections.metrics import place_of
 
-HISTORY = "the log (what people did before)"
+LOG = "the log (what people did before)"
+TENTHS = range(1, 11)
+Shares = dict[str, tuple[list[float], int | None]]
+"""By name: a share per popularity tenth, and the place in the palette."""
 
 
 def section(inputs: Inputs) -> Section:
     """A figure per dataset with runs."""
     families = [family for family in inputs.families if family.runs]
-    parts: list[Figure | Markup] = [
-        _figure(family, f"-{place + 1}" if place else "", len(families) > 1) for place, family in enumerate(families)
-    ]
-    return Section("exposure", "Who gets shown", "Exposure", parts)
+    figures = [_figure(family, suffix(place), len(families) > 1) for place, family in enumerate(families)]
+    content = render("exposure.html", drawn=list(zip(families, figures, strict=True)))
+    return Section("exposure", "Who gets shown", "Exposure", content, figures)
 
 
 def shares(family: Family, weights: NDArray[np.float64] | NDArray[np.int64]) -> list[float]:
@@ -30,31 +32,31 @@ def shares(family: Family, weights: NDArray[np.float64] | NDArray[np.int64]) -> 
     return [float(value) for value in per_decile / max(weights.sum(), 1)]
 
 
-def _figure(family: Family, suffix: str, named: bool) -> Figure:
-    found = {HISTORY: shares(family, family.counts)} | {run.name: shares(family, run.exposure) for run in family.runs}
-    tenths = [float(tenth) for tenth in range(1, 11)]
-    places = {run.name: place_of(run, family.runs) for run in family.runs}
-    lines = [Line(name, tenths, values, places.get(name)) for name, values in found.items()]
-    heads = [Head("lists of", numeric=False), *(Head(str(tenth)) for tenth in range(1, 11))]
-    rows = [[Cell(name, name), *(Cell(percent(value), value) for value in values)] for name, values in found.items()]
-    last = "; ".join(f"{name} {values[-1]:.0%}" for name, values in list(found.items())[:12])
+def by_tenth(name: str, title: str, description: str, y: str, found: Shares) -> Figure:
+    """Shares by popularity tenth as lines."""
+    lines = [Line(label, list(map(float, TENTHS)), values, place) for label, (values, place) in found.items()]
+    x = "popularity tenth (1 = rarest items, 10 = most popular)"
     return Figure(
+        name,
+        title,
+        description,
+        lambda look: curves(lines, look, x, y, percent="y", dots=True, whole=True),
+        table(
+            f"{y[:1].upper()}{y[1:]} by popularity tenth (1 = rarest)",
+            ["share in", *map(str, TENTHS)],
+            [[label, *map(share, values)] for label, (values, _) in found.items()],
+        ),
+    )
+
+
+def _figure(family: Family, suffix: str, named: bool) -> Figure:
+    found: Shares = {LOG: (shares(family, family.counts), None)}
+    found |= {run.name: (shares(family, run.exposure), place_of(run, family.runs)) for run in family.runs}
+    last = "; ".join(f"{name} {values[-1]:.0%}" for name, (values, _) in list(found.items())[:12])
+    return by_tenth(
         f"exposure-by-popularity{suffix}",
         f"Exposure by popularity{f' on {family.name}' if named else ''}",
         f"Share of exposure by popularity tenth of the items, before and after. Most popular tenth: {last}.",
-        "The items are sorted into ten equal groups by how often they were used in training: 1 holds the rarest, 10 "
-        "the most popular. The dashed line is the share of past interactions in each group; the other lines are the "
-        f"share of places in recommended lists ({family.k} for each of {family.users_in_words}). A line above the "
-        "dashed one at 10 means that the recommender amplifies popularity: it shows popular items even more than "
-        "people used them. Debiasing should move exposure from the right to the left.",
-        lambda look: curves(
-            lines,
-            look,
-            "popularity tenth (1 = rarest items, 10 = most popular)",
-            "share of exposure",
-            percent="y",
-            dots=True,
-            whole=True,
-        ),
-        table("Share of exposure by popularity tenth (1 = rarest)", heads, rows),
+        "share of exposure",
+        found,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dpaa.report.charts import Line, curves
 from dpaa.report.figures import POINTS
-from dpaa.report.foreign import is_number, object_at, objects_at, text_at
 from dpaa.report.inputs import Inputs, Run
-from dpaa.report.markup import Markup
+from dpaa.report.lenient import is_number
 from dpaa.report.parts import Figure, Section
+from dpaa.report.rendering import render
 from dpaa.report.sections.metrics import place_of
 
 MOST = 24
@@ -19,54 +20,36 @@ MOST = 24
 def section(inputs: Inputs) -> Section:
     """One figure for each thing the histories tell."""
     runs = [run for run in inputs.runs if run.history][:MOST]
-    parts: list[Figure | Markup] = []
     stopped = "; ".join(_stopped(run) for run in runs)
-    recall = _lines(runs, lambda line: _valid(line, "recall@20"))
-    if recall:
-        parts.append(
-            Figure(
-                "training-accuracy",
-                "Learning: validation recall by epoch",
-                f"Validation recall@20 over the epochs of training. {stopped}.",
-                "One epoch is one pass over the training data. The line shows how many of the items people liked in "
-                "the validation data were found after each epoch. Training stops when it has not improved for a while, "
-                f"and the best epoch is kept ({stopped}). What a method tried on its way and gave up is not drawn. "
-                "A line that still climbs at its end was stopped too early. The test data plays no part in this.",
-                lambda look: curves(recall, look, "epoch", "validation recall@20", whole=True),
-            )
-        )
+    recall = _lines(runs, _valid_recall)
     loss = _lines(runs, lambda line: line.get("loss"))
-    if loss:
-        parts.append(
-            Figure(
-                "training-loss",
-                "Learning: loss by epoch",
-                f"Training loss over the epochs. {_ends(loss)}",
-                "The loss is what training makes smaller: how often, and how badly, a random item is ranked above "
-                "an item the user took. It should fall and flatten. Losses of different methods cannot be compared "
-                "with each other.",
-                lambda look: curves(loss, look, "epoch", "training loss", whole=True),
-            )
-        )
-    share = _lines(runs, lambda line: line.get("pretrained_share"))
-    if share:
-        parts.append(
-            Figure(
-                "pretrained-share",
-                "How far the pre-trained model is trusted (β)",
-                f"Share β of the pre-trained model in DPAA's message weights, by epoch. {_ends(share)}",
-                "DPAA turns down messages between users and items that already agree strongly. Early in training its "
-                "own embeddings (the vectors it learns) are still noise, so it judges agreement by a LightGCN trained "
-                "before. β is that model's share in the judgement: 1 means it is trusted entirely, 0 not at all. It "
-                "falls as DPAA's own embeddings settle down from one epoch to the next; where it stays near 1 they "
-                "kept moving, and the pre-trained model judged to the end.",
-                lambda look: curves(share, look, "epoch", "β, share of the pre-trained model", whole=True, top=1.0),
-            )
-        )
-    return Section("training", "How training went", "Training", parts)
+    trust = _lines(runs, lambda line: line.get("pretrained_share"))
+    drawn = {
+        "accuracy": Figure(
+            "training-accuracy",
+            "Learning: validation recall by epoch",
+            f"Validation recall@20 over the epochs of training. {stopped}.",
+            lambda look: curves(recall, look, "epoch", "validation recall@20", whole=True),
+        ),
+        "loss": Figure(
+            "training-loss",
+            "Learning: loss by epoch",
+            f"Training loss over the epochs. {_ends(loss)}",
+            lambda look: curves(loss, look, "epoch", "training loss", whole=True),
+        ),
+        "trust": Figure(
+            "pretrained-share",
+            "How far the pre-trained model is trusted (β)",
+            f"Share β of the pre-trained model in DPAA's message weights, by epoch. {_ends(trust)}",
+            lambda look: curves(trust, look, "epoch", "β, share of the pre-trained model", whole=True, top=1.0),
+        ),
+    }
+    shown = {name: drawn[name] for name, lines in (("accuracy", recall), ("loss", loss), ("trust", trust)) if lines}
+    content = render("training.html", figures=shown, stopped=stopped)
+    return Section("training", "How training went", "Training", content, list(shown.values()))
 
 
-def _lines(runs: list[Run], value: Any) -> list[Line]:
+def _lines(runs: list[Run], value: Callable[[dict[str, Any]], Any]) -> list[Line]:
     """A line per run that has values, with at most as many points as can be seen."""
     found = []
     for run in runs:
@@ -88,9 +71,9 @@ def kept_lines(run: Run) -> list[dict[str, Any]]:
     A method that is made of several trainings says which part went on from which; what was tried and given up is no
     part of the way.  Runs of before do not say it: all their epochs are shown.
     """
-    auto = object_at(run.model.manifest, "auto")
-    went_on_from = {text_at(part, "part"): part.get("from") for part in objects_at(auto, "parts") if "from" in part}
-    part, way = object_at(auto, "chosen").get("part"), []
+    auto = run.manifest.auto
+    went_on_from = {str(part.get("part")): part["from"] for part in auto.parts if "from" in part}
+    part, way = auto.chosen.get("part"), []
     while isinstance(part, str) and part in went_on_from and part not in way:
         way.append(part)
         part = went_on_from[part]
@@ -112,16 +95,16 @@ def _place(run: Run, runs: list[Run]) -> int:
     return place_of(run, family) if alone and all(other in family for other in runs) else runs.index(run)
 
 
-def _valid(line: dict[str, Any], metric: str) -> Any:
+def _valid_recall(line: dict[str, Any]) -> Any:
     found = line.get("valid")
-    return found.get(metric) if isinstance(found, dict) else None
+    return found.get("recall@20") if isinstance(found, dict) else None
 
 
 def _stopped(run: Run) -> str:
-    training = run.model.manifest.get("training")
+    training, total = run.manifest.training, len(run.history)
     shown = len(kept_lines(run))
-    if shown != len(run.history):
-        return f"{run.name}: {shown} of {len(run.history)} epochs led to the model that is kept"
-    if not isinstance(training, dict) or "best_epoch" not in training:
-        return f"{run.name}: {len(run.history)} epochs"
-    return f"{run.name}: best epoch {training['best_epoch']} of {training.get('epochs', len(run.history))}"
+    if shown != total:
+        return f"{run.name}: {shown} of {total} epochs led to the model that is kept"
+    if training.best_epoch is None:
+        return f"{run.name}: {total} epochs"
+    return f"{run.name}: best epoch {training.best_epoch} of {training.epochs or total}"

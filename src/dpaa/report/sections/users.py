@@ -2,118 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaa.report.inputs import Family, Inputs, Run
-from dpaa.report.markup import Markup, tag
-from dpaa.report.parts import Figure, Section, shown_id
+from dpaa.report.inputs import Family, Inputs, Ints, Run
+from dpaa.report.parts import ListedItem, Section
+from dpaa.report.rendering import render
 
 SHOWN_ITEMS, SHOWN_HISTORY, SHOWN_RUNS = 10, 8, 4
 
 
 def section(inputs: Inputs) -> Section:
     """A few users per dataset."""
-    parts: list[Figure | Markup] = []
-    for family in inputs.families:
-        if family.runs:
-            parts += [_user(family, place, why) for place, why in _chosen(family)]
-    if parts:
-        parts.insert(
-            0,
-            tag(
-                "p",
-                tag("strong", "How to read it. "),
-                "Each box is one person of the log: what they used, from most to least popular, and the list that each "
-                f"run would show them (the first {SHOWN_ITEMS} places and the hits after them). The number behind an "
-                "item is how often it was used in training; ",
-                tag("span", "niche", class_="badge niche"),
-                " marks niche items and ",
-                tag("span", "✓", class_="hit"),
-                " items the person liked in the test, which no run has seen. Examples help to get a feeling; they "
-                "prove nothing.",
-                class_="reading",
-            ),
-        )
-    return Section("users", "Example users side by side", "Users", parts)
+    shown = [
+        (family.runs[0].model.user_ids[int(family.users[place])], why, _lists(family, place))
+        for family in inputs.families
+        if family.runs
+        for place, why in _chosen(family)
+    ]
+    return Section("users", "Example users side by side", "Users", render("users.html", users=shown, most=SHOWN_ITEMS))
 
 
 def _chosen(family: Family) -> list[tuple[int, str]]:
     """Places of users in the lists, and why they were taken: most gained, most lost, most changed, the middle one."""
-    last = family.runs[-1]
+    last, n_users = family.runs[-1], len(family.users)
     reference = family.reference(last)
     if reference is None:
-        return [
-            (len(family.users) // 3, "taken from the middle"),
-            (2 * len(family.users) // 3, "taken from the middle"),
-        ]
-    gain = _hits(family, last).sum(axis=1) - _hits(family, reference).sum(axis=1)
+        return [(place, "taken from the middle") for place in (n_users // 3, 2 * n_users // 3)]
+    gain = hits(family, last).sum(axis=1) - hits(family, reference).sum(axis=1)
     kept = np.array([len(np.intersect1d(a, b)) for a, b in zip(last.lists, reference.lists, strict=True)])
+    between = f"from {reference.name} to {last.name}"
     reasons = [
-        (int(np.argmax(gain)), f"gains most test items from {reference.name} to {last.name}"),
-        (int(np.argmin(gain)), f"loses most test items from {reference.name} to {last.name}"),
-        (int(np.argmin(kept)), f"the list changes most from {reference.name} to {last.name}"),
-        (len(family.users) // 2, "taken from the middle, whatever happens there"),
+        (int(np.argmax(gain)), f"gains most test items {between}"),
+        (int(np.argmin(gain)), f"loses most test items {between}"),
+        (int(np.argmin(kept)), f"the list changes most {between}"),
+        (n_users // 2, "taken from the middle, whatever happens there"),
     ]
-    if not gain.any():
-        reasons = reasons[2:]
     found: dict[int, str] = {}
-    for place, why in reasons:
+    for place, why in reasons if gain.any() else reasons[2:]:
         found.setdefault(place, why)
     return list(found.items())
 
 
-def _hits(family: Family, run: Run) -> NDArray[np.bool_]:
-    """Which places of the lists hold test items.  Returns (users, k)."""
+def hits(family: Family, run: Run, chosen: slice = slice(None)) -> NDArray[np.bool_]:
+    """Which places of the lists of all users, or of some, hold test items.  Returns (users, k)."""
+    lists = run.lists[chosen]
     if family.dataset is None or not len(family.dataset.test):
-        return np.zeros(run.lists.shape, dtype=bool)
-    keys = family.users[:, None].astype(np.int64) * family.dataset.n_items + run.lists
-    return np.isin(keys, family.dataset.test.keys(family.dataset.n_items)) & (run.lists >= 0)
+        return np.zeros(lists.shape, dtype=bool)
+    keys = family.users[chosen, None].astype(np.int64) * family.dataset.n_items + lists
+    return np.isin(keys, family.dataset.test.keys(family.dataset.n_items)) & (lists >= 0)
 
 
-def _user(family: Family, place: int, why: str) -> Markup:
-    model = family.runs[0].model
-    user = int(family.users[place])
-    first, last = np.searchsorted(model.train.user, [user, user + 1])
-    history = model.train.item[first:last]
+def _lists(family: Family, place: int) -> list[tuple[str, list[ListedItem], bool]]:
+    """What the user used, from most to least popular, then the list of each run."""
+    train, user = family.runs[0].model.train, family.users[place]
+    history = train.item[slice(*np.searchsorted(train.user, [user, user + 1]))]
     history = history[np.argsort(-family.counts[history], kind="stable")]
     spread = np.unique(np.linspace(0, len(history) - 1, min(SHOWN_HISTORY, len(history))).round().astype(int))
-    columns = [
-        _list(
-            f"history: {len(spread)} of {len(history)} items",
-            family,
-            history[spread],
-            np.zeros(len(spread), dtype=bool),
-            ordered=False,
-        )
-    ]
-    runs = family.runs[-SHOWN_RUNS:]
-    for run in runs:
-        hits = _hits_of(family, run, place)
-        columns.append(_list(f"{run.name}: {int(hits.sum())} ✓ in {family.k}", family, run.lists[place], hits))
-    title = tag("h3", "User ", shown_id(model.user_ids[user]))
-    return tag("article", title, tag("p", why, class_="why"), tag("div", columns, class_="lists"), class_="user")
+    told = f"history: {len(spread)} of {len(history)} items"
+    found = [(told, _listed(family, history[spread], [False] * len(spread)), False)]
+    for run in family.runs[-SHOWN_RUNS:]:
+        marks = hits(family, run, slice(place, place + 1))[0]
+        title = f"{run.name}: {int(marks.sum())} ✓ in {family.k}"
+        found.append((title, _listed(family, run.lists[place], marks.tolist()), True))
+    return found
 
 
-def _hits_of(family: Family, run: Run, place: int) -> NDArray[np.bool_]:
-    if family.dataset is None:
-        return np.zeros(run.lists.shape[1], dtype=bool)
-    test = family.dataset.test
-    first, last = np.searchsorted(test.user, [family.users[place], family.users[place] + 1])
-    return np.asarray(np.isin(run.lists[place], test.item[first:last]) & (run.lists[place] >= 0))
-
-
-def _list(title: str, family: Family, items: Any, hits: NDArray[np.bool_], ordered: bool = True) -> Markup:
+def _listed(family: Family, items: Ints, marks: Sequence[bool]) -> list[ListedItem]:
     """The top of a list, and the test items further down."""
-    entries = []
-    for place, (item, hit) in enumerate(zip(items, hits, strict=True)):
-        if item < 0 or (place >= SHOWN_ITEMS and not hit):
-            continue
-        niche = tag("span", "niche", class_="badge niche") if not family.popular[item] else None
-        mark = tag("span", "✓", tag("span", " liked in the test", class_="hidden"), class_="hit") if hit else None
-        count = tag("span", f"{family.counts[item]:,.0f}", class_="count", title="interactions in training")
-        shown = (shown_id(family.runs[0].model.item_ids[int(item)]), " ", count, " ", niche, mark)
-        entries.append(tag("li", *shown, value=place + 1 if ordered else None))
-    return tag("div", tag("h4", title), tag("ol" if ordered else "ul", entries))
+    ids = family.runs[0].model.item_ids
+    return [
+        ListedItem(ids[int(item)], hit, "popular" if family.popular[item] else "niche", family.counts[item], rank)
+        for rank, (item, hit) in enumerate(zip(items, marks, strict=True), 1)
+        if item >= 0 and (rank <= SHOWN_ITEMS or hit)
+    ]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpaa.report.metric_words import best_of, explain
+from dpaa.evaluation.metrics import explain
+from dpaa.report.sections.metrics import best_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,109 @@
+"""What a page shows of JSON that has no class of its own: a run's manifest and protocol, `dpaa audit --json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpaa.auditing.amplification import ItemShift, TasteShift
+from dpaa.auditing.skew import Skew
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How lists were made and measured, as `evaluate` and `compare` say it."""
+
+    split: str
+    overlap: str
+    mask_valid: bool
+    k: list[int]
+    users: int | None
+    relevant: int | None
+    candidates: int | None
+    overlapping: int | None
+    popularity_dial: float | None
+
+    @property
+    def in_words(self) -> str:
+        """Short."""
+        return f"lists of {self.largest_k}, overlap convention “{self.overlap or '?'}”"
+
+    @property
+    def largest_k(self) -> int:
+        """Whose metrics are shown."""
+        return max(self.k, default=20)
+
+
+@dataclass(frozen=True)
+class Dial:
+    """The popularity dial: κ in force, what was suggested, metrics by κ (`dpaa.evaluation.dial_curve`)."""
+
+    kappa: float | None
+    suggested: float | None
+    chosen_for: str | None
+    in_words: str
+    curve: list[dict[str, float | None]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long it took."""
+
+    epochs: int | None
+    best_epoch: int | None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the dataset or the pre-trained model lay."""
+
+    path: str | None
+    run: str | None
+
+
+@dataclass(frozen=True)
+class Auto:
+    """A method that is made of several trainings: its `parts`, and the one that was chosen."""
+
+    chosen: dict[str, Any]
+    parts: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a run says of itself, as far as a page shows it."""
+
+    seed: int | None
+    seconds: float
+    finished: str
+    versions: dict[str, Any]
+    training: Training
+    dataset: Origin
+    pretrained: Origin
+    dial: Dial
+    auto: Auto
+
+
+@dataclass(frozen=True)
+class AuditedLists:
+    """Recommendations in an audit, as far as a page shows them."""
+
+    lorenz: list[list[float]]
+    deciles: list[float]
+    winners: list[ItemShift]
+    losers: list[ItemShift]
+    tastes: list[TasteShift]
+
+
+@dataclass(frozen=True)
+class AuditFile:
+    """`dpaa audit --json`."""
+
+    source: str
+    in_words: list[str]
+    numbers: dict[str, Any]
+    meanings: dict[str, Any]
+    log: Skew
+    recommendations: AuditedLists
+    checks: list[dict[str, Any]]
+    notes: list[str]
