@@ -27,7 +27,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
 
 test-fast: check
 	$(BIN)/pytest -n 2 -m "not slow"

@@ -34,7 +34,7 @@ def trace(
       dpaa trace runs/dpaa --figures figures
     """
     if figures is not None:
-        from dpaa.report.page import check_figures
+        from dpaa.report.figures import check_figures
 
         check_figures(figures, figure_format)
     from dpaa.trace.run import trace_run

@@ -43,6 +43,13 @@ def altair() -> ModuleType:
     return altair
 
 
+def check_figures(folder: Path, figure_format: str) -> None:
+    """Refuse, before anything is computed, a folder that cannot take figures of this format."""
+    check_figure(folder / f"figure.{figure_format}")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; choose a folder with --figures")
+
+
 def check_figure(file: Path) -> None:
     """Refuse a file that no figure can be written to, before anything is computed for it."""
     altair()

@@ -12,9 +12,8 @@ from markupsafe import Markup
 
 import dpaa
 from dpaa.auditing.audit import Audit
-from dpaa.errors import InputError
 from dpaa.files import check_file_target, write_file
-from dpaa.report.figures import altair, check_figure, save
+from dpaa.report.figures import altair, check_figures, save
 from dpaa.report.inputs import Inputs, gather
 from dpaa.report.lenient import lenient
 from dpaa.report.parts import Section, suffix
@@ -61,9 +60,7 @@ def write_page(
     """
     check_page(file)
     if figures is not None:
-        check_figure(figures / f"figure.{figure_format}")
-        if figures.exists() and not figures.is_dir():
-            raise InputError(f"{figures} is a file; choose a folder with --figures")
+        check_figures(figures, figure_format)
     inputs = gather(paths, k)
     chapters = sections(inputs)
     names = ", ".join(dict.fromkeys(family.name for family in inputs.families))
