@@ -188,13 +188,13 @@ def check_file_target(
 ) -> None:
     """Refuse, before any work, a file that could not be written."""
     file = Path(path)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; name a file")
     if file.suffix.lower() not in endings:
         ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
         raise InputError(f"{file} has {ending}; {what} is written to {' or '.join(endings)}")
     target = settled(file)
     _check_link(file)
-    if target.is_dir():
-        raise InputError(f"{file} is a folder; name a file")
     if target.exists() and not overwrite:
         raise InputError(f"{file} already exists; pass --overwrite or name another file")
     around = next(folder for folder in target.parents if folder.exists()) if make_folders else target.parent

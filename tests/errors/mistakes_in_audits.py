@@ -99,7 +99,7 @@ FILES = [
         "log.csv --html page.pdf",
         "page.pdf has the ending '.pdf'; a page is written to .html",
     ),
-    audit("an audit page where a folder is", "log.csv --html diary", "diary has no ending; a page is written to .html"),
+    audit("an audit page where a folder is", "log.csv --html diary", "diary is a folder; name a file"),
 ]
 
 SECTIONS = {"Audits": [*CHECKS, *AUDITED, *LISTED, *FILES]}

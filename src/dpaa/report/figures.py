@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.errors import MissingExtraError
+from dpaa.errors import InputError, MissingExtraError
 from dpaa.files import check_file_target, write_file
 from dpaa.report.theme import PALETTE, PAPER, Look
 from dpaa.trace.run import Trace
