@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -36,7 +37,7 @@ def _part(hint: Any, value: Any) -> Any:
     try:
         return _adapter(hint).validate_python(value)
     except ValidationError:
-        return EMPTY.get(get_origin(hint) or hint)
+        return copy(EMPTY.get(get_origin(hint) or hint))
 
 
 @cache
