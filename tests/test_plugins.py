@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
+import torch
 
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
-from dpaa.reranking import RERANKERS, Dial
+from dpaa.reranking import RERANKERS, Candidates, Dial, Reranker
+from dpaa.runs.fit import fit_into, make_method
 
 PLUGIN = Path(__file__).parent / "plugin"
 ROOT = Path(__file__).parent.parent
@@ -210,3 +212,63 @@ def test_the_dial_is_a_reranker(small_world: Dataset) -> None:
     kept = dpaa.fit(small_world, "ease", rerank=Dial(kappa=-0.5))
     assert kept.recommend(k=5).equals(turned)
     assert kept.recommend(k=5, rerank=None).equals(model.recommend(k=5))
+
+
+class Repeats(Reranker):
+    name = "repeats"
+    title = "the best item k times"
+
+    def rerank(self, scores: Any, users: Any, k: int, candidates: Any) -> Any:
+        best = scores.argmax(dim=1, keepdim=True).repeat(1, k)
+        return scores.gather(1, best), best
+
+
+class Beyond(Repeats):
+    name = "beyond"
+
+    def rerank(self, scores: Any, users: Any, k: int, candidates: Any) -> Any:
+        values, columns = super().rerank(scores, users, k, candidates)
+        return values, columns + scores.shape[1]
+
+
+def test_a_reranker_is_checked(small_world: Dataset) -> None:
+    model = dpaa.fit(small_world, "most-popular")
+    with pytest.raises(InputError, match="re-ranker repeats gave an item twice in one list"):
+        model.recommend(k=3, rerank=Repeats())
+    with pytest.raises(InputError, match="re-ranker beyond gave a column that is none of the 178 candidates"):
+        model.recommend(k=3, rerank=Beyond())
+
+
+def test_candidates_know_what_users_took(small_world: Dataset) -> None:
+    graph = dpaa.fit(small_world, "most-popular").method.graph
+    row, item = Candidates(graph, None).taken(torch.tensor([3, 0]))
+    taken = [set(small_world.train.item[small_world.train.user == user].tolist()) for user in (3, 0)]
+    assert [set(item[row == place].tolist()) for place in (0, 1)] == taken
+
+
+@pytest.mark.parametrize("change", [{"name": "Not_A_Name"}, {"title": None}])
+def test_a_class_needs_a_name_and_a_title(change: dict[str, Any]) -> None:
+    kind = type("Odd", (METHODS["ease"],), {"name": "odd", "title": "odd", "__module__": "elsewhere"} | change)
+    with pytest.raises(InputError, match=r"needs a name \(lower-case letters, digits, hyphens\) and a title"):
+        METHODS.add(kind)
+
+
+def test_other_processes_find_what_only_this_call_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PLUGIN)
+    monkeypatch.setattr(METHODS, "_named", {})
+    assert METHODS.address(METHODS.add("dpaa_example.simgcl:SimGCL").name) == "dpaa_example.simgcl:SimGCL"
+    assert METHODS.address("ease") == "ease"
+    with pytest.raises(InputError, match=r"'simgcl' is no place of a class; write package\.module:Class"):
+        METHODS.add("simgcl")
+
+
+def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_path: Path) -> None:
+    class Raises(METHODS["lightgcn"]):  # type: ignore[misc]
+        name, title = "raises", "raises"
+
+        def loss(self, batch: Any, rows: Any) -> Any:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fit_into(tmp_path / "new" / "run", small_world, make_method(small_world, Raises, {}))
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ built in, installed as a plug-in or named in the call (`package.module:Class`) i
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import dpaa
 from dpaa.errors import InputError, reason
 
 T = TypeVar("T")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(eq=False)
@@ -102,8 +104,16 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         base = _imported(self.base)
         return isinstance(found, type) and issubclass(found, base) and not isabstract(found) and hasattr(found, "name")
 
+    def address(self, name: str) -> str:
+        """By what another process finds a class: its name, or its place where only this call knows it."""
+        found = self._named.get(name)
+        return name if found is None else f"{found.__module__}:{found.__qualname__}"
+
     def _checked(self, found: Any, place: str) -> type[T]:
         if self.accepts(found):
+            name, title = found.name, getattr(found, "title", None)
+            if not isinstance(name, str) or not NAME.fullmatch(name) or not isinstance(title, str):
+                raise InputError(f"{place} needs a name (lower-case letters, digits, hyphens) and a title, both text")
             checked: type[T] = found
             return checked
         raise InputError(f"{place} is no {self.what}: a class with a name, derived from {self.base.replace(':', '.')}")
@@ -139,6 +149,8 @@ def _imported(place: str) -> Any:
 
 def _local(place: str) -> Any:
     """What the call names; modules in the current folder count, as for `python -m`."""
+    if not all(place.partition(":")):
+        raise InputError(f"{place!r} is no place of a class; write package.module:Class")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

@@ -63,7 +63,7 @@ def root(
     if plugin:
         from dpaa.methods import METHODS
         from dpaa.plugins import add_plugin
-        from dpaa.reranking.base import RERANKERS
+        from dpaa.reranking import RERANKERS
 
         for place in plugin:
             add_plugin(place, METHODS, RERANKERS)

@@ -90,7 +90,7 @@ def evaluate(
     print_evaluation(name, found)
     if estimates is not None:
         print_estimates(estimates, found)
-    if curve is not None:
+    if curve is not None and found.protocol.rerank is None:  # it is that of lists that are not re-ranked
         print_dial(curve, found.protocol.popularity_dial)
     if run is not None:
         out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet")

@@ -21,6 +21,7 @@ def methods(
       dpaa methods lightgcn
     """
     from dpaa.methods.catalogue import catalogue
+    from dpaa.reranking import RERANKERS
 
     found = catalogue(name)
     if as_json:
@@ -36,3 +37,4 @@ def methods(
         rows = [[method["name"], method["title"], method["paper"]] for method in found.values()]
         print_table("Methods", ["name", "what it does", "paper"], rows, text=True)
         out.print("Settings and defaults of one: dpaa methods NAME")
+        out.print(f"Re-rankers, for --rerank: {', '.join(RERANKERS)}")

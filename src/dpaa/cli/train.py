@@ -106,7 +106,8 @@ def train(
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
     print_notes([unfinished] if unfinished else [])
     following = "evaluate" if len(data.test) else "recommend"
-    out.print(f"run written to {out_folder}; next: dpaa {following} {out_folder}")
+    named = f"--plugin {chosen} " if ":" in chosen else ""
+    out.print(f"run written to {out_folder}; next: dpaa {named}{following} {out_folder}")
 
 
 def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Metric:
     """Whether it is a mean over users: it can then be tested, and is a column of `per_user.parquet`."""
     by_taste: bool = True
     """Whether a mean over users is also taken by the users' taste."""
+    on_page: bool = True
+    """Whether `dpaa report` shows it."""
 
     @property
     def definition(self) -> str:
@@ -204,6 +206,7 @@ def upd(at: Context) -> Floats | None:
     case="(1 + 1)/2 = 1",
     source="Abdollahpouri et al., FLAIRS 2019",
     per_user=False,
+    on_page=False,  # aplt says it already
 )
 def aclt(at: Context) -> float:
     """Mean over users of the number of niche items in the list."""

@@ -16,9 +16,11 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.settings import make_settings
-from dpaa.plugins import Registry, origin_of
+from dpaa.plugins import origin_of
 from dpaa.reranking.dial import DialVectors, dialled
+from dpaa.reranking.registry import RERANKERS
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,11 @@ class Candidates:
     items: Tensor | None
     """Item index of each column; None where the columns are all items."""
     histories: Histories | None = None
-    """Where the users are unseen in training: their items."""
+    """Where the users are unseen in training: their items; users then count within these."""
+
+    def taken(self, users: Tensor) -> tuple[Tensor, Tensor]:
+        """What these users took in training (or as `histories` say): row of the block and item index of each pair."""
+        return items_of(self.graph, self.histories).entries(users)
 
     @property
     def popularity(self) -> Tensor:
@@ -59,9 +65,10 @@ class Reranker(BaseModel):
         return dialled(method, kappa, items, histories, prepared)
 
     def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
-        """Which columns make the list?  Their scores and numbers, each (users, k); −1 where nothing is left.
+        """Which columns make the list?  Their scores and numbers, each (users, k), in the order of the list.
 
-        Scores are (users, columns); what must not be recommended is −inf and stays out.
+        Scores are (users, columns); what must not be recommended is −inf and stays out.  No column stands in a list
+        twice; −1 (score −inf) where nothing is left.
         """
         del users, candidates
         return top_k(scores, k)
@@ -99,10 +106,6 @@ class Dial(Reranker):
 
 
 NONE = "none"
-RERANKERS: Registry[Reranker] = Registry(
-    "re-ranker", "dpaa.rerankers", "dpaa.reranking.base:Reranker", {"dial": "dpaa.reranking.base:Dial"}
-)
-"""The only list of their names; plug-ins add to it."""
 
 
 def parse_reranker(text: str) -> Reranker | None:
@@ -145,5 +148,11 @@ def reranked(
             f"re-ranker {reranker.name} gave lists of shape {tuple(columns.shape)} with scores of shape "
             f"{tuple(values.shape)}; wanted {(len(scores), k)} for both"
         )
+    if columns.min() < -1 or columns.max() >= scores.shape[1]:
+        raise InputError(f"re-ranker {reranker.name} gave a column that is none of the {scores.shape[1]:,} candidates")
     hidden = torch.gather(scores, 1, columns.clamp(min=0)) == -torch.inf
-    return values, torch.where(hidden, -1, columns)
+    columns = torch.where(hidden, -1, columns)
+    ordered = columns.sort(dim=1).values
+    if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+        raise InputError(f"re-ranker {reranker.name} gave an item twice in one list; each may be there once")
+    return values, columns

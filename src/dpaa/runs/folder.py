@@ -60,7 +60,7 @@ from dpaa.runs.history import history_line
 from dpaa.runs.record import RunRecord
 from dpaa.text import finite
 from dpaa.training.checkpoint import CheckpointFolder
-from dpaa.training.trainer import EpochReport
+from dpaa.training.trainer import EpochReport, Interrupted
 
 CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.jsonl", "model.safetensors"
 USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"
@@ -88,7 +88,7 @@ class RunFolder:
 
         What is there already stays until the new run is whole (`overwrite`): that one is made beside, as
         `.NAME.unfinished`, and takes its place in one rename at the end.  A run that came to nothing (an
-        `InputError`, and nothing to go on from) is removed again.
+        error, and nothing to go on from) is removed again.
         """
         target = check_folder_name(path)
         made = missing_folders(target)
@@ -99,12 +99,14 @@ class RunFolder:
                 try:
                     yield run
                     run._commit(target)
-                except InputError as error:
-                    if isinstance(error, DivergedError) or not (begun or run._can_go_on):
+                except Exception as error:
+                    came_to_nothing = not isinstance(error, Interrupted) and not (begun or run._can_go_on)
+                    if isinstance(error, DivergedError) or came_to_nothing:
                         remove_folder(run.path)
                     raise
-        except InputError:
-            remove_empty(made)
+        except Exception as error:
+            if not isinstance(error, Interrupted):
+                remove_empty(made)
             raise
 
     @classmethod

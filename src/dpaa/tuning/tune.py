@@ -38,7 +38,7 @@ from dpaa.files import (
     remove_folder,
     write_file,
 )
-from dpaa.methods import find_method
+from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
@@ -179,7 +179,7 @@ def tune(
         storage=storage,
         call=uuid.uuid4().hex,
     )
-    order = WorkOrder(study, kind.name, fixed, wanted=min(wanted, every or wanted))
+    order = WorkOrder(study, METHODS.address(kind.name), fixed, wanted=min(wanted, every or wanted))
     with _begun(study, about), storage_in_words(study), closing(TrialStore(study)) as store:
         team = _Team(data, jobs, say, store)
         kept = sum(trial.state in TRAINED for trial in store.trials())

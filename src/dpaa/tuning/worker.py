@@ -196,7 +196,8 @@ class Worker:
 
     def _train_plain(self, folder: Path | None, plain: GraphMethod) -> Model:
         assert folder is not None
-        self.say(f"{self.order.method} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
+        name = find_method(self.order.method).name
+        self.say(f"{name} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
         return fit_into(folder, self.data, plain, resume=folder.exists())
 
 

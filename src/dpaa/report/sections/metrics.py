@@ -9,18 +9,19 @@ from dataclasses import asdict
 from markupsafe import Markup
 
 from dpaa.comparison.chances import Chances, warnings
-from dpaa.evaluation.metrics import explain
+from dpaa.evaluation.metrics import METRICS, explain
 from dpaa.report.charts import Point, scatter
 from dpaa.report.inputs import Family, Inputs, Run
 from dpaa.report.parts import Cell, Figure, Head, Section, number, suffix, table
 from dpaa.report.rendering import render, sentence
 
+ACCURACY, BIAS = "Accuracy", "Popularity bias"
 TABLES = {
-    "Accuracy": (
+    ACCURACY: (
         *("recall@{k}", "ndcg@{k}", "hit@{k}", "precision@{k}", "mrr@{k}", "map@{k}"),
         *("recall@{k}/popular", "recall@{k}/niche", "ndcg@{k}/popular", "ndcg@{k}/niche"),
     ),
-    "Popularity bias": (
+    BIAS: (
         *("arp@{k}", "aplt@{k}", "coverage@{k}", "gini@{k}", "entropy@{k}", "head_share@{k}"),
         *("popularity_lift@{k}", "upd@{k}", "pop_reo@{k}", "pop_rsp@{k}"),
     ),
@@ -110,7 +111,9 @@ def _columns(runs: list[Run]) -> dict[str, list[str]]:
     k = runs[0].protocol.largest_k
     known = {name for run in runs for name in run.metrics}
     found = {title: [name.format(k=k) for name in names] for title, names in TABLES.items()}
-    kept = {title: [name for name in names if name in known] for title, names in found.items()}
+    for one in METRICS.values():  # those that the tables do not place come last
+        found[ACCURACY if one.kind == "accuracy" else BIAS] += [f"{one.name}@{k}"] * one.on_page
+    kept = {title: [name for name in dict.fromkeys(names) if name in known] for title, names in found.items()}
     return {title: names for title, names in kept.items() if names}
 
 
