@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import functools
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,9 @@ from hypothesis import settings
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.data.sources.world import simulate
+from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
+from tests.command import Said, dpaa_ok
 
 settings.register_profile("dpaa", deadline=None, max_examples=60)
 settings.load_profile("dpaa")
@@ -42,7 +45,27 @@ def one_thread() -> None:
 @pytest.fixture(scope="session")
 def small_world() -> Dataset:
     """A world in which tastes can be learned, small enough to train on in seconds."""
-    return simulate(users=300, items=200, seed=1)
+    return world.simulate(users=300, items=200, seed=1)
+
+
+TINY: dict[str, object] = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
+"""Settings of a training that takes a moment."""
+
+
+@pytest.fixture(scope="session")
+def demo_said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
+    """`dpaa demo` in a small world with a short training: its folder, and what it said."""
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world, "simulate", functools.partial(world.simulate, users=150, items=100))
+        patch.setattr(sys.modules["dpaa.cli.demo"], "METHODS", {"most-popular": {}, "lightgcn": TINY, "dpaa": TINY})
+        said = dpaa_ok("demo", "--out", folder)
+    return folder, said
+
+
+@pytest.fixture(scope="session")
+def demo_folder(demo_said: tuple[Path, Said]) -> Path:
+    return demo_said[0]
 
 
 @pytest.fixture

@@ -5,11 +5,9 @@ from __future__ import annotations
 import html
 from typing import Any
 
-import pytest
-
 from dpaa.comparison.result import Comparison
 from dpaa.report.lenient import lenient
-from dpaa.report.parts import Section, change
+from dpaa.report.parts import Section
 from dpaa.report.sections import comparison
 
 
@@ -30,15 +28,6 @@ def chapter(found: dict[str, Any]) -> Section:
 
 def words(found: dict[str, Any]) -> str:
     return html.unescape(" ".join(chapter(found).content.split()))
-
-
-@pytest.mark.parametrize(
-    ("before", "difference", "shown"),
-    [(0.1, 0.02, "+20.0 %"), (0.1, -0.02, "−20.0 %"), (0.0001, 0.0617, "+0.0617"), (0.0, -0.5, "−0.5000"),
-     (-0.2, 0.1, "+50.0 %"), (1.0, 1234.5, "+1,234.5")],
-)  # fmt: skip
-def test_a_change_in_words(before: float, difference: float, shown: str) -> None:
-    assert change(before, difference) == shown
 
 
 def test_a_base_near_zero_has_no_percentage() -> None:
