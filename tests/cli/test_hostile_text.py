@@ -14,10 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import dpaa
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
-from dpaa.methods import METHODS
 from tests.cli.conftest import TINY
 from tests.command import Said, dpaa_ok, run_dpaa
 
@@ -208,28 +205,3 @@ def test_a_limit_on_the_size_of_files_ends_in_a_sentence(place: Path, words: tup
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "cannot write" in refused(said)
     assert {str(path) for path in place.rglob("*")} == before
-
-
-# ---------------------------------------------------------------------- Python
-
-
-def test_a_method_may_be_given_by_its_class(small_world: Dataset) -> None:
-    assert dpaa.fit(small_world, method=METHODS["ease"]).method.name == "ease"
-
-
-@pytest.mark.parametrize("method", [3, None, int, object(), "no-such", ["ease"]])
-def test_what_is_no_method_is_said_so(small_world: Dataset, method: object) -> None:
-    with pytest.raises(InputError, match="method"):
-        dpaa.fit(small_world, method=method)  # type: ignore[arg-type]
-
-
-def test_wrong_types_of_arguments_are_said_so(small_world: Dataset) -> None:
-    model = dpaa.fit(small_world, "most-popular")
-    with pytest.raises(InputError, match="data must be a Dataset"):
-        dpaa.fit("data")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="model must be a Model"):
-        dpaa.evaluate("run", small_world)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="k must be a whole number"):
-        model.recommend(k="a")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="is empty; leave it out"):
-        model.recommend([None])

@@ -12,8 +12,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.methods.dpaa_auto import FASTEST, DpaaAuto, Part, Verdict, _mean_and_noise, _surely_best
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.runs.fit import Callbacks, _fit_part, evaluate, fit_method, make_method
-from dpaa.runs.stages import RunStages
+from dpaa.runs.fit import Callbacks, evaluate, fit_method, make_method
 
 QUICK = {"embedding_size": 8, "layers": 2, "epochs": 12, "patience": 50, "threads": 1}
 
@@ -208,26 +207,6 @@ def test_weights_win_the_race_only_beyond_the_noise() -> None:
 def test_mean_and_noise() -> None:
     assert _mean_and_noise(np.array([1.0, 2.0, 3.0])) == (2.0, pytest.approx(1 / np.sqrt(3)))
     assert _mean_and_noise(np.zeros(0)) == (0.0, 0.0)
-
-
-def test_the_least_turn_that_validation_cannot_tell_from_the_best_is_taken(small_world: Dataset) -> None:
-    from dpaa.evaluation.dial_curve import KAPPAS
-    from dpaa.evaluation.evaluator import Evaluator
-    from dpaa.evaluation.metrics import ndcg
-
-    model = fit_method(make_method(small_world, "lightgcn", QUICK), small_world)
-    assert isinstance(model.method, LightGCN)
-    validation = Evaluator(small_world, 20, "valid", "drop")
-    verdict = RunStages(small_world, Callbacks(), None, validation, _fit_part).judge(model.method, "ndcg")
-    values = {kappa: ndcg(validation.truth.context(validation.lists(model.method, kappa))) for kappa in KAPPAS}
-    best = max(values.values(), key=np.mean)
-    apart = {
-        kappa: (best - value).mean() / ((best - value).std() / np.sqrt(len(best)) + 1e-12)
-        for kappa, value in values.items()
-    }
-    assert apart[verdict.kappa] <= 1 + 1e-6
-    assert all(apart[kappa] > 1 - 1e-6 for kappa in KAPPAS if abs(kappa) < abs(verdict.kappa))
-    np.testing.assert_allclose(verdict.per_user, values[verdict.kappa], atol=1e-6)
 
 
 def test_the_dial_stays_at_0_where_validation_is_as_biased_as_the_log(small_world: Dataset) -> None:

@@ -16,7 +16,6 @@ from dpaa.runs.dial import choose_dial
 from dpaa.runs.fit import evaluate, fit
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.runs.vectors import write_vectors
 from tests.reranking.slow_dial import slow_dial
 
 KAPPAS = (-2.0, -0.5, 0.0, 0.5, 2.0)
@@ -213,61 +212,3 @@ def test_what_a_choice_needs(model: Model, small_world: Dataset) -> None:
     assert plain.dial_curve is None
     with pytest.raises(InputError, match="dataset untested has no validation pairs to choose κ on"):
         choose_dial(plain, untested, "ndcg")
-
-
-# ---------------------------------------------------------------------- vectors in files
-
-
-def test_files_hold_the_vectors(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    users, items = model.dial_vectors()
-    monkeypatch.setattr("dpaa.runs.model.BLOCK_VECTORS", 7)
-    assert write_vectors(model, tmp_path / "made") == (len(users), len(items))
-    assert pl.read_parquet(tmp_path / "made" / "users.parquet").equals(users)
-    assert pl.read_parquet(tmp_path / "made" / "items.parquet").equals(items)
-    assert [path.name for path in tmp_path.iterdir()] == ["made"]
-
-
-def test_some_users_only_and_files_replaced_only_when_asked_for(model: Model, tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    write_vectors(model, folder)
-    before = (folder / "users.parquet").read_bytes()
-    with pytest.raises(InputError, match="already exists; pass --overwrite"):
-        write_vectors(model, folder, ["u0007"])
-    assert (folder / "users.parquet").read_bytes() == before
-    write_vectors(model, folder, ["u0007", "u0004"], overwrite=True)
-    assert pl.read_parquet(folder / "users.parquet")["user_id"].to_list() == ["u0007", "u0004"]
-    assert [path.name for path in tmp_path.iterdir()] == ["made"]
-
-
-def test_a_folder_with_anything_else_is_never_replaced(model: Model, tmp_path: Path) -> None:
-    (tmp_path / "diary.txt").write_text("dear diary")
-    with pytest.raises(InputError, match="holds something else than exported vectors"):
-        write_vectors(model, tmp_path, overwrite=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
-
-
-def test_an_empty_folder_will_do(model: Model, tmp_path: Path) -> None:
-    (tmp_path / "made").mkdir()
-    write_vectors(model, tmp_path / "made", [])
-    assert pl.read_parquet(tmp_path / "made" / "users.parquet").height == 0
-
-
-def test_a_failure_leaves_what_was_there(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "made"
-    write_vectors(model, folder)
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
-
-    def refused(*_: object) -> bool:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dpaa.files._exchange", refused)
-    with pytest.raises(InputError, match="No space left on device"):
-        write_vectors(model, folder, ["u0007"], overwrite=True)
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["made"]
-
-
-def test_methods_without_vectors_say_so(small_world: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="most-popular does not rank by an inner product"):
-        write_vectors(fit(small_world, "most-popular"), tmp_path / "made")
-    assert not list(tmp_path.iterdir())

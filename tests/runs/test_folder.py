@@ -14,19 +14,11 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.files import lock_of, locked
-from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import Model, load
+from dpaa.runs.model import load
 from dpaa.training.trainer import Interrupted
-
-SETTINGS = {"embedding_size": 16, "layers": 2, "epochs": 5, "batch_size": 512, "seed": 3}
-
-
-@pytest.fixture(scope="module")
-def run(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
-    return folder
+from tests.runs.conftest import SETTINGS
 
 
 def test_files_of_a_run(run: Path, small_world: Dataset) -> None:
@@ -101,53 +93,6 @@ def test_repeated_pairs_survive(tmp_path: Path) -> None:
     assert again.recommend(k=2).equals(model.recommend(k=2))
 
 
-def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, tmp_path: Path) -> None:
-    asked = 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 7
-
-    folder, said = tmp_path / "run", []
-    method = make_method(small_world, "lightgcn", SETTINGS)
-    with pytest.raises(Interrupted):
-        fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=stop))
-    with pytest.raises(InputError, match="holds an unfinished run; go on with --resume or pass --overwrite"):
-        fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
-    with pytest.raises(InputError, match=r"is an unfinished run \(it has no manifest.json\); finish it with"):
-        load(folder)
-    history = folder / "history.jsonl"
-    history.write_text(history.read_text() + '{"epoch": 99, "torn')  # what a crash may leave
-    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
-    other = make_method(small_world, "lightgcn", SETTINGS | {"l2": 0.5})
-    with pytest.raises(InputError, match="the checkpoint was made with another settings"):
-        fit_into(folder, small_world, other, resume=True)
-    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True, callbacks=callbacks)
-    assert any(note.startswith("going on in epoch") for note in said)
-    for name in ("model.safetensors", "edges.parquet", "users.parquet", "items.parquet", "config.json"):
-        assert (folder / name).read_bytes() == (run / name).read_bytes(), name
-    lines = [[json.loads(line) for line in (f / "history.jsonl").read_text().splitlines()] for f in (folder, run)]
-    assert [{**line, "seconds": 0} for line in lines[0]] == [{**line, "seconds": 0} for line in lines[1]]
-    assert not (folder / "checkpoint").exists()
-
-
-def test_resume_without_a_checkpoint_starts_afresh_and_says_so(small_world: Dataset, tmp_path: Path) -> None:
-    said: list[str] = []
-    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
-    method = make_method(small_world, "lightgcn", SETTINGS | {"epochs": 1})
-    fit_into(tmp_path / "run", small_world, method, resume=True, callbacks=callbacks)
-    assert "there is no checkpoint to resume from: training starts afresh" in said
-
-
-def test_a_failed_training_leaves_nothing_behind(small_world: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(
-            tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_is_there_is_not_overwritten(small_world: Dataset, run: Path, tmp_path: Path) -> None:
     method = make_method(small_world, "most-popular", {})
     with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
@@ -216,31 +161,6 @@ def test_no_run_at_all(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_model_is_evaluated_on_its_own_dataset_only(model: Model) -> None:
-    frame = pl.DataFrame({"user_id": ["u0001", "u0002"], "item_id": ["i0001", "i0002"]})
-    other = Dataset.from_frame(frame, test=frame, name="other")
-    with pytest.raises(InputError, match="trained on another dataset than other"):
-        evaluate(model, other)
-
-
-def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
-    data = Dataset.from_frame(frame, name="made")
-    said: list[str] = []
-    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
-    model = fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {"epochs": 3}), callbacks=callbacks)
-    assert model.manifest["training"] == {"epochs": 3, "best_epoch": 3, "best_valid_recall@20": None}
-    assert any("validation split is empty: all 3 epochs are trained" in note for note in said)
-    assert any("1 user took every item" in note for note in said)
-
-
-def test_nothing_to_learn_from(tmp_path: Path) -> None:
-    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]}), name="made")
-    with pytest.raises(InputError, match="no user has both a training item and an item not taken"):
-        fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {}))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
     folder = RunFolder(run)
     found = evaluate(load(folder.path), small_world)
@@ -267,26 +187,6 @@ def test_a_run_in_use_is_refused(small_world: Dataset, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     with locked(lock_of(tmp_path / "run")), pytest.raises(InputError, match="is in use by another process"):
         fit_into(tmp_path / "run", small_world, make_method(small_world, "most-popular", {}))
-
-
-def test_more_memory_than_there_is_is_refused_in_one_sentence(
-    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dpaa.runs.context.memory_at_hand", lambda: 1_000_000)
-    with pytest.raises(
-        InputError, match=r"would take about .* GB of memory, 0.0 GB are free; use a smaller embedding_size"
-    ):
-        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_preview_comes_first(small_world: Dataset) -> None:
-    seen: list[str] = []
-    callbacks = Callbacks(
-        on_preview=lambda preview: seen.append(f"{preview.epochs}"), on_epoch=lambda _: seen.append("epoch")
-    )
-    fit_method(make_method(small_world, "lightgcn", SETTINGS | {"epochs": 2}), small_world, callbacks)
-    assert seen == ["2", "epoch", "epoch"]
 
 
 def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
@@ -348,20 +248,6 @@ def test_after_a_checkpoint_too_a_loss_that_is_none_brings_the_old_run_back(
     monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
     assert (folder / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
-
-
-def test_epochs_are_counted_over_interruptions(small_world: Dataset, tmp_path: Path) -> None:
-    reports = 0
-
-    def count(_report: object) -> None:
-        nonlocal reports
-        reports += 1
-
-    callbacks = Callbacks(on_epoch=count, stop_requested=lambda: reports == 5)
-    with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), callbacks=callbacks)
-    model = fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True)
-    assert model.manifest["training"]["epochs"] == 5
 
 
 def test_metrics_without_a_value_are_null(tmp_path: Path) -> None:
