@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,9 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dpaa_ok("data", "demo", "--users", 120, "--items", 80, "--out", folder / "data")
     dpaa_ok("train", folder / "data", *TINY, "--seed", 5, "--out", folder / "run")
     return folder
+
+
+@pytest.fixture
+def run(walk: Path, tmp_path: Path) -> Path:
+    """A copy of the run, for commands that write into it."""
+    return Path(shutil.copytree(walk / "run", tmp_path / "run"))

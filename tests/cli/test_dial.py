@@ -12,12 +12,6 @@ import pytest
 from tests.command import dpaa_ok, run_dpaa
 
 
-@pytest.fixture
-def run(walk: Path, tmp_path: Path) -> Path:
-    """A copy of the run, to change."""
-    return Path(shutil.copytree(walk / "run", tmp_path / "run"))
-
-
 def edit_manifest(run: Path, **changes: object) -> None:
     file = run / "manifest.json"
     content = json.loads(file.read_text()) | changes
@@ -218,19 +212,3 @@ def test_newcomers_get_it_too(run: Path, tmp_path: Path) -> None:
         lists.append(pl.read_parquet(file))
     assert all(set(found["user_id"]) == {"ann", "bob"} for found in lists)
     assert not lists[0]["item_id"].equals(lists[2]["item_id"])
-
-
-def test_vectors(run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "vectors"
-    said = dpaa_ok("recommend", run, "--vectors", folder)
-    users, items = (pl.read_parquet(folder / f"{name}.parquet") for name in ("users", "items"))
-    assert f"vectors of {len(users)} users and {len(items)} items written" in said.out
-    assert users["user_id"].equals(pl.read_parquet(run / "users.parquet")["user_id"])
-    kappa = -0.5
-    queries = users.with_columns(pl.col("deviation") * kappa).drop("user_id").to_numpy()
-    best = (queries[:1] @ items.drop("item_id").to_numpy().T).argmax()
-    dpaa_ok("recommend", run, "--seen", "--k", 1, "--popularity-dial", kappa, "--out", tmp_path / "recs.parquet")
-    assert pl.read_parquet(tmp_path / "recs.parquet")["item_id"][0] == items["item_id"][int(best)]
-    assert run_dpaa("recommend", run, "--vectors", folder).code == 2
-    dpaa_ok("recommend", run, "--vectors", folder, "--users", "u0002", "--overwrite")
-    assert pl.read_parquet(folder / "users.parquet")["user_id"].to_list() == ["u0002"]

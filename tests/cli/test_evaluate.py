@@ -75,3 +75,17 @@ def test_per_user_table(walk: Path) -> None:
     table = pl.read_parquet(walk / "run" / "per_user.parquet")
     assert {"user_id", "recall@10", "map@10/niche", "popularity_lift@10", "upd@10", "taste"} <= set(table.columns)
     assert set(table["taste"].drop_nulls()) <= {"niche", "diverse", "blockbuster"}
+
+
+def test_evaluate(run: Path) -> None:
+    shown = dpaa_ok("evaluate", run, "--k", 10, "--k", 5)
+    assert "lists of 5" in shown.out
+    assert "overlap convention 'drop'" in shown.out
+    assert shown.err == ""
+    said = dpaa_ok("evaluate", run, "--overlap", "keep", "--mask-valid", "--json")
+    found = json.loads(said.out)
+    assert found["metrics"].keys() >= {"recall@20", "ndcg@20/niche", "hit@20", "arp@20"}
+    assert found["protocol"]["overlap"] == "keep"
+    assert found["protocol"]["mask_valid"] is True
+    assert json.loads((run / "metrics.json").read_text())["protocol"] == found["protocol"]
+    assert "user_id" in pl.read_parquet(run / "per_user.parquet").columns

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import dpaa
-from dpaa.methods import METHODS
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
-
-
-@pytest.fixture
-def run(walk: Path, tmp_path: Path) -> Path:
-    """A copy of the run, for commands that write into it."""
-    return Path(shutil.copytree(walk / "run", tmp_path / "run"))
 
 
 def test_version() -> None:
@@ -91,83 +83,6 @@ def test_what_is_there_is_overwritten_when_asked(walk: Path, tmp_path: Path) -> 
         for k in (1, 2):
             dpaa_ok("recommend", tmp_path / "run", "--k", k, "--out", tmp_path / name, "--overwrite")
     assert pl.read_csv(tmp_path / "recs.csv")["rank"].max() == 2
-
-
-def test_evaluate(run: Path) -> None:
-    shown = dpaa_ok("evaluate", run, "--k", 10, "--k", 5)
-    assert "lists of 5" in shown.out
-    assert "overlap convention 'drop'" in shown.out
-    assert shown.err == ""
-    said = dpaa_ok("evaluate", run, "--overlap", "keep", "--mask-valid", "--json")
-    found = json.loads(said.out)
-    assert found["metrics"].keys() >= {"recall@20", "ndcg@20/niche", "hit@20", "arp@20"}
-    assert found["protocol"]["overlap"] == "keep"
-    assert found["protocol"]["mask_valid"] is True
-    assert json.loads((run / "metrics.json").read_text())["protocol"] == found["protocol"]
-    assert "user_id" in pl.read_parquet(run / "per_user.parquet").columns
-
-
-def test_recommend_to_files(walk: Path, tmp_path: Path) -> None:
-    run = walk / "run"
-    for name in ("recs.parquet", "recs.csv"):
-        said = dpaa_ok("recommend", run, "--k", 3, "--out", tmp_path / name)
-        assert "recommendations written to" in said.out
-    found = pl.read_parquet(tmp_path / "recs.parquet")
-    assert found.columns == ["user_id", "item_id", "score", "rank"]
-    assert found.equals(dpaa.load(run).recommend(k=3))
-    text = pl.read_csv(tmp_path / "recs.csv")
-    assert text["item_id"].equals(found["item_id"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["recs.csv", "recs.parquet"]
-
-
-def test_recommend_to_some(walk: Path, tmp_path: Path) -> None:
-    run, out = walk / "run", tmp_path / "recs.parquet"
-    model = dpaa.load(run)
-    users = model.user_ids.head(4).to_list()
-    (tmp_path / "who.txt").write_text(f"{users[1]}\n\n{users[2]}\r\n")
-    dpaa_ok("recommend", run, "--users", users[3], "--users", f"@{tmp_path / 'who.txt'}", "--out", out)
-    assert pl.read_parquet(out)["user_id"].unique(maintain_order=True).to_list() == [users[3], users[1], users[2]]
-    items = model.item_ids.head(6).to_list()
-    (tmp_path / "what.txt").write_text("\n".join(items))
-    dpaa_ok("recommend", run, "--items", f"@{tmp_path / 'what.txt'}", "--exclude", items[0], "--seen", "--k", 9,
-            "--out", out, "--overwrite")  # fmt: skip
-    assert pl.read_parquet(out).group_by("user_id").agg(pl.col("item_id").sort())["item_id"].to_list() == [
-        items[1:]
-    ] * len(model.user_ids)
-
-
-def test_recommend_to_newcomers(walk: Path, tmp_path: Path) -> None:
-    run = walk / "run"
-    items = dpaa.load(run).item_ids
-    history = pl.DataFrame({"who": [7, 7, 8, 9], "what": [items[0], items[1], "unheard-of", items[2]]})
-    history.write_csv(tmp_path / "new.csv")
-    columns = ("--user-column", "who", "--item-column", "what")
-    said = dpaa_ok("recommend", run, "--history", tmp_path / "new.csv", *columns, "--k", 4, "--out", tmp_path / "r.csv")
-    assert "1 history row names an item the model does not know" in said.err
-    found = pl.read_csv(tmp_path / "r.csv")
-    assert found["user_id"].to_list() == [7] * 4 + [9] * 4
-    assert not set(found.filter(pl.col("user_id") == 7)["item_id"]) & {items[0], items[1]}
-
-
-def test_recommend_shows_some(walk: Path) -> None:
-    said = dpaa_ok("recommend", walk / "run", "--k", 2)
-    assert "preview of the first users" in said.err
-    users = dpaa.load(walk / "run").user_ids
-    assert all(user in said.out for user in users.head(3))
-    assert users[3] not in said.out
-    said = dpaa_ok("recommend", walk / "run", "--k", 2, "--users", users[3])
-    assert users[3] in said.out
-    assert said.err == ""
-
-
-def test_methods() -> None:
-    shown = dpaa_ok("methods").out
-    assert all(name in shown for name in METHODS)
-    listed = json.loads(dpaa_ok("methods", "--json").out)
-    assert list(listed) == list(METHODS)
-    assert "embedding_size = 64" in dpaa_ok("methods", "lightgcn").out
-    one = json.loads(dpaa_ok("methods", "most_popular", "--json").out)
-    assert one["most-popular"]["settings"]["seed"]["default"] == 0
 
 
 def test_json_is_all_there_is_on_stdout(walk: Path, run: Path) -> None:

@@ -1,0 +1,79 @@
+"""`dpaa recommend`: to all, to some and to newcomers; lists and vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+import dpaa
+from tests.command import dpaa_ok, run_dpaa
+
+
+def test_recommend_to_files(walk: Path, tmp_path: Path) -> None:
+    run = walk / "run"
+    for name in ("recs.parquet", "recs.csv"):
+        said = dpaa_ok("recommend", run, "--k", 3, "--out", tmp_path / name)
+        assert "recommendations written to" in said.out
+    found = pl.read_parquet(tmp_path / "recs.parquet")
+    assert found.columns == ["user_id", "item_id", "score", "rank"]
+    assert found.equals(dpaa.load(run).recommend(k=3))
+    text = pl.read_csv(tmp_path / "recs.csv")
+    assert text["item_id"].equals(found["item_id"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["recs.csv", "recs.parquet"]
+
+
+def test_recommend_to_some(walk: Path, tmp_path: Path) -> None:
+    run, out = walk / "run", tmp_path / "recs.parquet"
+    model = dpaa.load(run)
+    users = model.user_ids.head(4).to_list()
+    (tmp_path / "who.txt").write_text(f"{users[1]}\n\n{users[2]}\r\n")
+    dpaa_ok("recommend", run, "--users", users[3], "--users", f"@{tmp_path / 'who.txt'}", "--out", out)
+    assert pl.read_parquet(out)["user_id"].unique(maintain_order=True).to_list() == [users[3], users[1], users[2]]
+    items = model.item_ids.head(6).to_list()
+    (tmp_path / "what.txt").write_text("\n".join(items))
+    dpaa_ok("recommend", run, "--items", f"@{tmp_path / 'what.txt'}", "--exclude", items[0], "--seen", "--k", 9,
+            "--out", out, "--overwrite")  # fmt: skip
+    assert pl.read_parquet(out).group_by("user_id").agg(pl.col("item_id").sort())["item_id"].to_list() == [
+        items[1:]
+    ] * len(model.user_ids)
+
+
+def test_recommend_to_newcomers(walk: Path, tmp_path: Path) -> None:
+    run = walk / "run"
+    items = dpaa.load(run).item_ids
+    history = pl.DataFrame({"who": [7, 7, 8, 9], "what": [items[0], items[1], "unheard-of", items[2]]})
+    history.write_csv(tmp_path / "new.csv")
+    columns = ("--user-column", "who", "--item-column", "what")
+    said = dpaa_ok("recommend", run, "--history", tmp_path / "new.csv", *columns, "--k", 4, "--out", tmp_path / "r.csv")
+    assert "1 history row names an item the model does not know" in said.err
+    found = pl.read_csv(tmp_path / "r.csv")
+    assert found["user_id"].to_list() == [7] * 4 + [9] * 4
+    assert not set(found.filter(pl.col("user_id") == 7)["item_id"]) & {items[0], items[1]}
+
+
+def test_recommend_shows_some(walk: Path) -> None:
+    said = dpaa_ok("recommend", walk / "run", "--k", 2)
+    assert "preview of the first users" in said.err
+    users = dpaa.load(walk / "run").user_ids
+    assert all(user in said.out for user in users.head(3))
+    assert users[3] not in said.out
+    said = dpaa_ok("recommend", walk / "run", "--k", 2, "--users", users[3])
+    assert users[3] in said.out
+    assert said.err == ""
+
+
+def test_vectors(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "vectors"
+    said = dpaa_ok("recommend", run, "--vectors", folder)
+    users, items = (pl.read_parquet(folder / f"{name}.parquet") for name in ("users", "items"))
+    assert f"vectors of {len(users)} users and {len(items)} items written" in said.out
+    assert users["user_id"].equals(pl.read_parquet(run / "users.parquet")["user_id"])
+    kappa = -0.5
+    queries = users.with_columns(pl.col("deviation") * kappa).drop("user_id").to_numpy()
+    best = (queries[:1] @ items.drop("item_id").to_numpy().T).argmax()
+    dpaa_ok("recommend", run, "--seen", "--k", 1, "--popularity-dial", kappa, "--out", tmp_path / "recs.parquet")
+    assert pl.read_parquet(tmp_path / "recs.parquet")["item_id"][0] == items["item_id"][int(best)]
+    assert run_dpaa("recommend", run, "--vectors", folder).code == 2
+    dpaa_ok("recommend", run, "--vectors", folder, "--users", "u0002", "--overwrite")
+    assert pl.read_parquet(folder / "users.parquet")["user_id"].to_list() == ["u0002"]
