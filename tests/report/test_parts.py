@@ -33,7 +33,7 @@ def test_numbers_in_words() -> None:
     cells = [number(1234.5, 1), number(-0.5, 2), number(0.25, 1, "+"), number(None), number(math.nan), share(0.125)]
     assert [cell.shown for cell in cells] == ["1,234.5", "−0.50", "+0.2", "–", "–", "12.5 %"]
     assert [cell.key for cell in cells] == [1234.5, -0.5, 0.25, "", "", 0.125]
-    assert share(None).shown == "–"
+    assert share(None).shown == share(math.nan).shown == "–"
     assert [absolute(value) for value in (-99.99, 100.0, -1234.56)] == ["−99.9900", "+100.0", "−1,234.6"]
     assert [signed(value) for value in (0.5, -0.001)] == ["+50.0 %", "−0.1 %"]
 

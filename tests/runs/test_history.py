@@ -52,3 +52,9 @@ def test_a_number_of_another_kind_or_far_outside_is_refused(wrong: dict[str, Any
 def test_what_is_no_line_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         history_line(text)
+
+
+@pytest.mark.parametrize("text", ["[1]", "3", '"epoch"', "null"])
+def test_a_line_that_is_no_object_is_told_in_plain_words(text: str) -> None:
+    with pytest.raises(ValueError, match="a line is no JSON object"):
+        history_line(text)

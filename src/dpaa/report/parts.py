@@ -143,7 +143,9 @@ def number(value: float | None, digits: int = 4, sign: str = "", best: bool = Fa
 
 def share(value: float | None, digits: int = 1) -> Cell:
     """A share to sort by."""
-    return Cell("–", math.nan) if value is None else Cell(percent(value, digits), float(value))
+    if value is None or not math.isfinite(value):
+        return Cell("–", math.nan)
+    return Cell(percent(value, digits), float(value))
 
 
 def signed(value: float, digits: int = 1) -> str:

@@ -30,6 +30,8 @@ class _Line(BaseModel):
 def history_line(text: str) -> dict[str, Any]:
     """One line; a ValueError says what is wrong with it."""
     content = parse_json(text)
+    if not isinstance(content, dict):
+        raise ValueError("a line is no JSON object")
     try:
         _Line.model_validate(content)
     except ValidationError as error:

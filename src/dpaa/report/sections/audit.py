@@ -73,7 +73,7 @@ def _lorenz(audit: AuditFile, suffix: str) -> Figure | None:
 
 def _exposure(audit: AuditFile, suffix: str) -> Figure | None:
     log, lists = audit.log.deciles, audit.recommendations.deciles
-    if not len(log) == len(lists) == len(TENTHS):
+    if not len(log) == len(lists) == len(TENTHS) or not all(0 <= share <= 1 for share in (*log, *lists)):
         return None
     return by_tenth(
         f"audit-exposure{suffix}",
