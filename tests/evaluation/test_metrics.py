@@ -250,4 +250,4 @@ def test_docs_are_fresh() -> None:
 
 def test_the_help_of_compare_names_what_is_compared() -> None:
     option = inspect.signature(compare_command).parameters["metric"].annotation
-    assert f"Without it: {', '.join(COMPARED)}." in str(option)
+    assert f"Default: {', '.join(COMPARED)}." in str(option)

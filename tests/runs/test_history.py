@@ -42,8 +42,8 @@ def test_a_number_of_another_kind_or_far_outside_is_refused(wrong: dict[str, Any
     ("text", "sentence"),
     [
         ("", "Expecting value"),
-        ("[1]", "input should be a valid dictionary"),
-        ("7", "input should be a valid dictionary"),
+        ("[1]", "no JSON object"),
+        ("7", "no JSON object"),
         ('{"epoch": 1, "torn', "Unterminated string"),
         ('{"epoch": 1}', "loss: field required"),
         ('{"epoch": 1, "loss": 1e999, "valid": {}}', "a number that is none, or too large"),
