@@ -14,7 +14,6 @@ from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, popularity_lift
-from dpaa.evaluation.tastes import TASTES, tastes
 
 # Five items, 20 interactions; 10 + 6 = 80 %, so the first two are popular; item 4 never occurs.
 COUNTS = np.array([10, 6, 3, 1, 0])
@@ -124,17 +123,6 @@ def test_upd_by_hand() -> None:
     # Half in common: m = (3/4, 1/4); ½ (½ log2(2/3) + ½ log2 2) + ½ log2(4/3) = 0.3113.
     one, other = np.array([[0.5, 0.5, 0.0]]), np.array([[1.0, 0.0, 0.0]])
     assert bias.upd(one, other).item() == pytest.approx(math.sqrt(0.311278), abs=1e-5)
-
-
-def test_tastes_by_hand() -> None:
-    shares = np.array([0.1, 0.9, 0.5, np.nan, 0.6, 0.4])
-    # Five users with a history, one in each outer fifth.
-    assert [TASTES[place] if place >= 0 else None for place in tastes(shares)] == [
-        *("niche", "blockbuster", "diverse", None, "diverse", "diverse"),
-    ]
-    assert tastes(np.array([1.0, 1.0, 1.0, 0.5, 0.2])).tolist() == [2, 2, 2, 1, 0]  # equal shares stay together
-    assert tastes(np.array([0.7, 0.7])).tolist() == [1, 1]
-    assert tastes(np.array([np.nan])).tolist() == [-1]
 
 
 def test_nothing_recommended_is_no_number() -> None:
@@ -291,12 +279,3 @@ def test_upd_is_a_distance(one: np.ndarray, other: np.ndarray) -> None:
     assert 0.0 <= there <= 1.0
     assert (there < 1e-6) == bool(np.allclose(one, other))
     assert bias.upd(one[None], one[None]).item() == pytest.approx(0.0, abs=1e-7)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_tastes_follow_the_shares(values: list[float]) -> None:
-    found = tastes(np.array(values))
-    order = np.argsort(values)
-    assert (np.diff(found[order]) >= 0).all()
-    for value in set(values):
-        assert len({int(taste) for taste, share in zip(found, values, strict=True) if share == value}) == 1

@@ -6,33 +6,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.popularity import popular_items
 from dpaa.errors import InputError
-from dpaa.evaluation import ranking
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from dpaa.evaluation.recommendations import read_recommendations
-from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.base import Method
-from dpaa.methods.settings import Settings
-
-
-class Fixed(Method):
-    """Ranks by a given matrix of scores."""
-
-    name = "fixed"
-
-    def __init__(self, dataset: Dataset, scores: np.ndarray) -> None:
-        super().__init__(BipartiteGraph.from_pairs(dataset.train, dataset.n_users, dataset.n_items), Settings())
-        self.matrix = torch.from_numpy(scores)
-
-    def scorer(self, items: Any = None, histories: Any = None) -> Any:
-        matrix = self.matrix if items is None else self.matrix[:, items]
-        return lambda users: matrix[users].clone()
+from tests.evaluation.fixed import Fixed
 
 
 def dataset_of(train: Any, valid: Any, test: Any, candidates: list[int] | None = None) -> Dataset:
@@ -151,15 +133,6 @@ def test_lists_of_users_without_test_pairs_are_left_out_and_it_is_said() -> None
     assert not [note for note in Evaluator(data, 1).evaluate_recommendations(alone).notes if "left out" in note]
     both = read_recommendations(lists[7:9], data.user_ids, data.item_ids, 1)
     assert "1 of 2 lists is of a user without" in " ".join(Evaluator(data, 1).evaluate_recommendations(both).notes)
-
-
-@pytest.mark.parametrize("block", [1, 777, 10**9])
-def test_block_size_changes_nothing(small_world: Dataset, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    method = Fixed(small_world, rng.integers(0, 4, (small_world.n_users, small_world.n_items)).astype(np.float32))
-    expected = Evaluator(small_world, 20).lists(method)
-    monkeypatch.setattr(ranking, "BLOCK_SCORES", block)
-    np.testing.assert_array_equal(Evaluator(small_world, 20).lists(method), expected)
 
 
 @pytest.mark.parametrize("k", [0, -1])
