@@ -174,14 +174,6 @@ def test_threads_change_no_bit() -> None:
     assert all(torch.equal(outs[0].rows(), other.rows()) for other in outs[1:])
 
 
-def test_repeated_pairs_weigh_as_often_as_they_occur() -> None:
-    graph = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1], [0, 1, 0], [3, 1, 2]), 2, 2)
-    assert graph.user_degree.tolist() == [4, 2]
-    assert graph.item_degree.tolist() == [5, 1]
-    expected = np.array([3, 1, 2]) / np.sqrt([4 * 5, 4 * 1, 2 * 5])
-    np.testing.assert_allclose(graph.symmetric_weights().to_user.numpy(), expected, rtol=1e-6)
-
-
 def test_weights_must_match_the_layers(toy_graph: BipartiteGraph) -> None:
     with pytest.raises(ValueError, match="2 layers need as many"):
         Propagation(toy_graph, 2).set_weights([toy_graph.symmetric_weights()])

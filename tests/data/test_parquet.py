@@ -1,0 +1,82 @@
+"""Parquet files of strangers: bombs and lies are refused before they are read, sound files pass."""
+
+from __future__ import annotations
+
+import os
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpaa.data.log import read_log
+from dpaa.data.parquet import _DamagedError, check_size, parquet_schema, read_parquet
+from dpaa.data.tables import open_table
+from dpaa.errors import InputError
+from tests.data.little_memory import little_memory
+
+
+def test_a_parquet_file_that_unpacks_to_one_huge_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": ["x" * 120_000_000], "item": [1]}).write_parquet(file)
+    assert file.stat().st_size < 100_000
+    said = little_memory(lambda: read_log(open_table(file)))
+    assert "would unpack from" in said
+
+
+def test_a_parquet_file_that_claims_rows_without_end_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    ones = np.ones(4_000_000, dtype=np.int64)
+    pl.DataFrame({"user": ones, "item": ones}).write_parquet(file)
+    said = little_memory(lambda: read_log(open_table(file)))
+    assert "claims 4,000,000 rows in" in said
+
+
+def test_sound_parquet_files_of_every_kind_pass(tmp_path: Path) -> None:
+    rng, file = np.random.default_rng(0), tmp_path / "log.parquet"
+    frame = pl.DataFrame(
+        {
+            "user": rng.integers(0, 1000, 300_000),
+            "item": [f"item {number}" for number in rng.integers(0, 500, 300_000)],
+            "constant": pl.repeat(1.0, 300_000, eager=True),
+            "empty": pl.repeat(None, 300_000, dtype=pl.Int64, eager=True),
+            "nested": [[1, 2]] * 300_000,
+        }
+    )
+    for compression in ("zstd", "snappy", "lz4", "gzip", "brotli", "uncompressed"):
+        frame.write_parquet(file, compression=compression, row_group_size=70_000)  # type: ignore[arg-type]
+        assert read_parquet(file, frame.columns).equals(frame)
+    frame.clear().write_parquet(file)
+    assert read_parquet(file, frame.columns).shape == (0, 5)
+
+
+def test_a_panic_of_polars_is_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": ["a", None] * 200}).write_parquet(file)
+    content = file.read_bytes()
+    optional = b"\x15\x0c\x25\x02\x18\x04user"  # a byte array that may be missing; now one that may not
+    assert optional in content
+    file.write_bytes(content.replace(optional, optional.replace(b"\x25\x02", b"\x25\x00")))
+    with pytest.raises(pl.exceptions.PolarsError):
+        read_parquet(file, ["user"])
+    os.write(2, b"heard again")
+    assert capfd.readouterr().err == "heard again"
+
+
+def test_a_parquet_file_whose_lengths_lie_is_damaged_and_not_asked_for_memory(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": [1, 2, 3], "item": [1, 2, 3]}).write_parquet(file)
+    whole = file.read_bytes()
+    (length,) = struct.unpack("<I", whole[-8:-4])
+    for lie in (length + 1_000_000, 2**32 - 1, 0):
+        file.write_bytes(whole[:-8] + struct.pack("<I", lie) + whole[-4:])
+        with pytest.raises((InputError, pl.exceptions.PolarsError)):
+            parquet_schema(file)
+        with pytest.raises(InputError, match="is not a readable Parquet file"):
+            read_log(open_table(file))
+    for place in range(0, len(whole), 7):
+        file.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        with suppress(InputError, _DamagedError):
+            check_size(file)
