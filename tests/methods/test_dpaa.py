@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.cosine import edge_cosines
-from dpaa.graph.propagation import TiledTable
 from dpaa.methods.dpaa import DPAA, DpaaAsPrinted, DpaaSettings
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
@@ -180,21 +177,6 @@ def test_neutral_settings_are_lightgcn_bit_for_bit(layers: int, norm: str) -> No
         Trainer(method).run()
     for name, tensor in plain.tensors().items():
         assert torch.equal(tensor, neutral.tensors()[name]), name
-
-
-def test_cosines_by_hand() -> None:
-    graph = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1], [0, 1, 0, 2]), 2, 3)
-    vectors = torch.tensor([[1.0, 0], [1, 1], [2, 0], [0, 3], [0, 0]])
-    found = edge_cosines(graph, TiledTable.from_dense(vectors, 1))
-    np.testing.assert_allclose(found, [1, 0, math.sqrt(0.5), 0], atol=1e-6)
-
-
-def test_blocks_of_edges_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
-    table = TiledTable.from_dense(torch.randn(50, 40), 32)
-    whole = edge_cosines(graph, table)
-    monkeypatch.setattr("dpaa.graph.cosine.EDGE_BLOCK", 7)
-    assert torch.equal(edge_cosines(graph, table), whole)
 
 
 @pytest.mark.parametrize(

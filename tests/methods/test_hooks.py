@@ -6,15 +6,11 @@ import re
 from types import FunctionType
 
 import pytest
-import torch
 
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.hooks import Hooks
-from dpaa.methods.lightgcn import LightGCN
-from tests.methods.tools import some_graph, started
 
 NOT_HOOKS = {"make_embeddings", "readout_vectors", "l2_term", "tensors", "load_tensors"}
 """What the hooks know of the machinery, and what follows from `saved_shapes`."""
@@ -45,27 +41,3 @@ def test_no_method_overrides_the_machinery(name: str) -> None:
 def test_the_hook_set_is_small() -> None:
     own = {name for name in HOOKS if name in vars(Hooks)}
     assert len(own) <= 20, sorted(own)
-
-
-class ByAutograd(GraphMethod):
-    """LightGCN by automatic differentiation.  Changes: nothing but how gradients come about."""
-
-    name = "by-autograd"
-    title = "LightGCN by automatic differentiation"
-    uses_whole_table = True
-
-
-@pytest.mark.parametrize("layers", [0, 1, 3])
-def test_both_ways_from_table_to_gradient_agree(layers: int) -> None:
-    graph: BipartiteGraph = some_graph()
-    slow, fast = (started(kind, graph, embedding_size=8, layers=layers, l2=0.01) for kind in (ByAutograd, LightGCN))
-    batch = next(fast.batches(1))
-    gradients = []
-    for method in (slow, fast):
-        rows = method.forward(batch)
-        method.loss(batch, rows).backward()
-        gradients.append(torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1))
-        method.finish()
-    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-7)
-    torch.testing.assert_close(slow.user_embedding, fast.user_embedding)
-    torch.testing.assert_close(slow.item_message, fast.item_message)

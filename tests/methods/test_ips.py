@@ -3,13 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.ips import IPS
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.popularity import capped_inverse
 from dpaa.methods.rows import Batch, Rows
 from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, some_graph, started, trained
 
@@ -49,12 +46,3 @@ def test_a_cap_at_the_smallest_weight_is_lightgcn_bit_for_bit() -> None:
     graph = some_graph()
     assert torch.equal(trained(IPS, graph, cap_quantile=0).ego.rows(), trained(LightGCN, graph).ego.rows())
     assert not torch.equal(trained(IPS, graph).ego.rows(), trained(LightGCN, graph).ego.rows())
-
-
-@given(counts=st.lists(st.integers(0, 1000), min_size=1, max_size=30), quantile=st.floats(0, 1))
-def test_weights_never_rise_with_popularity(counts: list[int], quantile: float) -> None:
-    count = torch.tensor(counts, dtype=torch.float32)
-    weight = capped_inverse(count, quantile)[count.argsort(stable=True)]
-    assert (weight.diff() <= 0).all()
-    assert weight.max() == 1
-    assert (weight > 0).all()

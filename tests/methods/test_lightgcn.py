@@ -3,15 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels import reference
-from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import Batch
 from dpaa.methods.settings import TrainedSettings
 from dpaa.training.adam import TiledAdam
 from tests.conftest import random_pairs
@@ -45,11 +41,6 @@ def test_toy_first_layer(toy_graph: BipartiteGraph) -> None:
     method.load_state({"ego": TOY_EGO})
     _, first = method.propagation.layers(method.ego)
     np.testing.assert_allclose(first.rows().squeeze(1), [4.3284, 2.1213, 1.9142, 0.7071, 0.0], atol=1e-4)
-
-
-@pytest.fixture
-def graph() -> BipartiteGraph:
-    return BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(2), 30, 20, 0.2), 30, 20)
 
 
 @pytest.mark.parametrize("kernel", ["bag", "wide-bag", "csr"])
@@ -91,16 +82,6 @@ def test_one_training_step_equals_the_dense_reference(graph: BipartiteGraph, lay
     np.testing.assert_array_equal(method.ego.rows().numpy()[gradient == 0], ego[gradient == 0].astype(np.float32))
 
 
-def test_without_layers_only_the_rows_of_the_batch_get_a_gradient(graph: BipartiteGraph) -> None:
-    method = started(graph, embedding_size=8, layers=0)
-    batch = Batch(torch.tensor([3]), torch.tensor([1]), torch.tensor([2]))
-    rows = method.forward(batch)
-    method.loss(batch, rows).backward()
-    gradient = method.tile_gradient(rows, 0)
-    touched = gradient.abs().sum(dim=1).nonzero().squeeze(1).tolist()
-    assert touched == [3, 31, 32]
-
-
 def test_relabelling_users_and_items_permutes_the_readout() -> None:
     rng = np.random.default_rng(4)
     pairs = random_pairs(rng, 12, 9)
@@ -128,36 +109,3 @@ def test_batches_depend_on_seed_and_epoch_alone(graph: BipartiteGraph) -> None:
     later = list(one.batches(3, start=2))
     assert torch.equal(later[0].users, first[2].users)
     assert not torch.equal(next(one.batches(4)).users, first[0].users)
-
-
-@pytest.mark.parametrize(("interactions", "expected"), [(1000, 2048), (1_024_000, 2048), (5_000_000, 10_000)])
-def test_automatic_batch_size_keeps_the_number_of_batches(
-    graph: BipartiteGraph, interactions: int, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    method = LightGCN(graph, TrainedSettings(batch_size="auto"))
-    monkeypatch.setattr(method.sampler, "n_interactions", interactions)
-    assert method.compute.batch_size == expected
-
-
-def test_fold_in_is_one_aggregation_over_the_item_vectors(graph: BipartiteGraph) -> None:
-    """A newcomer with user u's history gets u's own layers 1..L, when u has no influence on its items."""
-    method = started(graph, embedding_size=10, layers=1)
-    method.finish()
-    user = int(graph.edge_user[0])
-    mine = graph.edge_user == user
-    items = graph.edge_item[mine].numpy()
-    folded = method.fold_in(Histories(Pairs.of(np.zeros(len(items)), items), 1))
-    own = method.user_embedding[user] - method.ego.rows()[user] / 2  # read-out without layer 0
-    torch.testing.assert_close(folded[0], own, rtol=1e-5, atol=1e-6)
-
-
-@given(length=st.integers(1, 6), seed=st.integers(0, 100))
-def test_fold_in_does_not_depend_on_the_order_of_the_history(length: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    graph = BipartiteGraph.from_pairs(random_pairs(rng, 10, 8, 0.5), 10, 8)
-    method = started(graph, embedding_size=4, layers=2)
-    method.finish()
-    items = rng.choice(8, length, replace=False)
-    one = method.fold_in(Histories(Pairs.of(np.zeros(length), items), 1))
-    two = method.fold_in(Histories(Pairs.of(np.zeros(length), items[::-1]), 1))
-    assert torch.equal(one, two)

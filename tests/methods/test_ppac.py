@@ -6,59 +6,19 @@ import torch
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.ppac import GLOBAL_STRENGTHS, PERSONAL_STRENGTHS, PPAC
-from tests.methods.tools import l2_of, loss_of, readout_of, sigmoid, some_graph, started, trained
-
-
-def rows_of_personal_popularity(method: PPAC) -> Tensor:
-    graph = method.graph
-    users, items = torch.meshgrid(torch.arange(graph.n_users), torch.arange(graph.n_items), indexing="ij")
-    return method.personal.of_pairs(users.reshape(-1), items.reshape(-1)).view(graph.n_users, graph.n_items)
-
-
-def test_toy_popularity(toy_graph: BipartiteGraph) -> None:
-    method = started(PPAC, toy_graph, neighbours=1)
-    assert method.personal.similar_users.tolist() == [[1], [0]]
-    expected = torch.tensor([[1.0, 0.0, 0.0], [0.5**0.5, 0.5**0.5, 0.0]])
-    torch.testing.assert_close(rows_of_personal_popularity(method), expected)
-    torch.testing.assert_close(method.global_popularity, torch.tensor([2.0, 1.0, 0.0]) / 5**0.5)
-
-
-def similar_by_definition(graph: BipartiteGraph, k: int) -> list[list[int]]:
-    taken = [set(graph.edge_item[graph.edge_user == user].tolist()) for user in range(graph.n_users)]
-    found = []
-    for user, mine in enumerate(taken):
-        likeness = [
-            (len(mine & theirs) / len(mine | theirs), other)
-            for other, theirs in enumerate(taken)
-            if other != user and mine & theirs
-        ]
-        best = [other for _, other in sorted(likeness, reverse=True)[:k]]  # ties to the larger user
-        found.append(best + [-1] * (k - len(best)))
-    return found
-
-
-@pytest.mark.parametrize("k", [1, 4, 40])
-def test_similar_users_and_their_popularity_equal_the_definition(k: int) -> None:
-    graph = some_graph()
-    method = started(PPAC, graph, neighbours=k)
-    expected = similar_by_definition(graph, k)
-    assert method.personal.similar_users.tolist() == expected
-    counts = np.zeros((graph.n_users, graph.n_items))
-    for user, similar in enumerate(expected):
-        for other in similar:
-            if other >= 0:
-                counts[user, graph.edge_item[graph.edge_user == other].numpy()] += 1
-    norms = np.linalg.norm(counts, axis=1, keepdims=True)
-    expected_rows = counts / np.where(norms > 0, norms, 1)
-    np.testing.assert_allclose(rows_of_personal_popularity(method), expected_rows, atol=1e-6)
-    method.finish()
-    plain, personal = method._parts(None, None)(torch.arange(graph.n_users), True)
-    np.testing.assert_allclose(personal, expected_rows, atol=1e-6)
-    assert torch.equal(plain, method.scorer()(torch.arange(graph.n_users)))
+from tests.methods.tools import (
+    l2_of,
+    loss_of,
+    readout_of,
+    rows_of_personal_popularity,
+    sigmoid,
+    some_graph,
+    started,
+    trained,
+)
 
 
 def test_loss_equals_the_formula() -> None:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from dpaa.errors import InputError
-from dpaa.methods import METHODS, find_method
+from dpaa.methods import METHODS
 from dpaa.methods.settings import TrainedSettings, make_settings
 
 
@@ -55,9 +55,3 @@ def test_settings_are_frozen() -> None:
 def test_every_setting_says_what_it_means(name: str) -> None:
     for field, info in METHODS[name].settings_type.model_fields.items():
         assert info.description, f"{name}: {field} has no meaning written under it"
-
-
-def test_underscores_are_as_good_as_hyphens() -> None:
-    assert find_method("Most_Popular") is METHODS["most-popular"]
-    with pytest.raises(InputError, match="there is no method 'lightgnc'; did you mean lightgcn"):
-        find_method("lightgnc")

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.ppac import PPAC
 from dpaa.methods.rows import Batch, Rows
 from dpaa.training.trainer import Trainer
 from tests.conftest import random_pairs
@@ -80,3 +82,19 @@ class CrossEntropyLightGCN(LightGCN):
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
+def rows_of_personal_popularity(method: PPAC) -> Tensor:
+    graph = method.graph
+    users, items = torch.meshgrid(torch.arange(graph.n_users), torch.arange(graph.n_items), indexing="ij")
+    return method.personal.of_pairs(users.reshape(-1), items.reshape(-1)).view(graph.n_users, graph.n_items)
+
+
+def matrix_of(graph: BipartiteGraph) -> np.ndarray:
+    dense = np.zeros((graph.n_users, graph.n_items))
+    dense[graph.edge_user, graph.edge_item] = 1
+    return dense
+
+
+def as_histories(graph: BipartiteGraph) -> Histories:
+    return Histories(Pairs.of(graph.edge_user.numpy(), graph.edge_item.numpy()), graph.n_users)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dpaa.errors import InputError
+from dpaa.methods.references import ease
+from dpaa.methods.references.ease import EASE, EaseSettings
+from tests.methods.tools import as_histories, matrix_of, some_graph
+
+
+def test_ease_equals_the_definition() -> None:
+    graph = some_graph()
+    method = EASE(graph, EaseSettings(ridge=3))
+    method.fit()
+    taken = matrix_of(graph)
+    inverse = np.linalg.inv(taken.T @ taken + 3 * np.eye(graph.n_items))
+    expected = np.eye(graph.n_items) - inverse / np.diag(inverse)
+    np.fill_diagonal(expected, 0)
+    everybody = torch.arange(graph.n_users)
+    np.testing.assert_allclose(method.scorer()(everybody), taken @ expected, atol=1e-5)
+    some = torch.tensor([3, 0])
+    found = method.scorer(some, as_histories(graph))(everybody)
+    np.testing.assert_allclose(found, (taken @ expected)[:, some], atol=1e-5)
+
+
+def test_ease_refuses_what_does_not_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ease, "memory_at_hand", lambda: 9_000)
+    method = EASE(some_graph(), EaseSettings())
+    with pytest.raises(
+        InputError, match=r"method ease needs 0\.0 GB for 20 items and 0\.0 GB are at hand; take item-knn"
+    ):
+        method.fit()
