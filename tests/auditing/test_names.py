@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dpaa.auditing.audit import audit
-from dpaa.auditing.names import LIST_NUMBERS
+from dpaa.auditing.names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
 from dpaa.errors import InputError
 from dpaa.evaluation.metrics import METRICS
 from tests.auditing.examples import LISTS, LOG, comparable
@@ -72,3 +72,18 @@ def test_a_length_that_is_not_the_lists_is_refused_with_theirs(k: int | None) ->
     for wrong in ("20", "", "x", "03"):
         with pytest.raises(InputError, match=rf"the lists have {right} places; write head_share@{right}"):
             audit(LOG, LISTS, k=k, fail_if=[f"head_share@{wrong}>0.8"])
+
+
+def test_every_number_answers_to_its_own_name() -> None:
+    for name in audit(LOG, LISTS).numbers:
+        check_name(name, with_recs=True)
+        check_name(name, with_recs=True, k=3)
+    assert {full_name(name, 3) for name in (*LOG_NUMBERS, *LIST_NUMBERS)} == set(audit(LOG, LISTS).numbers)
+
+
+def test_numbers_of_lists_need_lists() -> None:
+    for name in LIST_NUMBERS:
+        with pytest.raises(InputError, match="is about recommendations; name their file with --recs"):
+            check_name(f"{name}@20", with_recs=False)
+    for name in LOG_NUMBERS:
+        check_name(name, with_recs=False)

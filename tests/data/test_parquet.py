@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.log import read_log
-from dpaa.data.parquet import _DamagedError, check_size, parquet_schema, read_parquet
+from dpaa.data.parquet import BYTES_PER_VALUE, _DamagedError, check_size, parquet_schema, read_parquet
 from dpaa.data.tables import open_table
 from dpaa.errors import InputError
 from tests.data.little_memory import little_memory
@@ -80,3 +80,34 @@ def test_a_parquet_file_whose_lengths_lie_is_damaged_and_not_asked_for_memory(tm
         file.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
         with suppress(InputError, _DamagedError):
             check_size(file)
+
+
+def test_names_and_types_come_from_the_footer_and_columns_in_the_order_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    frame = pl.DataFrame({"user": [1, 2], "item": ["a", "b"], "when": [0.5, None]})
+    frame.write_parquet(file)
+    assert parquet_schema(file) == dict(frame.schema)
+    assert read_parquet(file, ["when", "user"]).sort("user").to_dict(as_series=False) == {
+        "when": [0.5, None],
+        "user": [1, 2],
+    }
+    with pytest.raises(FileNotFoundError):
+        read_parquet(tmp_path / "nothing.parquet", ["user"])
+
+
+def test_only_what_would_be_read_is_weighed(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": [1], "item": [2], "text": ["x" * 120_000_000]}).write_parquet(file)
+    assert read_parquet(file, ["user", "item"]).rows() == [(1, 2)]
+    with pytest.raises(InputError, match="would unpack from"):
+        check_size(file)
+
+
+def test_more_rows_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": np.arange(1000) % 5, "item": np.arange(1000) % 7}).write_parquet(file)
+    monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 2 * 1000 * BYTES_PER_VALUE)
+    check_size(file)
+    monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 2 * 1000 * BYTES_PER_VALUE - 1)
+    with pytest.raises(InputError, match="claims 1,000 rows, more than the memory at hand"):
+        check_size(file)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpaa.data.log import read_log
 from dpaa.data.tables import open_table
-from dpaa.data.text_lines import LONGEST_LINE, PIECE, check_rows
+from dpaa.data.text_lines import LONGEST_LINE, PIECE, check_rows, check_unpacked, rows, text_lines
 from dpaa.errors import InputError
 from tests.data.little_memory import little_memory
 
@@ -82,3 +85,51 @@ def test_a_line_that_never_ends_is_refused(tmp_path: Path) -> None:
             stream.truncate(200_000_000)  # zeros that take no room on the disk
         said = little_memory(lambda file=file: read_log(open_table(file)))
         assert f"is longer than {LONGEST_LINE / 1e6:g} MB" in said
+
+
+def test_lines_are_the_same_plain_and_gzipped_and_a_mark_at_the_start_is_none_of_them(tmp_path: Path) -> None:
+    content = "\ufeffuser,item\r\nä,1\n\n\ufeffb,2"
+    (tmp_path / "log.csv").write_bytes(content.encode())
+    (tmp_path / "log.csv.gz").write_bytes(gzip.compress(content.encode()))
+    for name in ("log.csv", "log.csv.gz"):
+        assert list(text_lines(tmp_path / name)) == ["user,item\r\n", "ä,1\n", "\n", "\ufeffb,2"]
+
+
+def test_rows_are_named_by_their_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text('user,item\n"a\nb","x, ""y"""\n\nc,1\n')
+    assert list(rows(file, ",")) == [(1, ["user", "item"]), (2, ["a\nb", 'x, "y"']), (4, []), (5, ["c", "1"])]
+    file.write_text('user,item\na,1\n"b,2\n')
+    with pytest.raises(InputError, match=r"line 3 of .* has wrong quotes"):
+        list(rows(file, ","))
+
+
+def test_another_encoding_and_a_cut_off_archive_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    file.write_bytes("user,item\né,1\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"line 2 of .* is not UTF-8 text \(bytes b'\\xe9,1\\n'\); save the file"):
+        list(text_lines(file))
+    file.write_bytes(gzip.compress(b"user,item\n" * 1000)[:-20])
+    for read in (lambda: list(text_lines(file)), lambda: check_unpacked(file), lambda: check_rows(file, ",", 2)):
+        with pytest.raises(InputError, match=r"cannot be read \(.*\); check the file"):
+            read()
+
+
+@given(
+    st.lists(st.lists(st.text("ab\t", max_size=3), min_size=1, max_size=4), min_size=1, max_size=6),
+    st.integers(1, 40),
+)
+def test_the_first_wrong_line_is_found_whatever_the_pieces(lines: list[list[str]], piece: int) -> None:
+    """Blank lines are no rows; everything else has as many fields as tabs and one."""
+    text = "\n".join("\t".join(cells) for cells in lines)
+    counts = [(number, line.count("\t") + 1) for number, line in enumerate(text.split("\n"), start=1) if line]
+    wrong = next(((number, count) for number, count in counts if count != 2), None)
+    with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.data.text_lines.PIECE", piece)
+        file = Path(place) / "log.tsv"
+        file.write_text(text)
+        if wrong is None:
+            check_rows(file, "\t", 2)
+            return
+        with pytest.raises(InputError, match=rf"line {wrong[0]} of .* has {wrong[1]} field"):
+            check_rows(file, "\t", 2)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
 from dpaa.evaluation import ranking
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.ranking import Ranker, ranked_blocks
+from dpaa.reranking.base import Candidates, Reranker
 from tests.evaluation.fixed import Fixed
 
 
@@ -18,3 +25,58 @@ def test_block_size_changes_nothing(small_world: Dataset, block: int, monkeypatc
     expected = Evaluator(small_world, 20).lists(method)
     monkeypatch.setattr(ranking, "BLOCK_SCORES", block)
     np.testing.assert_array_equal(Evaluator(small_world, 20).lists(method), expected)
+
+
+@given(
+    masked=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 7)), unique=True, max_size=30),
+    candidates=st.none() | st.sets(st.integers(0, 7), min_size=1).map(sorted),
+    users=st.lists(st.integers(0, 4), unique=True, min_size=1),
+    k=st.integers(1, 10),
+    seed=st.integers(0, 999),
+    block=st.sampled_from([1, 17, 10**6]),
+)
+def test_lists_equal_sorting_one_user_at_a_time(
+    masked: list[tuple[int, int]], candidates: list[int] | None, users: list[int], k: int, seed: int, block: int
+) -> None:
+    """Best first, ties to the lower item, nothing masked, −1 where nothing is left; any users in any order."""
+    scores = np.random.default_rng(seed).integers(0, 4, (5, 8)).astype(np.float32)
+    allowed = range(8) if candidates is None else candidates
+    hidden = Pairs.of([user for user, _ in masked], [item for _, item in masked])
+    listed = None if candidates is None else np.array(candidates)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "BLOCK_SCORES", block)
+        ranker = Ranker(5, 8, torch.device("cpu"), hidden, listed)
+    seen = []
+    for part, index in ranker.blocks(np.array(users)):
+        assert part.tolist() == index.tolist()
+        seen += part.tolist()
+        found = ranker.rank(torch.from_numpy(scores[np.ix_(part, list(allowed))]), part, k)
+        for place, user in enumerate(part.tolist()):
+            left = [item for item in allowed if (user, item) not in masked]
+            best = sorted(left, key=lambda item: (-scores[user, item], item))[:k]
+            assert found.items[place].tolist() == best + [-1] * (k - len(best))
+            assert found.scores[place, : len(best)].tolist() == scores[user, best].tolist()
+    assert seen == users
+
+
+class Niche(Reranker):
+    """The least popular of what may be recommended."""
+
+    name = "niche"
+    title = "the least popular"
+
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        return super().rerank(torch.where(scores == -torch.inf, scores, -candidates.popularity), users, k, candidates)
+
+
+def test_a_reranker_makes_the_lists_from_what_may_be_recommended(small_world: Dataset) -> None:
+    method = Fixed(small_world, np.ones((small_world.n_users, small_world.n_items), dtype=np.float32))
+    candidates = np.arange(3, small_world.n_items, 2)
+    counts = np.bincount(small_world.train.item, minlength=small_world.n_items)
+    (block,) = ranked_blocks(
+        method, np.array([7, 2]), 5, masked=small_world.train, candidates=candidates, reranker=Niche()
+    )
+    for user, items in zip((7, 2), block.items.tolist(), strict=True):
+        taken = set(small_world.train.item[small_world.train.user == user].tolist())
+        left = [item for item in candidates.tolist() if item not in taken]
+        assert items == sorted(left, key=lambda item: (counts[item], item))[:5]
