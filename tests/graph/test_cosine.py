@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cosine import edge_cosines
-from dpaa.graph.propagation import TiledTable
+from dpaa.graph.propagation import TiledTable, Workers
 from tests.conftest import random_pairs
 
 
@@ -26,3 +28,22 @@ def test_blocks_of_edges_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     whole = edge_cosines(graph, table)
     monkeypatch.setattr("dpaa.graph.cosine.EDGE_BLOCK", 7)
     assert torch.equal(edge_cosines(graph, table), whole)
+
+
+@given(seed=st.integers(0, 9999), columns=st.integers(1, 40), scale=st.sampled_from([1e-15, 1.0, 1e15]))
+def test_cosines_lie_in_their_range_and_know_no_length(seed: int, columns: int, scale: float) -> None:
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(seed), 6, 5), 6, 5)
+    vectors = torch.randn(11, columns, generator=torch.Generator().manual_seed(seed))
+    found = edge_cosines(graph, TiledTable.from_dense(vectors, 16))
+    assert (found.abs() <= 1).all()
+    pairs = vectors[graph.edge_user], vectors[graph.edge_item + graph.n_users]
+    torch.testing.assert_close(found, torch.cosine_similarity(*pairs), rtol=1e-4, atol=1e-5)
+    scaled = edge_cosines(graph, TiledTable.from_dense(vectors * scale, 16))
+    torch.testing.assert_close(scaled, found, rtol=1e-4, atol=1e-5)
+
+
+def test_threads_change_no_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.graph.cosine.EDGE_BLOCK", 7)
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
+    table = TiledTable.from_dense(torch.randn(50, 40), 32)
+    assert torch.equal(edge_cosines(graph, table, Workers(2)), edge_cosines(graph, table))

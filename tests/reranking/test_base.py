@@ -1,0 +1,104 @@
+"""Re-rankers: what is read from words and manifests, and what of their answers is checked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.reranking.base import Candidates, Dial, Reranker, parse_reranker, reranked, stored_reranker
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_words_and_manifest_come_back(kappa: float) -> None:
+    dial = Dial(kappa=kappa)
+    assert parse_reranker(dial.in_words()) == dial
+    assert stored_reranker(dial.as_json(), "the run") == dial
+
+
+def test_what_is_typed() -> None:
+    assert parse_reranker("dial, kappa = -0.5 ") == Dial(kappa=-0.5)
+    assert parse_reranker("Dial") == Dial()
+    assert parse_reranker(" None ") is None
+    assert stored_reranker(None, "the run") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("dail", "there is no re-ranker 'dail'; did you mean dial"),
+        ("dial,0.5", "cannot read '0.5' of the re-ranker 'dial,0.5'; write NAME,SETTING=VALUE"),
+        ("dial,kapa=1", "re-ranker dial has no setting 'kapa'; did you mean kappa"),
+        ("dial,kappa=much", "setting kappa: input should be a valid number.*got 'much'"),
+        ("dial,kappa=nan", "setting kappa: input should be a finite number"),
+    ],
+)
+def test_words_that_are_refused(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        parse_reranker(text)
+
+
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        ("dial", "the run does not say which re-ranker it uses"),
+        ({"settings": {}}, "the run does not say which re-ranker it uses"),
+        ({"name": "slots", "origin": {"package": "other"}}, "the run was made with the re-ranker 'slots' of package"),
+        ({"name": "slots", "origin": {"package": "dpaa"}}, "there is no re-ranker 'slots'"),
+        ({"name": "dial", "settings": {"kappa": []}}, "setting kappa"),
+    ],
+)
+def test_manifests_that_are_refused(stored: object, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        stored_reranker(stored, "the run")
+
+
+def test_candidates_know_the_popularity_of_their_columns(toy_graph: BipartiteGraph) -> None:
+    assert Candidates(toy_graph, None).popularity.tolist() == [2, 1, 0]
+    assert Candidates(toy_graph, torch.tensor([2, 0])).popularity.tolist() == [0, 2]
+
+
+class Given(Reranker):
+    """Answers what it was given."""
+
+    name = "given"
+    title = "a fixed answer"
+    lists: list[list[int]]
+    wide: int = 0
+
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        columns = torch.tensor(self.lists)
+        return torch.zeros(len(columns), columns.shape[1] + self.wide), columns
+
+
+def test_what_must_not_be_recommended_stays_out_whatever_a_reranker_says(toy_graph: BipartiteGraph) -> None:
+    scores = torch.tensor([[1.0, -torch.inf, 2.0], [-torch.inf, -torch.inf, 0.0]])
+    about = Candidates(toy_graph, None)
+    _, columns = reranked(Given(lists=[[1, 0], [2, 0]]), scores, 2, torch.arange(2), about)
+    assert columns.tolist() == [[-1, 0], [2, -1]]
+    _, columns = reranked(Given(lists=[[2, -1], [-1, -1]]), scores, 2, torch.arange(2), about)
+    assert columns.tolist() == [[2, -1], [-1, -1]]
+
+
+@pytest.mark.parametrize("answer", [Given(lists=[[0]]), Given(lists=[[0, 1, 2]]), Given(lists=[[0, 1]], wide=1)])
+def test_lists_of_another_shape_are_refused(toy_graph: BipartiteGraph, answer: Given) -> None:
+    with pytest.raises(InputError, match=r"re-ranker given gave lists of shape .* wanted \(1, 2\) for both"):
+        reranked(answer, torch.zeros(1, 3), 2, torch.arange(1), Candidates(toy_graph, None))
+
+
+@given(seed=st.integers(0, 999), k=st.integers(1, 5))
+def test_unchanged_it_gives_the_highest_scores(seed: int, k: int) -> None:
+    class Plain(Reranker):
+        name = "plain"
+        title = "no change"
+
+    scores = torch.rand(3, 5, generator=torch.Generator().manual_seed(seed))
+    about = Candidates(None, None)  # type: ignore[arg-type]
+    values, columns = reranked(Plain(), scores, k, torch.arange(3), about)
+    expected = scores.topk(k)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(columns.long(), expected.indices)
