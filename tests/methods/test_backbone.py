@@ -7,11 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.macr import MACR
 from dpaa.methods.rows import Batch
+from dpaa.methods.settings import TrainedSettings
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started
 
@@ -72,3 +75,31 @@ def test_fold_in_does_not_depend_on_the_order_of_the_history(length: int, seed: 
     one = method.fold_in(Histories(Pairs.of(np.zeros(length), items), 1))
     two = method.fold_in(Histories(Pairs.of(np.zeros(length), items[::-1]), 1))
     assert torch.equal(one, two)
+
+
+def test_layers_that_are_not_there_cannot_speak_to_newcomers(graph: BipartiteGraph) -> None:
+    method = started(LightGCN, graph, embedding_size=4, layers=0)
+    method.finish()
+    with pytest.raises(InputError, match="layers=0 cannot score users unseen in training; train with layers >= 1"):
+        method.fold_in(Histories(Pairs.of([0], [0]), 1))
+
+
+def test_a_state_is_a_copy_that_brings_everything_back(graph: BipartiteGraph) -> None:
+    method = started(MACR, graph, embedding_size=40, layers=1)
+    before = method.state()
+    kept = {name: tensor.clone() for name, tensor in before.items()}
+    method.ego.copy_(torch.zeros(graph.n_nodes, 40))
+    for parameter in method.parameters.values():
+        parameter.data.add_(1.0)
+    assert all(torch.equal(before[name], tensor) for name, tensor in kept.items())
+    assert not any(torch.equal(method.state()[name], tensor) for name, tensor in kept.items())
+    method.load_state(before)
+    assert all(torch.equal(method.state()[name], tensor) for name, tensor in kept.items())
+
+
+def test_a_generator_is_a_function_of_seed_and_stream(graph: BipartiteGraph) -> None:
+    def drawn(seed: int, *stream: int) -> float:
+        return torch.rand(1, generator=LightGCN(graph, TrainedSettings(seed=seed)).generator(*stream)).item()
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert len({drawn(1, 0), drawn(2, 0), drawn(1, 1), drawn(1, 0, 1), drawn(2**63 - 1, 0)}) == 5
