@@ -68,7 +68,7 @@ def test_what_is_not_there_is_not_told() -> None:
 
 def test_a_small_share_keeps_its_digits() -> None:
     log = skew(interactions(LOG))
-    for share, told in ((0.00042, "0.042 %"), (0.001, "0.1 %"), (0.0, "0.0 %"), (1.0, "100.0 %")):
+    for share, told in ((0.00042, "0.042 %"), (0.001, "0.1 %"), (0.00456, "0.5 %"), (0.0, "0.0 %"), (1.0, "100.0 %")):
         assert f"(1) has {told} of the interactions" in log_in_words(replace(log, log_head_share=share))[1]
 
 

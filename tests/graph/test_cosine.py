@@ -47,3 +47,14 @@ def test_threads_change_no_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
     table = TiledTable.from_dense(torch.randn(50, 40), 32)
     assert torch.equal(edge_cosines(graph, table, Workers(2)), edge_cosines(graph, table))
+
+
+@given(seed=st.integers(0, 9999), columns=st.integers(2, 40))
+def test_rounding_takes_no_cosine_out_of_its_range(seed: int, columns: int) -> None:
+    """Multiples of one vector: ±1, and never a digit beyond."""
+    generator = torch.Generator().manual_seed(seed)
+    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(seed), 6, 5, 0.9), 6, 5)
+    vectors = torch.randn(11, 1, generator=generator) * torch.randn(columns, generator=generator)
+    found = edge_cosines(graph, TiledTable.from_dense(vectors, 16))
+    assert (found.abs() <= 1).all()
+    torch.testing.assert_close(found.abs(), torch.ones_like(found), rtol=1e-5, atol=0)
