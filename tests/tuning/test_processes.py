@@ -19,9 +19,12 @@ from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.tuning import tune as tune_module
 from dpaa.tuning import worker
+from dpaa.tuning.processes import in_pool
 from dpaa.tuning.study import TrialStore
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import TINY, settings_of
+
+DEAF = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_killed_workers_are_followed_by_others(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,3 +101,14 @@ def test_killed_at_any_time_it_loses_only_what_was_in_flight(world: Dataset, tmp
     # A worker killed before its settings were proposed leaves a trial without any: there is nothing to train again.
     lost = [json.dumps(trial.settings) for trial in found.trials if trial.state == "lost" and trial.settings]
     assert set(lost) <= set(complete), "what was lost is trained again"
+
+
+def deaf_to_interrupts(_number: int) -> bool:
+    """Whether ctrl-C was held back when this module was imported, in the worker's first moments."""
+    return DEAF
+
+
+def test_workers_are_deaf_to_interrupts_from_birth() -> None:
+    """A ctrl-C that reaches them while they import would print a traceback each."""
+    assert [found for _, found in in_pool(deaf_to_interrupts, [(1,), (2,)], 2)] == [True, True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
@@ -24,6 +25,17 @@ SPAWN = get_context("spawn")
 
 _stop: Event | None = None
 
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold ctrl-C back for a moment: processes that are started meanwhile are deaf to it from birth."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 # ---------------------------------------------------------------------- many calls, each with a result
 
 
@@ -40,7 +52,8 @@ def in_pool(work: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int)
     stop = SPAWN.Event()
     pool = ProcessPoolExecutor(jobs, mp_context=SPAWN, initializer=_begin, initargs=(stop,))
     try:
-        waiting = {pool.submit(work, *call): call for call in calls}
+        with _interrupts_wait():
+            waiting = {pool.submit(work, *call): call for call in calls}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool:
@@ -85,7 +98,8 @@ def in_several(work: Callable[..., None], call: tuple[Any, ...], jobs: int, say:
         for _ in range(jobs):
             reader, writer = SPAWN.Pipe(duplex=False)
             worker = SPAWN.Process(target=_talk, args=(work, call, writer), daemon=True)
-            worker.start()
+            with _interrupts_wait():
+                worker.start()
             writer.close()  # the worker's end alone is left, so that its end, however it comes, is seen here
             workers.append(worker)
             readers.append(reader)
