@@ -20,6 +20,7 @@ from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
 from dpaa.reranking import RERANKERS, Candidates, Dial, Reranker
+from dpaa.reranking.base import parse_reranker
 from dpaa.runs.fit import fit_into, make_method
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -272,3 +273,31 @@ def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_pat
     with pytest.raises(ZeroDivisionError):
         fit_into(tmp_path / "new" / "run", small_world, make_method(small_world, Raises, {}))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_stay_with_the_method_they_were_made_for(small_world: Dataset) -> None:
+    class Borrower(METHODS["ease"]):  # type: ignore[misc]
+        name, title, settings_type = "borrower", "EASE with another name", dpaa.EASE
+
+    assert Borrower.settings_type is dpaa.EASE
+    assert dpaa.fit(small_world, dpaa.EASE()).method.name == "ease"
+
+
+class Transposed(METHODS["most-popular"]):  # type: ignore[misc]
+    name, title = "transposed", "scores that do not lie row by row in memory"
+
+    def scorer(self, items: Any = None, histories: Any = None) -> Any:
+        plain = super().scorer(items, histories)
+        return lambda index: plain(index).T.contiguous().T
+
+
+def test_scores_may_lie_in_memory_as_they_like(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS, "_named", {})
+    found = dpaa.fit(small_world, Transposed).recommend(k=5)
+    assert found.equals(dpaa.fit(small_world, "most-popular").recommend(k=5))
+
+
+@pytest.mark.parametrize("text", ["none,kappa=3", "dial,kappa=1,kappa=2", "dial,kappa"])
+def test_what_no_reranker_means_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_reranker(text)

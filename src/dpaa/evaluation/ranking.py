@@ -61,6 +61,7 @@ class Ranker:
 
     def rank(self, scores: Tensor, users: Ints, k: int, pick: Pick = top_k) -> RankedBlock:
         """The lists of one block; its masked scores are overwritten."""
+        scores = scores.contiguous()  # a method's may lie in memory as they like
         if self._mask is not None:
             self._mask.hide(scores, users)
         values, found = pick(scores, k)

@@ -97,8 +97,8 @@ class Method(ABC):
         self.device = graph.edge_user.device
 
     def __init_subclass__(cls) -> None:
-        if "settings_type" in cls.__dict__:
-            cls.settings_type.method_type = cls
+        if "settings_type" in vars(cls) and "method_type" not in vars(cls.settings_type):
+            cls.settings_type.method_type = cls  # the first to name them: who derives from it takes nothing over
 
     # ------------------------------------------------------------------ learning
 

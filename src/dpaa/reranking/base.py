@@ -111,13 +111,13 @@ NONE = "none"
 def parse_reranker(text: str) -> Reranker | None:
     """`NAME`, or `NAME,SETTING=VALUE,…`; `none` is no re-ranker."""
     name, *words = text.split(",")
-    if name.strip().lower() == NONE:
+    if name.strip().lower() == NONE and not words:
         return None
-    settings = {}
+    settings: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,SETTING=VALUE")
+        if not equals or key.strip() in settings:
+            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,SETTING=VALUE, each once")
         settings[key.strip()] = value.strip()
     return _made(RERANKERS.find(name), settings)
 
