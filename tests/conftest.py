@@ -14,6 +14,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import METHODS
+from dpaa.reranking import RERANKERS
 from tests.command import Said, dpaa_ok
 
 settings.register_profile("dpaa", deadline=None, max_examples=60)
@@ -40,6 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def one_thread() -> None:
     """Two test processes share two cores; OpenMP teams would only get in each other's way."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def known_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test makes known by name is forgotten after it."""
+    for registry in (METHODS, RERANKERS):
+        monkeypatch.setattr(registry, "_named", {})
 
 
 @pytest.fixture(scope="session")
