@@ -20,7 +20,7 @@ from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
 from dpaa.reranking import RERANKERS, Candidates, Dial, Reranker
-from dpaa.reranking.base import parse_reranker
+from dpaa.reranking.choose import parse_reranker
 from dpaa.runs.fit import fit_into, make_method
 
 PLUGIN = Path(__file__).parent / "plugin"

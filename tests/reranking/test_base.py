@@ -10,7 +10,8 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.reranking.base import Candidates, Dial, Reranker, parse_reranker, reranked, stored_reranker
+from dpaa.reranking.base import Candidates, Dial, Reranker, reranked
+from dpaa.reranking.choose import parse_reranker, stored_reranker
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

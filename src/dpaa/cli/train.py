@@ -49,7 +49,7 @@ def train(
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
-    from dpaa.reranking.base import parse_reranker
+    from dpaa.reranking.choose import parse_reranker
     from dpaa.runs.fit import Callbacks, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted

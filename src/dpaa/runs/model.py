@@ -22,7 +22,8 @@ from dpaa.evaluation.ranking import RankedBlock, ranked_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods import find_method
 from dpaa.methods.base import Histories, Method
-from dpaa.reranking.base import Reranker, parse_reranker, stored_reranker
+from dpaa.reranking.base import Reranker
+from dpaa.reranking.choose import parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
 from dpaa.runs.folder import RunFolder, save_model
 from dpaa.runs.record import RunRecord
