@@ -1,4 +1,4 @@
-"""Re-rankers: what is read from words and manifests, and what of their answers is checked."""
+"""Re-rankers: what of their answers is checked."""
 
 from __future__ import annotations
 
@@ -10,52 +10,7 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.reranking.base import Candidates, Dial, Reranker, reranked
-from dpaa.reranking.choose import parse_reranker, stored_reranker
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_words_and_manifest_come_back(kappa: float) -> None:
-    dial = Dial(kappa=kappa)
-    assert parse_reranker(dial.in_words()) == dial
-    assert stored_reranker(dial.as_json(), "the run") == dial
-
-
-def test_what_is_typed() -> None:
-    assert parse_reranker("dial, kappa = -0.5 ") == Dial(kappa=-0.5)
-    assert parse_reranker("Dial") == Dial()
-    assert parse_reranker(" None ") is None
-    assert stored_reranker(None, "the run") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("dail", "there is no re-ranker 'dail'; did you mean dial"),
-        ("dial,0.5", "cannot read '0.5' of the re-ranker 'dial,0.5'; write NAME,SETTING=VALUE"),
-        ("dial,kapa=1", "re-ranker dial has no setting 'kapa'; did you mean kappa"),
-        ("dial,kappa=much", "setting kappa: input should be a valid number.*got 'much'"),
-        ("dial,kappa=nan", "setting kappa: input should be a finite number"),
-    ],
-)
-def test_words_that_are_refused(text: str, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        parse_reranker(text)
-
-
-@pytest.mark.parametrize(
-    ("stored", "says"),
-    [
-        ("dial", "the run does not say which re-ranker it uses"),
-        ({"settings": {}}, "the run does not say which re-ranker it uses"),
-        ({"name": "slots", "origin": {"package": "other"}}, "the run was made with the re-ranker 'slots' of package"),
-        ({"name": "slots", "origin": {"package": "dpaa"}}, "there is no re-ranker 'slots'"),
-        ({"name": "dial", "settings": {"kappa": []}}, "setting kappa"),
-    ],
-)
-def test_manifests_that_are_refused(stored: object, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        stored_reranker(stored, "the run")
+from dpaa.reranking.base import Candidates, Reranker, reranked
 
 
 def test_candidates_know_the_popularity_of_their_columns(toy_graph: BipartiteGraph) -> None:
