@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -17,8 +18,8 @@ import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
+from dpaa.tuning import processes, worker
 from dpaa.tuning import tune as tune_module
-from dpaa.tuning import worker
 from dpaa.tuning.processes import in_pool
 from dpaa.tuning.study import TrialStore
 from dpaa.tuning.tune import tune
@@ -112,3 +113,34 @@ def test_workers_are_deaf_to_interrupts_from_birth() -> None:
     """A ctrl-C that reaches them while they import would print a traceback each."""
     assert [found for _, found in in_pool(deaf_to_interrupts, [(1,), (2,)], 2)] == [True, True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_start_waits_for_its_end_whichever_thread_takes_it(which: signal.Signals) -> None:
+    class Told(Exception):  # noqa: N818
+        pass
+
+    def tell(_number: int, _frame: object) -> None:
+        raise Told
+
+    over, reached = threading.Event(), []
+
+    def start(thread: int) -> None:
+        with processes._interrupts_wait():
+            signal.pthread_kill(thread, which)
+            time.sleep(0.05)
+            reached.append("the end of the start")
+
+    other = threading.Thread(target=over.wait)  # not masked, as a library's threads are
+    before = signal.signal(which, tell)
+    other.start()
+    try:
+        assert other.ident is not None
+        with pytest.raises(Told):
+            start(other.ident)
+        assert reached == ["the end of the start"]
+        assert signal.getsignal(which) is tell
+    finally:
+        over.set()
+        other.join()
+        signal.signal(which, before)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 import torch
@@ -23,17 +23,30 @@ T = TypeVar("T")
 SPAWN = get_context("spawn")
 """Not forked: torch's threads do not survive a fork."""
 
+WAITING = (signal.SIGINT, signal.SIGTERM)
+
 _stop: Event | None = None
 
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Hold ctrl-C back for a moment: processes that are started meanwhile are deaf to it from birth."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Hold ctrl-C and SIGTERM back for a moment: a process is started wholly or not at all, and deaf from birth.
+
+    The mask is for the new process, which inherits it.  It does not suffice here: another thread of this process, one
+    of a library's, may take the signal, and Python would still run the handler in the middle of a start.
+    """
+    came: list[int] = []
+    main = current_thread() is main_thread()  # only there may handlers be set, and only there are they run
+    before = {which: signal.signal(which, lambda number, _frame: came.append(number)) for which in WAITING if main}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, WAITING)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for which, handler in before.items():
+            signal.signal(which, handler if handler is not None else signal.SIG_DFL)
+        for which in came[:1]:
+            signal.raise_signal(which)
 
 
 # ---------------------------------------------------------------------- many calls, each with a result
@@ -77,6 +90,7 @@ def _begin(stop: Event | None = None) -> None:
     _stop = stop
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # control-C reaches the whole group; the parent decides
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # to this it ends, as its parent may ask
     parent = parent_process()
 
     def end_with_parent() -> None:  # when it is killed, nobody else would tell this process
