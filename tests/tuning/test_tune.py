@@ -139,3 +139,14 @@ def test_what_is_found_wrong_in_the_first_trial_leaves_nothing(
 def test_a_folder_whose_name_is_no_text_is_refused(world: Dataset, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not UTF-8 text; rename"):
         tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)
+
+
+def test_what_a_kill_in_the_last_moment_left_in_a_run_is_swept(world: Dataset, tmp_path: Path) -> None:
+    found = tune(tmp_path, world, "ease", trials=2, seeds=1)
+    run = Path(found.runs[0].folder)
+    left = [run.parent / f".{run.name}.lock", run / ".dpaa-0123456789ab"]
+    left[0].touch()
+    left[1].mkdir()
+    tune(tmp_path, world, "ease", trials=2, seeds=1)
+    assert [file for file in left if file.exists()] == []
+    assert load(run).method.name == "ease"

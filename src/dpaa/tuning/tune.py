@@ -316,6 +316,8 @@ class _Team:
 
     def retrain(self, order: WorkOrder) -> list[Retrained]:
         """Train the best settings over seeds."""
+        for seed in order.seeds:
+            order.tidy_run(seed)
         self._work("retrain", order, sum(not RunFolder(order.run_folder(seed)).finished for seed in order.seeds))
         runs = []
         for seed in order.seeds:  # again here, for what a worker that was killed, or another call, has left

@@ -59,6 +59,14 @@ class WorkOrder:
         trained = issubclass(find_method(self.method).settings_type, TrainedSettings)
         return self.fixed | searched | {"seed": seed} | ({"threads": 1} if trained else {})
 
+    def tidy_run(self, seed: int) -> None:
+        """Finish what a process did not that was killed in its last moment, when the run of this seed was whole."""
+        run, lock = RunFolder(self.run_folder(seed)), self.run_lock(seed)
+        if run.finished:
+            own_folder(lock.parent, "make room and call again")
+            with locked(lock, wait=True):
+                run.tidy()
+
     def run_folder(self, seed: int) -> Path:
         """Where the best settings with this seed are trained into."""
         folder = self.study.folder
