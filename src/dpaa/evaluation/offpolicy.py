@@ -91,7 +91,7 @@ def off_policy(
         discount = 1.0 / np.log2(np.arange(k) + 2.0)
         found = gained[counted, :k].sum(axis=1)
         metrics[f"snips_recall@{k}"] = float(np.mean(found / total[counted]))
-        best = _best(row, weight[item], discount, n_rows)[counted]
+        best = best_gain(row, weight[item], discount, n_rows)[counted]
         metrics[f"snips_ndcg@{k}"] = float(np.mean(gained[counted, :k] @ discount / best))
         metrics[f"stratified_recall@{k}"] = float(found.sum() / total[counted].sum())
     weights = weight[item]
@@ -101,7 +101,7 @@ def off_policy(
     return OffPolicy(metrics, power, floor, len(item), size, clipped, unseen, warnings)
 
 
-def _best(row: Array, weight: Floats, discount: Floats, n_rows: int) -> Floats:
+def best_gain(row: Array, weight: Floats, discount: Floats, n_rows: int) -> Floats:
     """`Σ_j w_(j) discount_j` over each row's heaviest pairs, as many as there are discounts.  Returns (n_rows,)."""
     order = np.lexsort((-weight, row))
     length = np.bincount(row, minlength=n_rows)

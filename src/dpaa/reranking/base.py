@@ -6,7 +6,7 @@ A re-ranker is a small frozen class whose fields are its settings; a run keeps i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -19,6 +19,13 @@ from dpaa.methods.base import Histories, Method, Scorer
 from dpaa.methods.neighbourhood import items_of
 from dpaa.plugins import origin_of
 from dpaa.reranking.dial import DialVectors, dialled
+
+
+SWEPT = (
+    *(-2.0, -1.5, -1.25, -1.0, -0.85, -0.7, -0.6, -0.5, -0.4, -0.3, -0.25, -0.2, -0.15, -0.1, -0.05),
+    *(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
+)
+"""κ of the popularity dial that a search for the best trade tries, beside 0."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,11 @@ class Reranker(BaseModel):
         del users, candidates
         return top_k(scores, k)
 
+    @classmethod
+    def sweep(cls) -> tuple[Self, ...]:
+        """Which strengths does a search for the best trade try (`dpaa debias`)?  None where it is not meant for that."""
+        return ()
+
     def in_words(self) -> str:
         """Its name and settings, as `parse_reranker` reads them."""
         return ",".join([self.name, *(f"{key}={value}" for key, value in self.model_dump(mode="json").items())])
@@ -89,6 +101,11 @@ class Dial(Reranker):
 
     kappa: float = 0.0
     """κ: above 0 leans to popular items, below 0 away from them."""
+
+    @classmethod
+    def sweep(cls) -> tuple[Dial, ...]:
+        """Closely below 0, where accuracy is traded for reach; a little above, where a log's accuracy may be."""
+        return tuple(cls(kappa=kappa) for kappa in SWEPT)
 
     def scorer(
         self,

@@ -45,8 +45,8 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for which, handler in before.items():
             signal.signal(which, handler if handler is not None else signal.SIG_DFL)
-        for which in came[:1]:
-            signal.raise_signal(which)
+        if came:
+            signal.raise_signal(came[0])
 
 
 # ---------------------------------------------------------------------- many calls, each with a result

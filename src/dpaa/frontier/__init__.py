@@ -1,0 +1,1 @@
+"""Accuracy against popularity over several models and re-rankers: measured, chosen on validation, confirmed."""
