@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dpaa import files
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.files import lock_of, locked
@@ -88,6 +89,20 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
     same = ("config.json", "model.safetensors", "edges.parquet")
     assert all(content(place / "seed-1")[name] == content(place / "whole")[name] for name in same)
     assert names(place) == ["data", "seed-1", "seed-2", "whole"]
+
+
+def test_staging_folders_of_a_killed_overwrite_are_no_obstacle_to_the_next(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = read_dataset(place / "data")
+    stopped(place / "seed-1", data)
+    beside = place / ".seed-1.unfinished"
+    assert (beside / "checkpoint").is_dir()
+    for number in range(3):  # whichever comes first when the folder is listed: removing one sweeps the others
+        (beside / f".dpaa-{number:012x}").mkdir()
+    monkeypatch.setattr(files, "_swept", set())  # as in a new process
+    fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
+    assert not beside.exists()
 
 
 def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_moves(place: Path) -> None:

@@ -20,7 +20,6 @@ from dpaa.methods.neighbourhood import items_of
 from dpaa.plugins import origin_of
 from dpaa.reranking.dial import DialVectors, dialled
 
-
 SWEPT = (
     *(-2.0, -1.5, -1.25, -1.0, -0.85, -0.7, -0.6, -0.5, -0.4, -0.3, -0.25, -0.2, -0.15, -0.1, -0.05),
     *(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
@@ -80,7 +79,7 @@ class Reranker(BaseModel):
 
     @classmethod
     def sweep(cls) -> tuple[Self, ...]:
-        """Which strengths does a search for the best trade try (`dpaa debias`)?  None where it is not meant for that."""
+        """Which strengths does `dpaa debias` try?  None where it is not meant for that."""
         return ()
 
     def in_words(self) -> str:

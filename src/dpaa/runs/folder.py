@@ -129,7 +129,7 @@ class RunFolder:
             own_folder(beside.path, ROOM)
             if not go_on_beside or beside.finished:
                 for file in beside.path.iterdir():
-                    remove_folder(file) if file.is_dir() else file.unlink()
+                    remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
             return beside
         waits = "; a run to replace it is unfinished, go on with --resume --overwrite" if beside.path.exists() else ""
         if there.finished:
