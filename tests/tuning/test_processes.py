@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.tuning import processes, worker
 from dpaa.tuning import tune as tune_module
-from dpaa.tuning.processes import in_pool
+from dpaa.tuning.processes import in_pool, in_several
 from dpaa.tuning.study import TrialStore
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import TINY, settings_of
@@ -113,6 +114,18 @@ def test_workers_are_deaf_to_interrupts_from_birth() -> None:
     """A ctrl-C that reaches them while they import would print a traceback each."""
     assert [found for _, found in in_pool(deaf_to_interrupts, [(1,), (2,)], 2)] == [True, True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def say_whether_deaf(say: Callable[[str], None]) -> None:
+    say(str(DEAF))
+
+
+def test_the_very_first_worker_is_deaf_from_birth_too() -> None:
+    """Starting Python's own tracker of resources, which comes with the first process, lifts the mask."""
+    resource_tracker._resource_tracker._stop()
+    said: list[str] = []
+    assert in_several(say_whether_deaf, (), 2, said.append) == 0
+    assert said == ["True", "True"]
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from threading import Thread, current_thread, main_thread
@@ -35,6 +35,7 @@ def _interrupts_wait() -> Iterator[None]:
     The mask is for the new process, which inherits it.  It does not suffice here: another thread of this process, one
     of a library's, may take the signal, and Python would still run the handler in the middle of a start.
     """
+    resource_tracker.ensure_running()  # here, as starting it with the first process would lift the mask
     came: list[int] = []
     main = current_thread() is main_thread()  # only there may handlers be set, and only there are they run
     before = {which: signal.signal(which, lambda number, _frame: came.append(number)) for which in WAITING if main}
