@@ -13,7 +13,7 @@ import dpaa
 ORDER = [
     *("errors", "words", "text", "files", "plugins"),
     *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
-    *("runs", "comparison", "trace", "tuning", "report", "reproduction", "cli"),
+    *("runs", "comparison", "trace", "tuning", "frontier", "report", "reproduction", "cli"),
 ]
 ROOT = Path(dpaa.__file__).parent
 LATE = {"cli", "__init__", "methods/__init__", "methods/registry", "methods/catalogue"}

@@ -13,6 +13,7 @@ from dpaa.cli.audit import audit
 from dpaa.cli.compare import compare
 from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print
 from dpaa.cli.data import app as data_app
+from dpaa.cli.debias import debias
 from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
 from dpaa.cli.methods import methods
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
-for _command in (audit, train, evaluate, recommend, compare, tune, trace, report, methods, reproduce):
+for _command in (audit, train, evaluate, recommend, debias, compare, tune, trace, report, methods, reproduce):
     app.command()(_command)
 
 

@@ -33,6 +33,8 @@ KAPPAS = (
     *(1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0),
 )
 """Where the curve is drawn; towards the end a list is that of the most popular items, the method breaking ties."""
+BY_DEBIAS = "debias"
+"""In place of an objective, where `dpaa debias` put κ in force."""
 LARGEST_DIAL = 1000.0
 """κ beyond which single precision would lose the method's own scores."""
 SUGGESTED = "suggested"
@@ -150,9 +152,13 @@ class DialCurve:
         """The same with the suggested κ in force."""
         return replace(self, kappa=self.suggested, chosen_for=str(self.objective))
 
+    def at_debiased(self, kappa: float) -> DialCurve:
+        """The same with the κ in force that `dpaa debias` chose."""
+        return replace(self, kappa=kappa, chosen_for=BY_DEBIAS)
+
     def in_words(self) -> str:
         """What is in force and why, what the objective would choose and how to keep that, and what it means."""
-        reason = self.rule if self.chosen_for is None else f"chosen for {Objective.parse(self.chosen_for).in_words()}"
+        reason = self.rule if self.chosen_for is None else f"chosen for {_objective_in_words(self.chosen_for)}"
         wanted = f"{self.objective.in_words()} on validation"
         if self.suggested == self.kappa:
             changes = f": against κ = 0 {self._changes(0.0)}" if self.kappa else ""
@@ -224,13 +230,19 @@ class DialCurve:
             ValidationExposure(bool(exposure["biased"]), bool(exposure["known"]), tilt),
             suggested,
             kappa_in_force(content, own),
-            None if chosen_for is None else str(Objective.parse(chosen_for)),
+            chosen_for if chosen_for in (None, BY_DEBIAS) else str(Objective.parse(chosen_for)),
         )
 
     @property
     def per_kappa(self) -> list[dict[str, Any]]:
         """The points as plain numbers."""
         return [asdict(point) for point in self.points]
+
+
+def _objective_in_words(chosen_for: str) -> str:
+    if chosen_for == BY_DEBIAS:
+        return "the trade that `dpaa debias` was asked for"
+    return Objective.parse(chosen_for).in_words()
 
 
 def without_curve(kappa: float) -> dict[str, Any]:

@@ -12,26 +12,46 @@ then chooses on all users.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.auditing.checks import Check
-from dpaa.comparison.statistics import Contrast, Outcome, compare_means
+from dpaa.comparison.statistics import crossed_t
 from dpaa.errors import InputError
 from dpaa.frontier.estimates import Estimate
 from dpaa.frontier.goals import Goal
-from dpaa.frontier.points import Point, Rows
+from dpaa.frontier.points import Point, Rows, measured_goals
 
 Floats = NDArray[np.float64]
 FOLDS = 5
 CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0)
 """Standard errors that rules ask for, the strictest first."""
-ONE_SIDED = 0.9
-"""Of a two-sided interval whose lower end is that of a one-sided one at 95 %."""
 CONFIDENCE = 0.95
+"""Of the intervals that are shown."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A relative change with its 95 % interval over users (Student's t of paired differences); NaN without a value."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def in_words(self) -> str:
+        """`−1.1 % (between −2.0 and −0.2 %)`."""
+        if not np.isfinite(self.estimate):
+            return "not known"
+        return f"{percent(self.estimate)} (between {percent(self.low).removesuffix(' %')} and {percent(self.high)})"
+
+
+def percent(share: float) -> str:
+    """With its sign: `+58 %`, `−1.1 %`."""
+    digits = 0 if abs(share) >= 0.1 else 1
+    return f"{share:+.{digits}%}".replace("-", "−").replace("%", " %")
 
 
 @dataclass(frozen=True)
@@ -40,13 +60,12 @@ class Confirmation:
 
     keep: float
     """Promised share of the baseline's accuracy."""
+    confidence: float
+    """One-sided, with which they had to confirm it."""
     certainty: float | None
-    """Standard errors that the rule asks for; None: the baseline alone."""
-    change: float
-    """Relative change of accuracy, found on users that had no part in choosing."""
-    low: float
-    """Ends of its 95 % interval."""
-    high: float
+    """Standard errors that the rule in force asks for; None: the baseline alone."""
+    change: Change
+    """Of accuracy against the baseline, on users that had no part in choosing."""
     users: int
     folds: int
     refused: float | None
@@ -54,7 +73,7 @@ class Confirmation:
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
-        return dict(vars(self))
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,8 @@ class Chooser:
     points: Sequence[Point]
     base: int
     estimate: Estimate
+    confidence: float = 0.95
+    """One-sided, with which a promise is confirmed."""
     seed: int = 0
 
     @property
@@ -95,8 +116,8 @@ class Chooser:
         """The points that no other beats in both accuracy and goal, the most accurate first."""
         return pareto(self.accuracies(), self.scores())
 
-    def change(self, point: int) -> Outcome:
-        """Accuracy against the baseline, as a share of it, with its 95 % interval over users."""
+    def change(self, point: int) -> Change:
+        """Accuracy against the baseline."""
         return relative_change(self._values(point), self._values(self.base))
 
     def _values(self, point: int) -> Floats:
@@ -114,18 +135,14 @@ class Chooser:
         for certainty in CERTAINTIES:
             chosen = [rule.choose(certainty) for rule in rules]
             values = self._held_out(folds, chosen)
-            contrast = Contrast((0,), (1,), scale=keep)
-            test = compare_means(values, [contrast], confidence=ONE_SIDED)[0]
-            if not test.low >= 0:
+            low = crossed_t(values[:, :1], values[:, 1:], keep, 2 * self.confidence - 1)[1]
+            if not low >= 0:
                 refused = certainty
                 break
             last, found = certainty, values
         point = self.base if last is None else _Rule.on(self, keep, np.arange(self.n_users)).choose(last)
         change = relative_change(found[:, 0], found[:, 1])
-        confirmation = Confirmation(
-            keep, last, change.estimate, change.low, change.high, self.n_users, len(folds), refused
-        )
-        return point, confirmation
+        return point, Confirmation(keep, self.confidence, last, change, self.n_users, len(folds), refused)
 
     def _folds(self) -> list[Rows]:
         order = np.random.default_rng([self.seed, 17]).permutation(self.n_users)
@@ -198,32 +215,31 @@ def pareto(accuracy: Floats, score: Floats) -> list[int]:
     return found
 
 
-def relative_change(one: Floats, other: Floats) -> Outcome:
-    """The mean of one minus that of the other, as a share of it, with a 95 % interval over users."""
-    level = float(other.mean())
-    if level <= 0:
-        raise InputError("the baseline finds nothing on validation; give a better one with --base")
-    scaled = np.column_stack([one, other]) / level
-    return compare_means(scaled, [Contrast((0,), (1,))], confidence=CONFIDENCE)[0]
+def relative_change(one: Floats, other: Floats) -> Change:
+    """The mean of one minus that of the other, as a share of it; users without a value on either side are left out."""
+    there = ~(np.isnan(one) | np.isnan(other))
+    one, other = one[there], other[there]
+    level = float(other.mean()) if len(other) else 0.0
+    if len(other) < 2 or level <= 0:
+        return Change(float("nan"), float("nan"), float("nan"))
+    found = crossed_t(one[:, None] / level, other[:, None] / level, confidence=CONFIDENCE)
+    return Change(*(float(value) for value in found[:3]))
 
 
 def _meets(point: Point, target: Check) -> bool:
     return target.apply(point.metrics).failed  # a check "fails" where its comparison holds
 
 
-def parse_target(text: str, goals: Sequence[Goal], k: int, known: Sequence[str]) -> Check:
-    """`coverage>=0.8`: a goal's or a metric's name, with or without @k."""
+def parse_target(text: str, goals: Sequence[Goal], k: int) -> Check:
+    """`coverage>=0.8`: a goal's or a metric's name, with or without its @k."""
     try:
         check = Check.parse(text)
     except InputError:
         raise InputError(
             f'the target {text!r} is not NAME OP NUMBER; write for example --target "coverage>=0.8"'
         ) from None
-    name = check.name
-    names = {goal.name: goal.key(k) for goal in goals} | {
-        f"{one.partition('@')[0]}{one.partition(str(k))[2]}": one for one in known
-    }
-    names |= {one: one for one in known} | {"niche-recall": f"recall@{k}/niche", "calibration": f"upd@{k}"}
-    if name not in names:
-        raise InputError(f"there is no metric {name!r} to aim at; choose one of {', '.join(dict.fromkeys(names))}")
-    return Check(names[name], check.sign, check.limit)
+    known = (*measured_goals(), *goals)
+    names = {goal.name: goal.key(k) for goal in known} | {goal.key(k): goal.key(k) for goal in known}
+    if check.name not in names:
+        raise InputError(f"there is no metric {check.name!r} to aim at; choose one of {', '.join(names)}")
+    return Check(names[check.name], check.sign, check.limit)

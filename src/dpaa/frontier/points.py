@@ -23,8 +23,13 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 MOST_USERS = 20_000
 """Validation users that points are measured on; of more, so many are taken, evenly spread."""
-SHOWN = ("recall", "arp", "aplt", "coverage", "gini", "upd")
-"""Metrics told of every point, whatever the goal."""
+SHOWN = ("ndcg", "recall", "arp", "aplt", "coverage", "gini", "upd")
+"""Metrics told of every point, whatever the goal; and the recall of niche items."""
+
+
+def measured_goals() -> list[Goal]:
+    """The same as goals."""
+    return [*(Goal(name, METRICS[name], niche=False) for name in SHOWN), Goal.parse("niche-recall")]
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,7 @@ class Point:
     def metrics(self) -> dict[str, float]:
         """By the names of `evaluate`: plain NDCG and recall, niche recall, popularity and spread."""
         k = self.at.lists.shape[1]
-        wanted = [Goal(name, METRICS[name], niche=False) for name in ("ndcg", *SHOWN)]
-        wanted += [Goal("niche-recall", METRICS["recall"], niche=True), *self.goals]
-        return {goal.key(k): goal.of_all(self.at) for goal in wanted}
+        return {goal.key(k): goal.of_all(self.at) for goal in (*measured_goals(), *self.goals)}
 
 
 @dataclass(frozen=True, eq=False)

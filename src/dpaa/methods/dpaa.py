@@ -61,6 +61,7 @@ class DPAA(GraphMethod):
 
     name: ClassVar[str] = "dpaa"
     title: ClassVar[str] = "messages weighted by inverse interaction strength and by layer"
+    default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "Islam et al., Debiasing Popularity Amplification in Aggregation, 2026"
     settings_type: ClassVar[type[Settings]] = DpaaSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
@@ -274,4 +275,5 @@ class DpaaAsPrinted(DPAA):
 
     name: ClassVar[str] = "dpaa-as-printed"
     title: ClassVar[str] = "DPAA as its equations are printed: no neighbour scaling, λ summing to 1"
+    default_candidate: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = DpaaAsPrintedSettings

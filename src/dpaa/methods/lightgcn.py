@@ -20,5 +20,6 @@ class LightGCN(GraphMethod):
 
     name: ClassVar[str] = "lightgcn"
     title: ClassVar[str] = "the plain backbone: mean of propagated embeddings, BPR loss"
+    default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "He et al., LightGCN, SIGIR 2020"
     settings_type: ClassVar[type[Settings]] = LightGCNSettings

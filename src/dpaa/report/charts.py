@@ -53,6 +53,24 @@ class Interval:
     tip: str
 
 
+@dataclass(frozen=True)
+class FrontierDot:
+    """A trade between accuracy and a goal."""
+
+    name: str
+    """Its model, in the legend."""
+    place: int
+    x: float
+    y: float
+    plain: bool
+    """The model as it is: drawn large."""
+    best: bool
+    """On the frontier: joined by the line."""
+    mark: str
+    """Written beside it."""
+    tip: str
+
+
 # ---------------------------------------------------------------------- data
 
 
@@ -113,6 +131,32 @@ def scatter(points: Sequence[Point], look: Look, x: str, y: str) -> Chart:
         )
     )
     return fitted(chart, look, names)
+
+
+def frontier(dots: Sequence[FrontierDot], look: Look, x: str, y: str, *, falling: bool = False) -> Chart:
+    """Trades by model, the best of them joined by a line; upwards is better, so that a `falling` goal is turned."""
+    alt = altair()
+    places = {dot.name: dot.place for dot in dots}
+    names = list(places)
+    table = pl.DataFrame([vars(dot) for dot in dots]).sort("x")
+    room = _around([dot.y for dot in dots])
+    if falling:
+        room.reverse = True
+    across = alt.X(
+        "x:Q", title=look.lines(x), scale=_open([dot.x for dot in dots]), axis=alt.Axis(format="+%", **_few(look))
+    )
+    base = alt.Chart(table).encode(x=across, y=alt.Y("y:Q", title=look.lines(y), scale=room), description="tip:N")
+    colour = _legend("name", names, [look.colour(place) for place in places.values()], look)
+    line = base.transform_filter("datum.best").mark_line(strokeWidth=1.6, color=look.soft, strokeDash=[4, 3])
+    small = base.mark_point(filled=True, size=36, opacity=0.75).encode(color=colour)
+    large = base.transform_filter("datum.plain").mark_point(filled=True, size=170, opacity=0.95).encode(color=colour)
+    ring = base.transform_filter("datum.mark == 'chosen'").mark_point(size=420, strokeWidth=2.5, color=look.ink)
+    marked = base.transform_filter("datum.mark != ''")
+    label = marked.mark_text(dx=0, dy=-18, fontWeight="bold", color=look.ink, fontSize=look.font_size).encode(
+        text="mark:N"
+    )
+    upright = _upright(0.0, color=look.soft, strokeWidth=0.8)
+    return fitted(alt.layer(upright, line, small, large, ring, label), look, names)
 
 
 def curves(
@@ -235,6 +279,13 @@ def _around(values: Sequence[float]) -> Any:
     room = 0.12 * (high - low) or 0.1 * abs(high) or 1.0
     lowest = max(low - room, 0.0) if low >= 0 else low - room
     return altair().Scale(domain=[lowest, high + room], zero=False, nice=False)
+
+
+def _open(values: Sequence[float]) -> Any:
+    """The values with some room on both sides."""
+    low, high = min(values), max(values)
+    room = 0.08 * (high - low) or 0.01
+    return altair().Scale(domain=[low - room, high + room], zero=False, nice=False)
 
 
 def _few(look: Look) -> dict[str, Any]:

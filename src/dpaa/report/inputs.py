@@ -18,9 +18,11 @@ from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
+from dpaa.frontier.debias import JSON, RUN
+from dpaa.frontier.result import KIND
 from dpaa.methods.backbone import GraphMethod
 from dpaa.report.lenient import lenient
-from dpaa.report.records import AuditFile, Manifest, Protocol
+from dpaa.report.records import AuditFile, FrontierFile, Manifest, Protocol
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
@@ -176,6 +178,7 @@ class Inputs:
     families: list[Family] = field(default_factory=list)
     comparisons: list[tuple[str, Comparison]] = field(default_factory=list)
     audits: list[tuple[str, AuditFile]] = field(default_factory=list)
+    frontiers: list[FrontierFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -194,6 +197,10 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             datasets.append(read_dataset(path))
         elif (path / CONFIG).is_file() or (path / MANIFEST).is_file():
             runs.append(path)
+        elif (path / JSON).is_file():
+            _add_json(found, path / JSON)
+            if (path / RUN / MANIFEST).is_file():
+                runs.append(path / RUN)
         elif path.exists() and not path.is_dir():
             _add_json(found, path)
         elif path.is_dir():
@@ -256,6 +263,8 @@ def _add_json(found: Inputs, path: Path) -> None:
                 "earlier version made the file; make it again with `dpaa audit … --json`"
             )
         found.audits.append((printable(path.stem), audit))
+    elif content.get("kind") == KIND:
+        found.frontiers.append(lenient(FrontierFile, content))
     else:
         raise InputError(
             f"{path} is neither a comparison nor an audit; make one with `dpaa compare … --out FILE.json` "

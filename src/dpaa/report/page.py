@@ -25,6 +25,7 @@ from dpaa.report.sections import (
     data,
     dial,
     exposure,
+    frontier,
     items,
     metrics,
     provenance,
@@ -82,6 +83,7 @@ def audit_page(audit: Audit, file: str | Path) -> None:
 def sections(inputs: Inputs) -> list[Section]:
     """In the order of reading; those that have something to say."""
     found = [
+        *(frontier.section(content, suffix(place)) for place, content in enumerate(inputs.frontiers)),
         *(chapter.section(inputs) for chapter in (summary, data, metrics)),
         *(
             comparison.section(name, content, suffix(place), inputs.runs)

@@ -107,3 +107,51 @@ class AuditFile:
     recommendations: AuditedLists
     checks: list[dict[str, Any]]
     notes: list[str]
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """One model with one re-ranker (`dpaa.frontier.result`)."""
+
+    name: str
+    model: str
+    plain: bool
+    on_frontier: bool
+    accuracy: float
+    accuracy_change: float
+    accuracy_change_low: float
+    accuracy_change_high: float
+    metrics: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class FrontierGoal:
+    """What lists shall gain."""
+
+    name: str
+    metric: str
+    better: str
+
+
+@dataclass(frozen=True)
+class InWords:
+    """Anything that says itself what it is."""
+
+    in_words: str
+
+
+@dataclass(frozen=True)
+class FrontierFile:
+    """`frontier.json` of `dpaa debias`."""
+
+    dataset: Origin
+    k: int | None
+    users: int | None
+    goals: list[FrontierGoal]
+    estimate: InWords
+    exposure: InWords
+    base: FrontierPoint
+    chosen: FrontierPoint
+    sentences: list[str]
+    points: list[FrontierPoint]
+    notes: list[str]

@@ -493,8 +493,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def save_model(model: RunRecord, folder: str | Path, overwrite: bool = False) -> None:
-    """Write a run folder from a model; it appears whole or not at all."""
+def save_model(
+    model: RunRecord, folder: str | Path, overwrite: bool = False, history: Sequence[dict[str, Any]] = ()
+) -> None:
+    """Write a run folder from a model; it appears whole or not at all.  `history`: lines of its training."""
     target = check_folder_name(folder)
     with _held(target, folder):
         if target.exists():
@@ -506,4 +508,6 @@ def save_model(model: RunRecord, folder: str | Path, overwrite: bool = False) ->
         with whole_folder(target, ROOM) as fresh:
             run = RunFolder(fresh)
             run.write_config(model.method)
+            if history:
+                run.write_history(history)
             run.write_model(model)

@@ -38,6 +38,7 @@ class ALS(Method):
 
     name: ClassVar[str] = "als"
     title: ClassVar[str] = "matrix factorisation by alternating least squares (extra: references)"
+    default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "Hu et al., Collaborative Filtering for Implicit Feedback Datasets, ICDM 2008"
     settings_type: ClassVar[type[Settings]] = AlsSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)}

@@ -34,6 +34,7 @@ class EASE(Method):
 
     name: ClassVar[str] = "ease"
     title: ClassVar[str] = "a linear map between items, in closed form; for up to some 20,000 items"
+    default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019"
     seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = EaseSettings

@@ -30,6 +30,7 @@ class ItemKNN(Method):
 
     name: ClassVar[str] = "item-knn"
     title: ClassVar[str] = "items like those taken, by cosine of their users; no training"
+    default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "Sarwar et al., Item-Based Collaborative Filtering, WWW 2001"
     seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = ItemKnnSettings

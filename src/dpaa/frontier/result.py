@@ -1,0 +1,167 @@
+"""What `dpaa debias` found: points, frontier, choice, and what changes for whom, in sentences and for files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.frontier.choice import Change, Chooser, Confirmation, percent, relative_change
+from dpaa.frontier.estimates import Accuracy
+from dpaa.frontier.goals import Goal
+from dpaa.frontier.points import Point
+from dpaa.text import finite
+
+KIND, FORMAT = "frontier", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """All points, measured on one dataset's validation users."""
+
+    dataset: str
+    fingerprint: str
+    accuracy: Accuracy
+    exposure: ValidationExposure
+    chooser: Chooser
+
+    @property
+    def points(self) -> Sequence[Point]:
+        """Every model with every re-ranker."""
+        return self.chooser.points
+
+    @property
+    def base(self) -> Point:
+        """What the others are measured against."""
+        return self.points[self.chooser.base]
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What lists shall gain."""
+        return self.base.goals
+
+    @property
+    def k(self) -> int:
+        """Length of the lists."""
+        return self.accuracy.k
+
+    @cached_property
+    def line(self) -> list[int]:
+        """Places of the points that no other beats, the most accurate first."""
+        return self.chooser.frontier()
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Of each point's accuracy against the baseline's."""
+        return [self.chooser.change(place) for place in range(len(self.points))]
+
+    def gain(self, place: int, goal: int = 0) -> Change:
+        """Relative change of a goal's value; with an interval where users have values of their own."""
+        point, one = self.points[place], self.goals[goal]
+        each, of_base = point.per_user[goal], self.base.per_user[goal]
+        if each is not None and of_base is not None and one.metric.better != "zero":
+            return relative_change(each, of_base)
+        before, after = self.base.values[goal], point.values[goal]
+        nothing = float("nan")
+        return Change(after / before - 1 if before > 0 else nothing, nothing, nothing)
+
+    def record(self, place: int) -> dict[str, Any]:
+        """A point for files."""
+        point, change = self.points[place], self.changes[place]
+        better, worse = self.better_and_worse(place)
+        return {
+            **point.candidate.as_json(),
+            "plain": point.candidate.plain,
+            "on_frontier": place in self.line,
+            "accuracy": point.accuracy_of(self.chooser.estimate),
+            "accuracy_change": change.estimate,
+            "accuracy_change_low": change.low,
+            "accuracy_change_high": change.high,
+            "users_better": better,
+            "users_worse": worse,
+            "metrics": point.metrics,
+        }
+
+    def better_and_worse(self, place: int) -> tuple[float, float]:
+        """Shares of the users whose list is more accurate than the baseline's, and less."""
+        estimate = self.chooser.estimate
+        difference = self.points[place].accuracy[estimate] - self.base.accuracy[estimate]
+        return float((difference > 0).mean()), float((difference < 0).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Debiased:
+    """A frontier and the point that was chosen."""
+
+    frontier: Frontier
+    chosen: int
+    why: str
+    """How it was chosen, in a sentence."""
+    confirmation: Confirmation | None
+    """Where a share of the accuracy was promised: what users say who had no part in the choice."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def point(self) -> Point:
+        """The one that was chosen."""
+        return self.frontier.points[self.chosen]
+
+    @property
+    def keeps_base(self) -> bool:
+        """Whether nothing changes."""
+        return self.chosen == self.frontier.chooser.base
+
+    def sentences(self) -> list[str]:
+        """What changes for whom: the goal, the accuracy, the users."""
+        found, base = self.frontier, self.frontier.base.candidate.name
+        if self.keeps_base:
+            return [f"{base} stays as it is: {self.why}"]
+        told = [f"{self.point.candidate.name} instead of {base}: {self.why}"]
+        changed = "; ".join(self._gain_in_words(place) for place in range(len(found.goals)))
+        told.append(changed)
+        change = self.confirmation.change if self.confirmation else found.changes[self.chosen]
+        judges = f" on {self.confirmation.users:,} users who had no part in the choice" if self.confirmation else ""
+        better, worse = (f"{100 * share:.0f} %" for share in found.better_and_worse(self.chosen))
+        told.append(
+            f"accuracy (NDCG@{found.k}, {found.accuracy.estimate}) {change.in_words()}{judges}; {better} of the users "
+            f"get a more accurate list, {worse} a less accurate one"
+        )
+        return told
+
+    def _gain_in_words(self, goal: int) -> str:
+        found = self.frontier
+        one, before, after = found.goals[goal], found.base.values[goal], self.point.values[goal]
+        gain = found.gain(self.chosen, goal)
+        times = f", {after / before:.1f} times as much" if before > 0 and after / before >= 2 else ""
+        change = f"{gain.in_words() if np.isfinite(gain.low) else percent(gain.estimate)}{times}"
+        told = change if np.isfinite(gain.estimate) else "from nothing" if after > 0 else "no change"
+        return f"{one.name}: {told} ({one.key(found.k)} {before:.4g} → {after:.4g}: {one.metric.words})"
+
+    def as_json(self) -> dict[str, Any]:
+        """For `frontier.json`, the page and `--json`."""
+        found = self.frontier
+        content = {
+            "kind": KIND,
+            "format": FORMAT,
+            "dataset": {"name": found.dataset, "fingerprint": found.fingerprint},
+            "k": found.k,
+            "users": found.chooser.n_users,
+            "goals": [
+                {"name": goal.name, "metric": goal.key(found.k), "better": goal.metric.better} for goal in found.goals
+            ],
+            "estimate": found.accuracy.as_json(),
+            "exposure": found.exposure.as_json(),
+            "base": found.record(found.chooser.base),
+            "chosen": found.record(self.chosen),
+            "why": self.why,
+            "sentences": self.sentences(),
+            "confirmation": None if self.confirmation is None else asdict(self.confirmation),
+            "points": [found.record(place) for place in range(len(found.points))],
+            "frontier": [found.points[place].candidate.name for place in found.line],
+            "notes": list(self.notes),
+        }
+        return dict(finite(content))
