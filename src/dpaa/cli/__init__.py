@@ -16,6 +16,7 @@ from dpaa.cli.data import app as data_app
 from dpaa.cli.debias import debias
 from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
+from dpaa.cli.interrupts import Interrupts
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
 from dpaa.cli.report import report
@@ -72,22 +73,40 @@ def root(
 
 def main() -> None:
     """Run, and turn what is wrong with the input or the call into one sentence and exit code 2."""
-    never_fail_to_print()
+    interrupts = Interrupts()
     try:
-        sys.exit(app(standalone_mode=False, prog_name="dpaa"))
-    except InputError as error:
+        with interrupts:
+            never_fail_to_print()
+            sys.exit(app(standalone_mode=False, prog_name="dpaa"))
+    except (KeyboardInterrupt, typer.Abort):
+        _interrupted()
+    except SystemExit:
+        raise
+    except BaseException as error:  # polars' panics are no Exception
+        if interrupts.came:  # a library took it for a fault of the file or of its own
+            _interrupted()
+        _tell(error)
+
+
+def _tell(error: BaseException) -> None:
+    """One sentence; what is no fault of the input is raised again."""
+    if isinstance(error, InputError):
         _refuse(str(error))
-    except UsageError as error:
+    elif isinstance(error, UsageError):
         if asks_for_help(error):
             sys.exit(2)
         _refuse(in_one_sentence(error))
-    except (KeyboardInterrupt, typer.Abort):
-        err.print("interrupted")
-        sys.exit(130)
-    except OSError as error:  # a full disk, a device that is gone
+    elif isinstance(error, OSError):  # a full disk, a device that is gone
         leave_output()
         place = error.filename or "the output"
         _refuse(f"cannot go on with {place} ({reason(error)}); check the place and call again")
+    else:
+        raise error
+
+
+def _interrupted() -> None:
+    err.print("interrupted")
+    sys.exit(130)
 
 
 def _refuse(sentence: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,10 @@ def test_wrong_lines(tmp_path: Path, content: str, words: str) -> None:
     with pytest.raises(InputError) as error:
         yahoo_r3(tmp_path, check=False)
     assert words.format(path=tmp_path / TRAIN_FILE) in str(error.value)
+
+
+def test_a_file_far_larger_than_the_official_one_is_refused_unread(tmp_path: Path) -> None:
+    write_yahoo_r3(tmp_path)
+    os.truncate(tmp_path / TRAIN_FILE, 4_000_000_000)  # sparse: it takes no room
+    with pytest.raises(InputError, match="larger than 100 MB"):
+        yahoo_r3(tmp_path, check=False)

@@ -17,9 +17,12 @@ from dpaa.data.sources.published import Published, histogram, rating_counts
 from dpaa.data.tables import check_file
 from dpaa.data.text_lines import check_unpacked, text_lines
 from dpaa.errors import InputError
+from dpaa.files import check_regular
 
 TRAIN_FILE = "ydata-ymusic-rating-study-v1_0-train.txt"
 TEST_FILE = "ydata-ymusic-rating-study-v1_0-test.txt"
+LARGEST = 100_000_000
+"""Bytes; the official files have fewer than five million."""
 SOURCE = Published(
     name="yahoo-r3",
     title="Yahoo! R3",
@@ -61,6 +64,8 @@ def yahoo_r3(folder: str | Path, *, seed: int = 0, check: bool = True) -> Datase
 
 def _read_ratings(file: Path) -> pl.DataFrame:
     check_file(file)
+    if check_regular(file) > LARGEST:
+        raise InputError(f"{file} is larger than {LARGEST / 1e6:g} MB, and the official file is not; use that one")
     check_unpacked(file)
     schema = {Column.USER: pl.Int64, Column.ITEM: pl.Int64, Column.RATING: pl.Int64}
     try:
