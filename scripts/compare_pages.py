@@ -3,8 +3,10 @@
     python scripts/compare_pages.py --coat DIR --kuairec DIR
 
 Runs each of those commands into a folder of its own and compares all files byte by byte: of a page of HTML without
-its date, and without the PNG figures, whose fonts are the machine's (the same figures as SVG are compared).  Nothing is
-trained as long as `results/` has what the pages need.  Exits with 1 where anything differs.
+its date, and without the PNG figures, whose fonts are the machine's (the same figures as SVG are compared).  The
+folders are those that the results were made with: of KuaiRec `valid.txt` and `test.txt`, of Coat `train.txt`,
+`val.txt` and `test.txt`.  Nothing is trained as long as `results/` has what the pages need; it is read, never
+written.  Exits with 1 where anything differs.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,15 +36,18 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         out, work = given.out or Path(place) / "out", given.work or Path(place) / "work"
+        results = shutil.copytree(given.results, Path(place) / "results")
         for command in commands(given.pages):
             words = shlex.split(command)[1:]
             for option, folder in (("--coat", given.coat), ("--kuairec", given.kuairec)):
                 if option in words:
                     words[words.index(option) + 1] = str(folder)
-            places = ["--results", str(given.results), "--work", str(work), "--out", str(out)]
+            places = ["--results", str(results), "--work", str(work), "--out", str(out)]
             call = [sys.executable, "-c", "from dpaa.cli import main; main()", *words, *places]
-            said = subprocess.run(call, capture_output=True, text=True, check=True).stderr.splitlines()
-            print(f"{command}\n    {said[-1]}", flush=True)
+            done = subprocess.run(call, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{command}\n{done.stderr.strip()}")
+            print(f"{command}\n    {done.stderr.splitlines()[-1]}", flush=True)
         return compare(out, given.pages)
 
 
