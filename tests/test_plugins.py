@@ -96,7 +96,7 @@ def test_a_package_brings_methods_and_a_reranker(runs: Path, site: Path) -> None
     assert manifest["method_origin"] == {
         "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.simgcl:SimGCL"
     }  # fmt: skip
-    sides = (runs / "simgcl", runs / "direct-au", runs / "ease")
+    sides = (runs / "simgcl", runs / "direct-au", runs / "ease", runs / "ease-slots")
     listed, measured, compared, _ = answers(
         ("methods", "--json"),
         ("evaluate", runs / "simgcl", "--json"),
@@ -109,7 +109,9 @@ def test_a_package_brings_methods_and_a_reranker(runs: Path, site: Path) -> None
     assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
     assert json.loads(measured)["metrics"]["recall@20"] > 0
     assert all(f'"{side.name}"' in compared for side in sides)
-    assert "simgcl" in (runs / "page.html").read_text()
+    niche = {one["name"]: one["metrics"]["aplt@20"] for one in json.loads(compared)["entries"]}
+    assert niche["ease-slots"] > niche["ease"] + 0.1
+    assert all(side.name in (runs / "page.html").read_text() for side in sides)
 
 
 def test_a_run_keeps_its_reranker(runs: Path, site: Path) -> None:

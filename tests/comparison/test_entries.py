@@ -15,7 +15,9 @@ from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
+from dpaa.reranking import Dial
 from dpaa.runs.fit import fit_into, make_method
+from dpaa.runs.model import load
 from dpaa.text import finite
 
 
@@ -52,6 +54,20 @@ def test_runs_that_differ_in_seed_and_threads_alone_are_one_entry(runs: Path) ->
     ]
     assert entries[0].sources == (str(runs / "first"), str(runs / "second"))
     assert [len(entry.evaluations) for entry in entries] == [2, 1, 1, 1]
+
+
+def test_a_run_is_compared_with_the_reranker_that_it_keeps(runs: Path, tmp_path: Path) -> None:
+    data = read_dataset(runs / "data")
+    turned = Dial(kappa=-2.0)
+    for seed in (7, 8):
+        method = make_method(data, "lightgcn", {"embedding_size": 4, "layers": 1, "epochs": 1, "seed": seed})
+        fit_into(tmp_path / str(seed), data, method, rerank=turned if seed == 8 else None)
+    evaluator, entries = read_entries([tmp_path / "7", tmp_path / "8"])
+    assert [entry.name for entry in entries] == ["7", "8"]  # not one entry: their lists are made in two ways
+    (found,) = entries[1].evaluations
+    assert found.metrics == evaluator.evaluate(load(tmp_path / "8").method, reranker=turned).metrics
+    assert found.protocol.rerank == "dial,kappa=-2.0"
+    assert found.notes == (f"{tmp_path / '8'}: re-ranked by dial,kappa=-2.0, as the run keeps it",)
 
 
 def test_a_dial_chosen_afterwards_parts_runs(runs: Path, tmp_path: Path) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.report.inputs import gather
+from dpaa.reranking import Dial
+from dpaa.runs.fit import evaluate, fit_into, make_method
+from dpaa.runs.folder import RunFolder
 from tests.report.folders import copy_of
 from tests.report.made import add_run, made_family
 
@@ -89,3 +94,24 @@ def test_of_many_users_evenly_spaced_ones_are_listed(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("dial", "name"), [(None, "new"), (0.0, "new"), (-0.5, "new (dial at -0.5)")])
 def test_a_run_measured_with_another_dial_says_so(dial: float | None, name: str) -> None:
     assert add_run(made_family(), "new", metrics={}, popularity_dial=dial).name == name
+
+
+def test_lists_are_made_by_the_reranker_that_was_measured(demo_folder: Path, tmp_path: Path) -> None:
+    data = read_dataset(demo_folder / "data")
+    model = fit_into(tmp_path / "run", data, make_method(data, "ease", {}), rerank=Dial(kappa=-2.0))
+    known = model.user_ids.gather(np.unique(model.train.user))
+    turned, plain = (model.recommend(known, rerank=one)["item_id"].to_list() for one in ("run", None))
+    assert turned != plain
+
+    def seen() -> tuple[str, list[object]]:
+        (family,) = gather([tmp_path / "run"]).families
+        (run,) = family.runs
+        return run.name, run.model.item_ids.gather(run.lists.ravel()).to_list()
+
+    assert seen() == ("run", turned)
+    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data))
+    assert seen() == ("run", turned)
+    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data, rerank=None))
+    assert seen() == ("run (not re-ranked)", plain)
+    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data, rerank=Dial(kappa=0.0)))
+    assert seen() == ("run (re-ranked by dial,kappa=0.0)", plain)

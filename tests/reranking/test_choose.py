@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dpaa.errors import InputError
 from dpaa.reranking.base import Dial
-from dpaa.reranking.choose import parse_reranker, stored_reranker
+from dpaa.reranking.choose import parse_reranker, stored_reranker, told_reranker
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -16,6 +16,7 @@ def test_words_and_manifest_come_back(kappa: float) -> None:
     dial = Dial(kappa=kappa)
     assert parse_reranker(dial.in_words()) == dial
     assert stored_reranker(dial.as_json(), "the run") == dial
+    assert told_reranker(dial.in_words(), "the run") == dial
 
 
 def test_what_is_typed() -> None:
@@ -53,3 +54,8 @@ def test_words_that_are_refused(text: str, says: str) -> None:
 def test_manifests_that_are_refused(stored: object, says: str) -> None:
     with pytest.raises(InputError, match=says):
         stored_reranker(stored, "the run")
+
+
+def test_words_of_a_file_import_nothing() -> None:
+    with pytest.raises(InputError, match=r"there is no re-ranker 'dpaa\.reranking\.base Dial'"):
+        told_reranker("dpaa.reranking.base:Dial,kappa=1", "the run")

@@ -66,7 +66,7 @@ class _Given:
     method: str = ""
     seed: int = 0
     settings: str = ""
-    """All but the seed, as text, and the objective that the popularity dial was chosen for afterwards."""
+    """All but the seed, as text, the re-ranker, and the objective that the dial was chosen for afterwards."""
     fingerprint: str = ""
     dataset: str | None = None
     """Where the run's dataset was."""
@@ -88,6 +88,7 @@ class _Given:
         settings = {key: value for key, value in config.items() if key not in NOT_SETTINGS}
         dial = manifest.get("dial")
         settings["dial chosen for"] = dial.get("chosen_for") if isinstance(dial, dict) else None
+        settings["re-ranker"] = manifest.get("rerank")
         seed = config.get("seed")
         return cls(
             path,
@@ -172,10 +173,11 @@ def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
     data = evaluator.dataset
     if one.is_run:
         model = load(one.path)
-        kappa = model.kappa()
-        found = evaluator.evaluate(model.method, kappa)
-        if kappa:
-            found = replace(found, notes=(f"{one.path}: popularity dial at κ = {kappa:g}, as the run keeps it",))
+        kappa, reranker = model.kappa(), model.reranker()
+        found = evaluator.evaluate(model.method, kappa, reranker)
+        notes = [f"popularity dial at κ = {kappa:g}"] if kappa else []
+        notes += [] if reranker is None else [f"re-ranked by {reranker.in_words()}"]
+        found = replace(found, notes=tuple(f"{one.path}: {note}, as the run keeps it" for note in notes))
     else:
         k = evaluator.protocol.k[-1]
         found = evaluator.evaluate_recommendations(read_recommendations(one.path, data.user_ids, data.item_ids, k))

@@ -23,6 +23,8 @@ from dpaa.frontier.result import KIND
 from dpaa.methods.backbone import GraphMethod
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Manifest, Protocol
+from dpaa.reranking.base import Reranker
+from dpaa.reranking.choose import told_reranker
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
@@ -50,8 +52,12 @@ class Run:
 
     @cached_property
     def name(self) -> str:
-        """On the page."""
-        return self.folder_name if self.dial is None else f"{self.folder_name} (dial at {self.dial:g})"
+        """On the page, with what the lists were made with where the run keeps another."""
+        other = [] if self.dial is None else [f"dial at {self.dial:g}"]
+        kept = self.model.reranker()
+        if self.reranker != kept:
+            other.append(f"re-ranked by {self.reranker.in_words()}" if self.reranker else "not re-ranked")
+        return f"{self.folder_name} ({', '.join(other)})" if other else self.folder_name
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -81,15 +87,28 @@ class Run:
         return None if kappa == self.model.kappa() else kappa
 
     @cached_property
+    def reranker(self) -> Reranker | None:
+        """The one that the run was evaluated with; of a run that was not evaluated, the one that it keeps."""
+        kept, words = self.model.reranker(), self.protocol.rerank
+        if self.evaluation is None or (kept is not None and words == kept.in_words()):
+            return kept
+        return None if words is None else told_reranker(words, self.folder.path)
+
+    @cached_property
     def lists(self) -> Ints:
         """Items recommended to the family's listed users, as `dpaa recommend` gives them.  Returns (users, k).
 
-        The popularity dial stands where it stood when the run was evaluated.
+        Dial and re-ranker are those that the run was evaluated with.
         """
-        model, users = self.model, self.family.users
-        kappa = model.kappa(self.dial)
+        model = self.model
         blocks = ranked_blocks(
-            model.method, users, self.family.k, masked=model.train, candidates=model.candidates, dial=kappa
+            model.method,
+            self.family.users,
+            self.family.k,
+            masked=model.train,
+            candidates=model.candidates,
+            dial=model.kappa(self.dial),
+            reranker=self.reranker,
         )
         return np.concatenate([block.items for block in blocks])
 

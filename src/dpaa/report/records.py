@@ -22,6 +22,7 @@ class Protocol:
     candidates: int | None
     overlapping: int | None
     popularity_dial: float | None
+    rerank: str | None
 
     @property
     def in_words(self) -> str:

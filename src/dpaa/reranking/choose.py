@@ -14,20 +14,31 @@ NONE = "none"
 
 def parse_reranker(text: str) -> Reranker | None:
     """`NAME`, or `NAME,SETTING=VALUE,…`; `none` is no re-ranker."""
-    name, *words = text.split(",")
-    if name.strip().lower() == NONE and not words:
+    if text.strip().lower() == NONE:
         return None
-    settings: dict[str, str] = {}
+    name, settings = _read(text)
+    return _made(RERANKERS.find(name), settings)
+
+
+def told_reranker(text: str, place: object) -> Reranker:
+    """The same from a file's words: only what is built in, installed or named in the call is ever imported."""
+    name, settings = _read(text)
+    return _made(RERANKERS.stored(name, None, place), settings)
+
+
+def _read(text: str) -> tuple[str, dict[str, Any]]:
+    name, *words = text.split(",")
+    settings: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key.strip() in settings:
             raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,SETTING=VALUE, each once")
         settings[key.strip()] = value.strip()
-    return _made(RERANKERS.find(name), settings)
+    return name, settings
 
 
 def stored_reranker(stored: object, place: object) -> Reranker | None:
-    """The one that a manifest names; only what is built in, installed or named in the call is ever imported."""
+    """The one that a manifest names, found in the same way."""
     if stored is None:
         return None
     if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
