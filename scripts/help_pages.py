@@ -15,13 +15,22 @@ COMMANDS = (
     *("data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend"),
     *("compare", "trace", "report", "methods", "reproduce"),
 )
+PAGE = Path("docs/help.md")
+ALL = "import sys; from dpaa.cli import app\nfor words in sys.argv[1:]:\n    print(chr(0)); "
+ALL += "app([*words.split(), '--help'], standalone_mode=False, prog_name='dpaa')"
+
+
+def page() -> str:
+    """All helps, from one process."""
+    environment = os.environ | {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    call = [sys.executable, "-c", ALL, *COMMANDS]
+    said = subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout.split("\0")[1:]
+    parts = ["# The help of every command\n\nMade by `python scripts/help_pages.py`.\n"]
+    for command, text in zip(COMMANDS, said, strict=True):
+        lines = "\n".join(line.rstrip() for line in text.splitlines())
+        parts.append(f"\n## `{' '.join(['dpaa', *command.split()])}`\n\n```text\n{lines.strip()}\n```\n")
+    return "".join(parts)
+
 
 if __name__ == "__main__":
-    parts = ["# The help of every command\n\nMade by `python scripts/help_pages.py`.\n"]
-    for command in COMMANDS:
-        call = [sys.executable, "-c", "from dpaa.cli import main; main()", *command.split(), "--help"]
-        environment = os.environ | {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
-        said = subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout
-        lines = "\n".join(line.rstrip() for line in said.replace("Usage: -c", "Usage: dpaa").splitlines())
-        parts.append(f"\n## `dpaa {command}`\n\n```text\n{lines.strip()}\n```\n".replace("`dpaa `", "`dpaa`"))
-    Path("docs/help.md").write_text("".join(parts), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")

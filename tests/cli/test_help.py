@@ -1,9 +1,15 @@
-"""`dpaa --help` is quick: neither torch nor polars is imported for it."""
+"""`dpaa --help` is quick: neither torch nor polars is imported for it; docs/help.md shows what it says."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from dpaa.cli import app, data_app
+from dpaa.cli.usage import unwrapped
 
 CALL = """
 import sys
@@ -24,3 +30,18 @@ def test_help_loads_neither_torch_nor_polars() -> None:
         )
         assert "Usage: dpaa" in said.stdout
         assert said.stdout.splitlines()[-1] == "loaded:"
+
+
+def test_the_page_of_helps_is_fresh() -> None:
+    pages = pytest.importorskip("scripts.help_pages", reason="scripts are not part of this copy")
+    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    names += [f"data {one.name or (one.callback and one.callback.__name__)}" for one in data_app.registered_commands]
+    assert sorted(["", "data", *names]) == sorted(pages.COMMANDS)
+    written = (Path(__file__).parents[2] / pages.PAGE).read_text(encoding="utf-8")
+    assert written == pages.page(), "docs/help.md differs: run python scripts/help_pages.py"
+
+
+def test_paragraphs_have_no_line_ends_and_examples_keep_theirs() -> None:
+    assert unwrapped("One\n    two.\n\n    Three\n    four.\n\n    \b\n    Example:\n      five\n    ") == (
+        "One two.\n\nThree four.\n\n\b\nExample:\n  five"
+    )

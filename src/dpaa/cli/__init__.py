@@ -24,13 +24,12 @@ from dpaa.cli.reproduce import reproduce
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
-from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence
+from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence, unwrapped
 from dpaa.errors import InputError, reason
 from dpaa.text import shortened
 
 app = typer.Typer(
     name="dpaa",
-    help="Find, measure and remove popularity bias in graph recommenders.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -40,6 +39,9 @@ app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
 for _command in (audit, train, evaluate, recommend, debias, compare, tune, trace, report, methods, reproduce):
     app.command()(_command)
+for _group in (app, data_app):
+    for _info in _group.registered_commands:
+        _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
 
 def _show_version(wanted: bool) -> None:
@@ -60,7 +62,7 @@ def root(
 ) -> None:
     """Find, measure and remove popularity bias in graph recommenders.
 
-    The walk: dpaa data → dpaa train → dpaa evaluate → dpaa recommend.  Start with: dpaa demo
+    Start with dpaa demo; with a log of your own: dpaa data, train, evaluate, recommend.
     """
     if plugin:
         from dpaa.methods import METHODS

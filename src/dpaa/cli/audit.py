@@ -1,4 +1,4 @@
-"""`dpaa audit`: how skewed a log is, and what anybody's recommendations make of it."""
+"""`dpaa audit`: how skewed a log is, and what the recommendations of any system make of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def audit(
     positive: options.Positive = None,
     keep_duplicates: options.KeepDuplicates = False,
     periods: Annotated[int, Option(min=1, help="Time periods, of equally many interactions each.")] = 10,
-    per_user: Annotated[Path | None, Option(metavar="FILE", help="Write list against history per user.")] = None,
+    per_user: Annotated[
+        Path | None, Option(metavar="FILE", help="Write a table: list against history, per user.")
+    ] = None,
     figure: Annotated[Path | None, Option(metavar="FILE", help="Draw the Lorenz curve: .png, .svg, .pdf …")] = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained HTML report.")] = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the file of --per-user.")] = False,

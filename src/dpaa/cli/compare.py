@@ -34,7 +34,9 @@ def compare(
     k: options.K = 20,
     overlap: options.Overlap = "drop",
     mask_valid: options.MaskValid = False,
-    margin: Annotated[float, Option(help="Non-inferiority margin, of the baseline's recall on popular items.")] = 0.05,
+    margin: Annotated[
+        float, Option(help="Non-inferiority margin, a share of the baseline's recall on popular items.")
+    ] = 0.05,
     seed: Annotated[int, Option(help="Random seed of the resamples.")] = 0,
     resamples: Annotated[int, Option(help="Resamples (random sign flips), for one run on each side.")] = 2000,
     examples: Annotated[int, Option(min=0, help="Users shown side by side, for each entry.")] = 2,
@@ -47,7 +49,7 @@ def compare(
     Runs of one method that differ in their seed alone become one entry.  With one run on each side, intervals (95 %)
     and p-values come from random sign flips of the users' differences; with several, from Student's t for users
     crossed with runs, which also accounts for the randomness of training.  p is below .05 exactly where the interval
-    leaves 0 out; p-values are then corrected after Holm for all tests that are made.
+    excludes 0; p-values are then Holm-corrected over all tests of the call.
 
     \b
     Example:

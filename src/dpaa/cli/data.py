@@ -179,14 +179,16 @@ def severity(
     rating_column: options.RatingColumn = None,
     timestamp_column: options.TimestampColumn = None,
     positive: options.Positive = None,
-    figure: Annotated[Path | None, Option(metavar="FILE", help="Draw the popularity: .png, .svg, .pdf …")] = None,
+    figure: Annotated[
+        Path | None, Option(metavar="FILE", help="Draw the popularity curves: .png, .svg, .pdf …")
+    ] = None,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Datasets of known bias from a log in which exposure was (nearly) complete.
 
-    Validation and test stay unbiased and are the same for every severity; training is drawn from each
-    user's pairs, the popular items' the more often the higher the severity.
+    Validation and test stay unbiased and are the same for every severity; training pairs are
+    sampled from each user's pairs: the higher the severity, the more of them are of popular items.
 
     \b
     Example:

@@ -36,7 +36,7 @@ def demo(
     full: Annotated[bool, Option("--full", help="Add dpaa-auto and the popularity dial (minutes).")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Simulate a small world, train on its biased log, test on random exposure, write a page: about a minute.
+    """Simulate a small world, train on its biased log, test on random exposure, write an HTML report.
 
     The world's log shows popular items more; validation and test come from uniformly random exposure, so the
     numbers say what people like rather than what they were shown.

@@ -23,18 +23,18 @@ PopularityDial = Annotated[
     Option(
         "--popularity-dial",
         metavar="X|run",
-        help="κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; run, or nothing, is "
-        "where the run keeps it.",
+        help="κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; default: `run`, the κ "
+        "that the run keeps.",
     ),
 ]
+RERANKER = "Re-ranker that makes lists from scores, by name or as package.module:Class"
 Rerank = Annotated[
     str | None,
-    Option(
-        "--rerank",
-        metavar="NAME[,SETTING=VALUE…]",
-        help="Re-ranker that makes lists from scores: a name, or package.module:Class; without it the run's own; "
-        "`none` for none.",
-    ),
+    Option("--rerank", metavar="NAME[,SETTING=VALUE…]", help=f"{RERANKER}; default: the run's own; `none` for none."),
+]
+KeptRerank = Annotated[
+    str | None,
+    Option("--rerank", metavar="NAME[,SETTING=VALUE…]", help=f"{RERANKER}; it is kept in the run.  Default: none."),
 ]
 SPECS = ("ndcg:.4f", "recall:.4f", "niche_recall:.4f", "arp:,.1f", "coverage:.1%")
 SHOWN = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

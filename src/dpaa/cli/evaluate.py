@@ -1,4 +1,4 @@
-"""`dpaa evaluate`: test metrics of a run, or of anybody's recommendations."""
+"""`dpaa evaluate`: test metrics of a run, or of the recommendations of any system."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ GROUPS = {"all items": "", "popular": "/popular", "niche": "/niche"}
 
 def evaluate(
     run: Annotated[Path | None, Argument(help="A finished run folder.", show_default=False)] = None,
-    recs: Annotated[Path | None, Option(help="Recommendations instead: user_id, item_id, rank or score.")] = None,
+    recs: Annotated[Path | None, Option(help="A recommendation file instead: user_id, item_id, rank or score.")] = None,
     dataset: options.DatasetOption = None,
     k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
     overlap: options.Overlap = "drop",
     mask_valid: options.MaskValid = False,
-    off_policy: Annotated[bool, Option("--off-policy", help="Add off-policy estimates (biased test split).")] = False,
+    off_policy: Annotated[
+        bool, Option("--off-policy", help="Add off-policy estimates, for a biased test split.")
+    ] = False,
     power: Annotated[float | None, Option(help="Off-policy: propensity (count / max)^power; default: 0.5.")] = None,
-    floor: Annotated[float | None, Option(help="Off-policy: propensities are clipped below; default: 0.01.")] = None,
+    floor: Annotated[
+        float | None, Option(help="Off-policy: smallest propensity, others are clipped; default: 0.01.")
+    ] = None,
     popularity_dial: PopularityDial = None,
     rerank: Rerank = None,
     dial_objective: Annotated[
@@ -44,7 +48,7 @@ def evaluate(
     dial_figure: Annotated[Path | None, Option(help="Draw the dial's curve: .png, .svg, .pdf, .html or .json.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Measure a run, or anybody's recommendations, on the test split of a dataset.
+    """Evaluate a run, or the recommendations of any system, on the test split of a dataset.
 
     Accuracy for all, popular and niche items and by the users' taste; popularity bias; exposure by popularity.
 

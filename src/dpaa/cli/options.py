@@ -21,7 +21,7 @@ K = Annotated[int, typer.Option("--k", min=1, help="Length of the lists.")]
 Overlap = Annotated[
     str, typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep.")
 ]
-MaskValid = Annotated[bool, typer.Option("--mask-valid", help="Treat validation pairs as known too.")]
+MaskValid = Annotated[bool, typer.Option("--mask-valid", help="Mask validation pairs too, like training pairs.")]
 FigureFolder = Annotated[
     Path | None, typer.Option("--figures", metavar="DIR", help="Folder to write every figure to, as a file of its own.")
 ]

@@ -24,11 +24,15 @@ def recommend(
         Option("--out", help="Parquet or CSV file to write (by its ending); without it, some lists are shown."),
     ] = None,
     users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
-    history: Annotated[Path | None, Option("--history", help="Users unseen in training, and their items.")] = None,
+    history: Annotated[
+        Path | None, Option("--history", help="File of users unseen in training and their items.")
+    ] = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
     items: Annotated[list[str] | None, Option("--items", help="Only this item; repeatable; or @FILE of ids.")] = None,
-    exclude: Annotated[list[str] | None, Option("--exclude", help="Never this item; repeatable; or @FILE.")] = None,
+    exclude: Annotated[
+        list[str] | None, Option("--exclude", help="Exclude this item; repeatable; or @FILE of ids.")
+    ] = None,
     popularity_dial: PopularityDial = None,
     rerank: Rerank = None,
     vectors: Annotated[
@@ -39,10 +43,10 @@ def recommend(
             "as users.parquet and items.parquet.",
         ),
     ] = None,
-    seen: Annotated[bool, Option("--seen", help="Items the user already took may be recommended again.")] = False,
+    seen: Annotated[bool, Option("--seen", help="Allow items that the user already has in training.")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Recommend the k best items to all or some users, with their own ids.
+    """Recommend the k best items to all or some users, in the ids of your log.
 
     \b
     Examples:

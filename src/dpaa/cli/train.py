@@ -12,7 +12,7 @@ from typer import Option
 
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
-from dpaa.cli.dial import Rerank
+from dpaa.cli.dial import KeptRerank
 from dpaa.errors import InputError
 from dpaa.files import SMALL_JSON, read_text
 
@@ -32,11 +32,11 @@ def train(
             "safetensors file; without it LightGCN is trained first and kept beside the run.",
         ),
     ] = None,
-    rerank: Rerank = None,
+    rerank: KeptRerank = None,
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint of the run.")] = False,
     checkpoint_seconds: Annotated[float, Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: options.Overwrite = False,
-    calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels, keep the fastest.")] = False,
+    calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels first, use the fastest.")] = False,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 

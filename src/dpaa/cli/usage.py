@@ -1,7 +1,8 @@
-"""A wrong call in one sentence, instead of the box that typer draws."""
+"""What a command says of itself, and of a wrong call: in one sentence, instead of the box that typer draws."""
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -9,6 +10,12 @@ from pydantic import ValidationError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong call (unknown option, missing argument …); its own name for it is private."""
+
+
+def unwrapped(text: str) -> str:
+    """A help text without line ends inside its paragraphs, which typer would keep; examples (after `\\b`) stay."""
+    parts = cleandoc(text).split("\n\n")
+    return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in parts)
 
 
 def asks_for_help(error: Any) -> bool:
