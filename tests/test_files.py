@@ -61,7 +61,7 @@ def test_no_more_is_read_than_allowed(tmp_path: Path) -> None:
 
 
 def test_a_directory_or_nothing_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a directory"):
+    with pytest.raises(InputError, match="is a folder"):
         read_bytes(tmp_path, 10)
     with pytest.raises(InputError, match="there is no file"):
         read_bytes(tmp_path / "none", 10)

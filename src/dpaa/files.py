@@ -61,7 +61,7 @@ def open_regular(path: str | Path) -> BufferedReader:
     try:
         mode = os.fstat(handle).st_mode
         if stat.S_ISDIR(mode):
-            raise InputError(f"{file} is a directory; name a file in it")
+            raise InputError(f"{file} is a folder; name a file in it")
         if not stat.S_ISREG(mode):
             raise InputError(f"{file} is a pipe or device; write its content to a file and name that")
         return os.fdopen(handle, "rb")

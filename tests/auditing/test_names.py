@@ -53,10 +53,10 @@ def test_a_name_that_could_be_two_is_refused_with_both(name: str, with_recs: boo
         ("exposure_gini@20", "is called gini@K"),
         (
             "headshare",
-            r"knows no number 'headshare'; did you mean head_share@K or log_head_share\? there are log_users,",
+            r"there is no number 'headshare'; did you mean head_share@K or log_head_share\? there are log_users,",
         ),
         ("log_head_share@20", "did you mean log_head_share"),
-        ("__import__('os')", "knows no number"),
+        ("__import__('os')", "there is no number"),
     ],
 )
 def test_a_name_that_is_none_any_more_is_refused_with_the_right_one(name: str, says: str) -> None:

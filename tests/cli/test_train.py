@@ -88,7 +88,7 @@ def test_a_signal_leaves_a_checkpoint_to_resume_from(
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     assert out == ""
-    assert "go on with the same call and --resume" in err
+    assert "continue with the same call and --resume" in err
     assert "Traceback" not in err
     assert (folder / "checkpoint" / "state.safetensors").exists()
     before = (folder / "config.json").read_bytes()

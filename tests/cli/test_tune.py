@@ -66,5 +66,5 @@ def test_interrupted_it_says_how_to_go_on(walk: Path, tmp_path: Path, monkeypatc
         while_it_lasts.setattr("dpaa.tuning.worker.fit_method", interrupt)
         said = run_dpaa(*call)
     assert said.code == 130
-    assert said.err == f"stopped; go on with the same call (what is done is in {tmp_path / 'study'})\n"
+    assert said.err == f"stopped; continue with the same call (what is done is in {tmp_path / 'study'})\n"
     assert "2 trials (1 lost, 1 complete)" in dpaa_ok(*call).out

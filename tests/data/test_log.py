@@ -204,7 +204,7 @@ def test_bad_files(tmp_path: Path, name: str, content: str | bytes, words: str) 
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
         open_table(tmp_path / "a.csv")
-    with pytest.raises(InputError, match="is a directory"):
+    with pytest.raises(InputError, match="is a folder"):
         open_table(tmp_path)
     with pytest.raises(InputError, match="there is no format 'xls'"):
         open_table(write(tmp_path / "a.csv", "user,item\n1,2\n"), "xls")

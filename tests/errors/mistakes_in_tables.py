@@ -125,7 +125,7 @@ FILES = [
         spoil=truncated,
     ),
     Mistake("a file that is not there", "dpaa data log clicks.csv --out made", "there is no file clicks.csv"),
-    Mistake("a folder instead of a file", "dpaa data log diary --out made", "diary is a directory; name a file in it"),
+    Mistake("a folder instead of a file", "dpaa data log diary --out made", "diary is a folder; name a file in it"),
     Mistake("a file under a file", "dpaa data log log.csv/x.csv --out made", "there is no file log.csv/x.csv"),
     Mistake(
         "a file that may not be read",

@@ -115,7 +115,7 @@ def _prepared(log: str) -> None:
 
 CONFIGS = [
     train("a configuration file that is not there", "--config no.toml", "there is no file no.toml"),
-    train("a folder as configuration file", "--config diary", "diary is a directory"),
+    train("a folder as configuration file", "--config diary", "diary is a folder"),
     train(
         "a configuration file that is not TOML",
         "--config settings.toml",

@@ -37,12 +37,14 @@ def made() -> None:
 
 
 SETTINGS = [
-    turned("a dial that is no number", "much", "must be run or a number from −1000 to 1000, got 'much'"),
-    turned("a dial that is nan", "nan", "must be run or a number", "'nan'"),
+    turned("a dial that is no number", "much", "must be `run` or a number from −1000 to 1000, got 'much'"),
+    turned("a dial that is nan", "nan", "must be `run` or a number", "'nan'"),
     turned("a dial turned too far", "-1001", "from −1000 to 1000", "'-1001'"),
-    turned("a dial turned to nothing", "''", "must be run or a number", "''"),
-    measured("a dial that is no number, evaluated", "run --popularity-dial high", "must be run or a number", "'high'"),
-    turned("a dial by its name of before", "auto", "knows no 'auto'; write run for the κ that the run keeps"),
+    turned("a dial turned to nothing", "''", "must be `run` or a number", "''"),
+    measured(
+        "a dial that is no number, evaluated", "run --popularity-dial high", "must be `run` or a number", "'high'"
+    ),
+    turned("a dial by its name of before", "auto", "has no setting 'auto'; write `run` for the κ that the run keeps"),
     spoiled(
         "a stored dial that is no number",
         {"kappa": "high", "suggested": 0.5},
@@ -58,7 +60,7 @@ SETTINGS = [
     Mistake(
         "the dial of lists in a file",
         "dpaa evaluate --recs lists.csv --dataset data --popularity-dial 1",
-        ("lists of a file are as they are", "leave its options out"),
+        ("needs the scores of a run and cannot be used with --recs", "leave its options out"),
         {"lists.csv": "user_id,item_id,rank\nu0001,i0001,1\n"},
     ),
 ]

@@ -35,7 +35,7 @@ def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
 
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
     data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]}), name="made")
-    with pytest.raises(InputError, match="no user has both a training item and an item not taken"):
+    with pytest.raises(InputError, match="no user has both a positive item and one left to draw as a negative"):
         fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {}))
     assert list(tmp_path.iterdir()) == []
 

@@ -157,13 +157,15 @@ def test_a_run_of_before_recommends_what_it_recommended(model: Model) -> None:
 
 
 def test_auto_is_refused_and_says_run(model: Model) -> None:
-    with pytest.raises(InputError, match="knows no 'auto'; write run for the κ that the run keeps, or a number"):
+    with pytest.raises(
+        InputError, match="has no setting 'auto'; write `run` for the κ that the run keeps, or a number"
+    ):
         model.recommend(k=5, popularity_dial="auto")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", ["much", "", float("nan"), float("inf"), 1000.1, -1001, [1.0], {}])
 def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
-    with pytest.raises(InputError, match="must be run or a number from −1000 to 1000"):
+    with pytest.raises(InputError, match="must be `run` or a number from −1000 to 1000"):
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
 
 

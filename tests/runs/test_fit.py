@@ -29,7 +29,7 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
     method = make_method(small_world, "lightgcn", SETTINGS)
     with pytest.raises(Interrupted):
         fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=stop))
-    with pytest.raises(InputError, match="holds an unfinished run; go on with --resume or pass --overwrite"):
+    with pytest.raises(InputError, match="holds an unfinished run; continue with --resume or pass --overwrite"):
         fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
     with pytest.raises(InputError, match=r"is an unfinished run \(it has no manifest.json\); finish it with"):
         load(folder)

@@ -83,7 +83,7 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
     stopped(place / "seed-1", data)
     assert content(place / "seed-1") == before
     load(place / "seed-1")
-    with pytest.raises(InputError, match="go on with --resume --overwrite"):
+    with pytest.raises(InputError, match="continue with --resume --overwrite"):
         fit_into(place / "seed-1", data, method, resume=True)
     fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True, resume=True)
     same = ("config.json", "model.safetensors", "edges.parquet")

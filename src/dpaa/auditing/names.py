@@ -78,4 +78,4 @@ def check_name(name: str, with_recs: bool, k: int | None = None) -> None:
     known = [*LOG_NUMBERS, *(f"{one}@{length}" for one in LIST_NUMBERS)]
     near = difflib.get_close_matches(name, known, 2)
     meant = f"did you mean {' or '.join(near)}? " if near else ""
-    raise InputError(f"--fail-if knows no number {name!r}; {meant}there are {', '.join(known)}")
+    raise InputError(f"--fail-if: there is no number {name!r}; {meant}there are {', '.join(known)}")

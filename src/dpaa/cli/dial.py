@@ -53,7 +53,7 @@ class DialOptions:
         """Nothing of it goes with lists that are there already."""
         if (self.kappa, self.objective, self.figure) != (None, None, None):
             raise InputError(
-                "lists of a file are as they are: the popularity dial goes with a run; leave its options out"
+                "the popularity dial needs the scores of a run and cannot be used with --recs; leave its options out"
             )
 
     def curve(self, model: Model, data: Dataset) -> DialCurve | None:

@@ -80,7 +80,7 @@ def evaluate(
     if recs is not None:
         dial.refuse_for_a_file()
         if rerank is not None:
-            raise InputError("lists of a file are as they are: --rerank goes with a run; leave it out")
+            raise InputError("--rerank needs the scores of a run and cannot be used with --recs; leave it out")
         name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid)
     else:
         assert run is not None

@@ -95,7 +95,7 @@ def train(
                 trials=0 if config is None else trials_behind(config),
             )
     except Interrupted:
-        err.print(f"stopped; go on with the same call and --resume (what is done is in {out_folder})")
+        err.print(f"stopped; continue with the same call and --resume (what is done is in {out_folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))
     training = model.manifest.get("training")
     if training and training["best_valid_recall@20"] is not None:

@@ -79,7 +79,7 @@ def tune(
             say=err.print,
         )
     except KeyboardInterrupt:
-        err.print(f"stopped; go on with the same call (what is done is in {folder})")
+        err.print(f"stopped; continue with the same call (what is done is in {folder})")
         sys.exit(128 + signal.SIGINT)
     if as_json:
         print_json(found.as_json())

@@ -172,7 +172,9 @@ def _check_memory(method: GraphMethod) -> int:
 def _sampling_notes(method: GraphMethod) -> list[str]:
     sampler = method.sampler
     if not sampler.n_usable_users:
-        raise InputError("no user has both a training item and an item not taken; there is nothing to learn from")
+        raise InputError(
+            "no user has both a positive item and one left to draw as a negative; there is nothing to learn from"
+        )
     notes = []
     if sampler.users_without_items:
         users = counted(

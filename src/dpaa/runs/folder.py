@@ -131,12 +131,14 @@ class RunFolder:
                 for file in beside.path.iterdir():
                     remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
             return beside
-        waits = "; a run to replace it is unfinished, go on with --resume --overwrite" if beside.path.exists() else ""
+        waits = (
+            "; a run to replace it is unfinished, continue with --resume --overwrite" if beside.path.exists() else ""
+        )
         if there.finished:
             raise InputError(
                 f"{shown} holds a finished run; pass --overwrite or choose another folder with --out{waits}"
             )
-        raise InputError(f"{shown} holds an unfinished run; go on with --resume or pass --overwrite{waits}")
+        raise InputError(f"{shown} holds an unfinished run; continue with --resume or pass --overwrite{waits}")
 
     def finished_before(self, method: Method, fingerprint: str) -> bool:
         """Whether this is a whole run with this method and settings on this dataset.
@@ -216,7 +218,7 @@ class RunFolder:
 
     def append_history(self, report: EpochReport) -> None:
         """A line per epoch."""
-        append_line(self.path / HISTORY, json.dumps(report.line()), "make room and go on with --resume")
+        append_line(self.path / HISTORY, json.dumps(report.line()), "make room and continue with --resume")
 
     def history(self) -> list[dict[str, Any]]:
         """The epochs so far, or none."""

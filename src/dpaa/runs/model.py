@@ -147,7 +147,8 @@ class Model(RunRecord):
             return kappa_in_force(self.manifest.get("dial"), self.method.popularity_dial)
         if str(dial) == "auto":
             raise InputError(
-                "the popularity dial knows no 'auto'; write run for the κ that the run keeps, or a number for another"
+                "the popularity dial has no setting 'auto'; write `run` for the κ that the run keeps, or a number for "
+                "another"
             )
         try:
             kappa = float(dial)
@@ -155,7 +156,8 @@ class Model(RunRecord):
             kappa = float("nan")
         if not abs(kappa) <= LARGEST_DIAL:
             raise InputError(
-                f"the popularity dial must be run or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, got {dial!r}"
+                f"the popularity dial must be `run` or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, "
+                f"got {dial!r}"
             )
         return kappa
 

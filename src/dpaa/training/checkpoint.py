@@ -49,7 +49,7 @@ class CheckpointFolder:
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
         text = json.dumps(checkpoint.progress)
         about = {"progress": text, DIGEST: _digest(tensors, text)}
-        remedy = "make room and go on with --resume"
+        remedy = "make room and continue with --resume"
         own_folder(self.folder, remedy)
         write_file(self.file, lambda file: save_file(tensors, file, metadata=about), remedy)
 

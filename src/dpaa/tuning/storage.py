@@ -96,7 +96,7 @@ def _parsed(url: str) -> URL:
         raise InputError("the storage URL can be read in two ways; in a password write @ as %40, / as %2F and ? as %3F")
     if parsed is None:
         shown = url if re.fullmatch(r"[\w./ -]*", url) else "that was given"  # nothing in it can be a secret
-        raise InputError(f"cannot open the storage {shown} (it cannot be read as an URL); {REMEDY}")
+        raise InputError(f"cannot open the storage {shown} (it cannot be read as a URL); {REMEDY}")
     return parsed
 
 

@@ -52,5 +52,5 @@ def test_other_counts_are_refused_or_noted() -> None:
 
 
 def test_no_positive_is_refused() -> None:
-    with pytest.raises(InputError, match=r"a.txt in here has no rating from 3"):
+    with pytest.raises(InputError, match=r"a.txt in here has no rating of 3 or more"):
         SOURCE.positives("here", RATINGS.filter(pl.col("rating") < 3), RATINGS)

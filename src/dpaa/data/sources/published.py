@@ -45,7 +45,9 @@ class Published:
         rule = PositiveRule.parse(self.positive)
         chosen, random = (frame.filter(rule.holds(frame[Column.RATING])) for frame in (train, test))
         if chosen.is_empty():
-            raise InputError(f"{self.files[0]} in {folder} has no rating from {rule.number:g}; use the official file")
+            raise InputError(
+                f"{self.files[0]} in {folder} has no rating of {rule.number:g} or more; use the official file"
+            )
         return (
             chosen,
             random,
