@@ -118,12 +118,7 @@ def _of_run(
 
     folder = RunFolder(run)
     model = load(run)
-    place = dataset or model.manifest.get("dataset", {}).get("path")
-    if not place:
-        raise InputError(f"{run} does not say where its dataset is; name it with --dataset")
-    if not Path(place).exists():
-        raise InputError(f"the dataset of {run} is no longer at {place}; name it with --dataset")
-    data = read_dataset(place)
+    data = read_dataset(dataset) if dataset else model.trained_on.read(run)
     curve = dial.curve(model, data)
     found = measure(model, data, cuts, overlap, mask_valid, dial.kappa, rerank or "run")  # type: ignore[arg-type]
     dial.commit(folder, curve, model, data)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.files import as_json, settled, write_file
-from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.runs.folder import CONFIG, RunFolder
+from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import load
 
 NOT_SETTINGS = ("seed", "threads")
@@ -43,7 +43,7 @@ def read_entries(
     _check(given)
     data = _dataset(given) if dataset is None else read_dataset(dataset)
     for one in given:
-        if one.is_run and one.fingerprint != data.fingerprint:
+        if one.is_run and one.trained_on.fingerprint != data.fingerprint:
             raise InputError(
                 f"{one.path} was trained on another dataset than {data.name} (fingerprints differ); "
                 "compare runs on the dataset they were trained on"
@@ -67,9 +67,7 @@ class _Given:
     seed: int = 0
     settings: str = ""
     """All but the seed, as text, the re-ranker, and the objective that the dial was chosen for afterwards."""
-    fingerprint: str = ""
-    dataset: str | None = None
-    """Where the run's dataset was."""
+    trained_on: TrainedOn = field(default_factory=TrainedOn)
     chances: Chances | None = None
     """What a run had to learn with."""
 
@@ -82,9 +80,7 @@ class _Given:
         if (path / ABOUT_FILE).exists():
             raise InputError(f"{path} is a dataset and not a run; name it with --dataset, and runs or files to compare")
         folder = RunFolder(path)
-        manifest, config = folder.read_json(MANIFEST), folder.read_json(CONFIG)
-        about: Any = manifest.get("dataset")
-        about = about if isinstance(about, dict) else {}
+        (manifest, about), config = folder.read_manifest(), folder.read_json(CONFIG)
         settings = {key: value for key, value in config.items() if key not in NOT_SETTINGS}
         dial = manifest.get("dial")
         settings["dial chosen for"] = dial.get("chosen_for") if isinstance(dial, dict) else None
@@ -96,8 +92,7 @@ class _Given:
             method=str(config.get("method")),
             seed=seed if isinstance(seed, int) else 0,
             settings=json.dumps(settings, sort_keys=True),
-            fingerprint=str(about.get("fingerprint")),
-            dataset=about.get("path"),
+            trained_on=about.dataset,
             chances=Chances.of(config, manifest),
         )
 
@@ -112,7 +107,7 @@ def _check(given: Sequence[_Given]) -> None:
         raise InputError(f"{twice} is named twice; name each run or file once")
     runs = [one for one in given if one.is_run]
     for run in runs[1:]:
-        if run.fingerprint != runs[0].fingerprint:
+        if run.trained_on.fingerprint != runs[0].trained_on.fingerprint:
             raise InputError(
                 f"{runs[0].path} and {run.path} were trained on different datasets (their fingerprints differ); "
                 "only runs on one dataset can be compared"
@@ -126,11 +121,7 @@ def _dataset(given: Sequence[_Given]) -> Dataset:
         raise InputError(
             f"{given[0].path} does not say what it should have recommended; name the dataset with --dataset"
         )
-    if not run.dataset:
-        raise InputError(f"{run.path} does not say where its dataset is; name it with --dataset")
-    if not Path(run.dataset).exists():
-        raise InputError(f"the dataset of {run.path} is no longer at {run.dataset}; name it with --dataset")
-    return read_dataset(run.dataset)
+    return run.trained_on.read(run.path)
 
 
 def _groups(given: Sequence[_Given]) -> list[list[_Given]]:

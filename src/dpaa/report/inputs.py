@@ -26,6 +26,7 @@ from dpaa.report.records import AuditFile, FrontierFile, Manifest, Protocol
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import told_reranker
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run
@@ -237,12 +238,12 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
 def _add_run(found: Inputs, path: Path, name: str, k: int) -> None:
     folder = RunFolder(path)
     model = load(folder.path)
-    about = model.manifest["dataset"]
-    fingerprint = str(about.get("fingerprint"))
+    about = model.trained_on
+    fingerprint = str(about.fingerprint)
     family = next((family for family in found.families if family.fingerprint == fingerprint), None)
     if family is None:
         dataset = _dataset_of(path, about, fingerprint, found.notes)
-        family = Family(printable(str(about.get("name") or path.name)), fingerprint, dataset, k)
+        family = Family(printable(about.name or path.name), fingerprint, dataset, k)
         found.families.append(family)
     _check_ids(family, model, path)
     evaluation = folder.read_evaluation()
@@ -258,11 +259,10 @@ def _check_ids(family: Family, model: Model, path: Path) -> None:
         raise InputError(f"{path} has other users or items than its dataset {family.name}; train it again")
 
 
-def _dataset_of(path: Path, about: dict[str, Any], fingerprint: str, notes: list[str]) -> Dataset | None:
+def _dataset_of(path: Path, about: TrainedOn, fingerprint: str, notes: list[str]) -> Dataset | None:
     """The dataset a run was trained on, if it is still there and still the same."""
-    place = about.get("path")
-    if isinstance(place, str) and (Path(place) / ABOUT_FILE).is_file():
-        dataset = read_dataset(place)
+    if about.path is not None and (Path(about.path) / ABOUT_FILE).is_file():
+        dataset = read_dataset(about.path)
         if dataset.fingerprint == fingerprint:
             return dataset
     notes.append(f"the dataset of {path} is not where it was, so test items are not marked; name it too on the call")

@@ -15,11 +15,7 @@ K = 20
 def choose_dial(model: Model, data: Dataset, objective: str) -> DialCurve:
     """Draw the curve on validation anew, what this objective chooses in force; the test split is not opened."""
     Objective.parse(objective)
-    if model.manifest.get("dataset", {}).get("fingerprint") != data.fingerprint:
-        raise InputError(
-            f"the model was trained on another dataset than {data.name} (fingerprints differ); "
-            "choose κ on the dataset it was trained on"
-        )
+    model.check_trained_on(data, "choose κ on the dataset it was trained on")
     if not len(data.valid):
         raise InputError(
             f"dataset {data.name} has no validation pairs to choose κ on; give the popularity dial a number"

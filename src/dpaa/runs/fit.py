@@ -145,12 +145,7 @@ def evaluate(
     """
     need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
     _need_dataset(data)
-    trained_on = model.manifest.get("dataset", {}).get("fingerprint")
-    if trained_on != data.fingerprint:
-        raise InputError(
-            f"the model was trained on another dataset than {data.name} (fingerprints differ); "
-            "evaluate it on the dataset it was trained on"
-        )
+    model.check_trained_on(data, "evaluate it on the dataset it was trained on")
     evaluator = Evaluator(data, k, "test", overlap, mask_valid)
     return evaluator.evaluate(model.method, model.kappa(popularity_dial), model.reranker(rerank))
 

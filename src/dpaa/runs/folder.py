@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
@@ -57,6 +58,7 @@ from dpaa.methods import METHODS
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings, make_settings
 from dpaa.runs.history import history_line
+from dpaa.runs.manifest import WRONG, Manifest, Measured
 from dpaa.runs.record import RunRecord
 from dpaa.text import finite
 from dpaa.training.checkpoint import CheckpointFolder
@@ -150,9 +152,9 @@ class RunFolder:
             return False
         with _held(target, self.path):
             self.remove_scaffold()
-            made_with, dataset = self.read_json(CONFIG), self.read_json(MANIFEST).get("dataset")
+            made_with, (_, about) = self.read_json(CONFIG), self.read_manifest()
             same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
-            return same and isinstance(dataset, dict) and dataset.get("fingerprint") == fingerprint
+            return same and about.dataset.fingerprint == fingerprint
 
     @classmethod
     def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
@@ -319,15 +321,17 @@ class RunFolder:
             return None
         content = self.read_json(METRICS)
         again = f"make it again with `dpaa evaluate {self.path}`"
-        if not isinstance(content.get("metrics"), dict) or not isinstance(content.get("protocol"), dict):
-            raise InputError(f"{file} lacks metrics or protocol; {again}")
-        if "model" in content and content["model"] != digest(self.path / TENSORS):
+        try:
+            measured = Measured.model_validate(content)
+        except ValidationError:
+            raise InputError(f"{file} lacks metrics or protocol; {again}") from None
+        if measured.model is not None and measured.model != digest(self.path / TENSORS):
             raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
     def read(self, device: str = "cpu") -> RunRecord:
         """A finished run, every file checked before it is believed."""
-        manifest = self._read_manifest()
+        manifest, about = self.read_manifest()
         method_type, settings = self._read_config(manifest.get("method_origin"))
         users = self._read_table(USERS, [Column.USER])
         items = self._read_table(ITEMS, [Column.ITEM])
@@ -337,7 +341,7 @@ class RunFolder:
         method = method_type(graph, settings)
         method.load_tensors(self._read_tensors(method.saved_shapes()))
         candidates = self._candidates(items)
-        self._check_bound(manifest)
+        self._check_bound(about)
         return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES)
 
     def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
@@ -360,23 +364,22 @@ class RunFolder:
             columns[name] = torch.from_numpy(edges[name].to_numpy()[order])
         return [EdgeWeights(columns[name], columns.get(name.replace("_", "_back_"))) for name in names]
 
-    def _read_manifest(self) -> dict[str, Any]:
+    def read_manifest(self) -> tuple[dict[str, Any], Manifest]:
+        """`manifest.json` as it is, and what is relied on, checked."""
         manifest = self.read_json(MANIFEST)
         if manifest.get("format") != FORMAT:
             found = manifest.get("format")
             raise InputError(f"{self.path} has run format {found!r}, this version reads {FORMAT}; train again")
-        dataset = manifest.get("dataset")
-        if not isinstance(dataset, dict) or not isinstance(dataset.get("path"), str | None):
-            raise InputError(f"{self.path / MANIFEST} does not say what its dataset is; restore it or train again")
-        return manifest
+        try:
+            return manifest, Manifest.model_validate(manifest)
+        except ValidationError as error:
+            wrong = WRONG[str(error.errors()[0]["loc"][0])]
+            raise InputError(f"{self.path / MANIFEST} {wrong}; restore it or train again") from None
 
-    def _check_bound(self, manifest: dict[str, Any]) -> None:
-        """Refuse files of another run; a manifest of before files were bound has no digests."""
-        bound = manifest.get("files", {})
-        if not isinstance(bound, dict):
-            raise InputError(f"{self.path / MANIFEST} has no list of files; restore it or train again")
+    def _check_bound(self, about: Manifest) -> None:
+        """Refuse files of another run."""
         for name in BOUND:
-            if name in bound and bound[name] != digest(self.path / name):
+            if name in about.files and about.files[name] != digest(self.path / name):
                 raise InputError(
                     f"{self.path / name} is not the file this run was written with (its digest is not the one in "
                     f"{MANIFEST}); restore it or train again"

@@ -89,7 +89,7 @@ def _from_run(run: RunFolder, data: Dataset, n_layers: int) -> Pretrained:
     origin: dict[str, Any] = {
         "run": str(run.path.resolve()),
         "method": model.method.name,
-        "fingerprint": model.manifest.get("dataset", {}).get("fingerprint"),
+        "fingerprint": model.trained_on.fingerprint,
     }
     if model.method.name == Method.pretrained_from and origin["fingerprint"] == data.fingerprint:
         return Pretrained.of(_graph_method(model.method), n_layers, origin)

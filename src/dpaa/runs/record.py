@@ -9,8 +9,11 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
 from dpaa.methods.base import Method
+from dpaa.runs.manifest import TrainedOn
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,3 +32,15 @@ class RunRecord:
     path: Path | None = None
     edges: Path | None = None
     """The message weights of a loaded run, which only their file knows."""
+
+    @property
+    def trained_on(self) -> TrainedOn:
+        """The dataset, as the manifest has it."""
+        return TrainedOn.model_validate(self.manifest.get("dataset", {}))
+
+    def check_trained_on(self, data: Dataset, remedy: str) -> None:
+        """Refuse another dataset than that."""
+        if self.trained_on.fingerprint != data.fingerprint:
+            raise InputError(
+                f"the model was trained on another dataset than {data.name} (fingerprints differ); {remedy}"
+            )
