@@ -18,21 +18,28 @@ _NEVER_TRIM = 2**31 - 1
 
 
 @contextmanager
-def computing() -> Iterator[None]:
-    """Compute without OpenMP teams, keeping freed memory.
-
-    Tiles are the parallel part, and idle team members would spin on a busy machine; torch's own setting is restored
-    afterwards.  A step of training frees and takes the same few megabytes again; giving them back to the system in
-    between costs a thousand page faults a step (a fifth of the time on a graph of 15,000 nodes).
-    """
-    _keep_freed_memory()
-    give_back_memory()
+def one_thread() -> Iterator[None]:
+    """Torch computes on one core; its own setting is restored afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Compute without OpenMP teams, keeping freed memory.
+
+    Tiles are the parallel part, and idle team members would spin on a busy machine.  A step of training frees and takes
+    the same few megabytes again; giving them back to the system in between costs a thousand page faults a step (a fifth
+    of the time on a graph of 15,000 nodes).
+    """
+    _keep_freed_memory()
+    give_back_memory()
+    with one_thread():
+        yield
 
 
 @contextmanager

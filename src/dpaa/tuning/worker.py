@@ -6,20 +6,19 @@ Trials are trained in memory and leave no file; what they share (the graph, the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
-
-import torch
 
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import check_within, held, locked, own_folder
+from dpaa.kernels.machine import one_thread
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -211,14 +210,3 @@ class Worker:
 
 class _Pruned(Exception):  # noqa: N818  # no error: the search has seen enough
     """The trial is worse than the median of the others."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Validation too computes on one core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
