@@ -79,7 +79,7 @@ class DpaaAuto(GraphMethod):
 
     name: ClassVar[str] = "dpaa-auto"
     version: ClassVar[int] = 2
-    title: ClassVar[str] = "DPAA that sets itself: weights, layers and popularity dial chosen on validation"
+    title: ClassVar[str] = "DPAA without a grid: weights, length of training and popularity dial chosen on validation"
     paper: ClassVar[str] = "ours; see docs/dpaa-auto.md"
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}

@@ -30,7 +30,7 @@ class SamRegSettings(TrainedSettings):
     popularity: Literal["count", "capped_inverse"] = "count"
     """What the margin must not follow: training counts, or IPS's capped inverse of them (as public ports have it)."""
     negatives: Literal["balanced", "uniform"] = "balanced"
-    """Negative items: by a fair coin more or less popular than the positive one, or any item not taken."""
+    """Negative items: by a fair coin more or less popular than the positive one, or uniform."""
 
 
 class SamReg(GraphMethod):

@@ -21,7 +21,7 @@ class Settings(BaseModel):
     """The method that these settings configure."""
 
     seed: int = Field(default=0, ge=0, lt=2**63)
-    """Where all randomness starts; the same seed gives the same bits."""
+    """Random seed; the same seed gives the same bits."""
 
     def fit(self, data: dpaa.Dataset, **how: Any) -> dpaa.Model:
         """`dpaa.fit` with the method configured like this."""
@@ -39,11 +39,11 @@ class TrainedSettings(Settings):
     layers: int = Field(default=3, ge=0, le=64)
     """Propagation layers (L); 0 is matrix factorisation."""
     learning_rate: float = Field(default=1e-3, gt=0)
-    """Adam's step size."""
+    """Learning rate of Adam."""
     batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = 2048
     """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
     epochs: int = Field(default=1000, ge=1)
-    """Epochs at most."""
+    """Maximum number of epochs."""
     patience: int = Field(default=50, ge=1)
     """Epochs without a better validation recall@20 before stopping."""
     l2: float = Field(default=1e-4, ge=0)

@@ -30,7 +30,7 @@ class AlsSettings(Settings):
     ridge: float = Field(default=10.0, gt=0)
     """λ: weight of the squared factors."""
     iterations: int = Field(default=15, ge=1)
-    """Times users and items are solved for in turn."""
+    """Number of sweeps; each solves for users and items in turn."""
 
 
 class ALS(Method):

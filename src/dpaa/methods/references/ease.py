@@ -26,7 +26,7 @@ class EaseSettings(Settings):
     """One number."""
 
     ridge: float = Field(default=100.0, gt=0)
-    """λ: how strongly the map is held back."""
+    """λ: strength of the L2 regularisation."""
 
 
 class EASE(Method):

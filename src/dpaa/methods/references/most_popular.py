@@ -18,7 +18,7 @@ class MostPopular(Method):
     """Score = number of training interactions of the item; no training, the same list for all but their own items."""
 
     name: ClassVar[str] = "most-popular"
-    title: ClassVar[str] = "rank by training counts; no training, the floor of every table"
+    title: ClassVar[str] = "ranks by training counts; no training, the baseline of every table"
     paper: ClassVar[str] = "-"
     seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = MostPopularSettings
