@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -326,3 +327,15 @@ def test_who_waits_for_a_lock_file_gets_the_one_that_is_there(tmp_path: Path) ->
         thread.join()
     assert all(one == two for one, two in zip(order[::2], order[1::2], strict=True)), "two held it at a time"
     assert names(tmp_path) == []
+
+
+def test_nobody_else_writes_files() -> None:
+    """Content reaches the disk through `dpaa.files` alone; libraries write where it tells them to."""
+    direct = {"write_text", "write_bytes", "touch", "mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryDirectory"}
+    found = []
+    for file in Path(files.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            opens = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+            found += [f"{file.name}: {name or 'open'}"] if name in direct or opens else []
+    assert found == ["files.py: write_bytes"]
