@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dpaa.report.inputs import gather
 from dpaa.report.sections import provenance
+from dpaa.reranking import Dial
 from tests.command import dpaa_ok
 from tests.report.made import add_run, made_family, made_inputs
 from tests.report.reader import Reader
@@ -33,6 +34,17 @@ def test_commands_name_what_differs_from_the_defaults() -> None:
     assert provenance.evaluate_command(run) == (
         "dpaa evaluate 'a run' --k 5 --k 10 --overlap mask --dial-objective niche:5 --popularity-dial -0.5 --mask-valid"
     )
+
+
+def test_commands_name_the_reranker_where_it_is_told() -> None:
+    kept = {"rerank": Dial(kappa=1.0).as_json()}
+    same = add_run(made_family(), "same", manifest=kept, metrics={}, rerank="dial,kappa=1.0")
+    without = add_run(made_family(), "without", manifest=kept, metrics={})
+    other = add_run(made_family(), "other", manifest=kept, metrics={}, rerank="dial,kappa=2.0")
+    assert " --rerank dial,kappa=1.0 --out same" in provenance.train_command(same)
+    assert provenance.evaluate_command(same) == "dpaa evaluate same --k 2 --overlap drop"
+    assert provenance.evaluate_command(without).endswith(" --rerank none")
+    assert provenance.evaluate_command(other).endswith(" --rerank dial,kappa=2.0")
 
 
 def test_a_run_that_was_not_evaluated_has_one_command() -> None:

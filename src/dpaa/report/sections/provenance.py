@@ -50,6 +50,8 @@ def train_command(run: Run) -> str:
     words += ["--seed", str(getattr(settings, "seed", 0))]
     if run.manifest.pretrained.run:
         words += ["--pretrained", run.manifest.pretrained.run]
+    if kept := run.model.reranker():
+        words += ["--rerank", kept.in_words()]
     return shlex.join([*words, "--out", str(run.folder.path)])
 
 
@@ -63,6 +65,8 @@ def evaluate_command(run: Run) -> str:
         words += ["--dial-objective", run.manifest.dial.chosen_for]
     if run.dial is not None:
         words += ["--popularity-dial", f"{run.dial:g}"]
+    if run.reranker != run.model.reranker():
+        words += ["--rerank", run.reranker.in_words() if run.reranker else "none"]
     return shlex.join([*words, "--mask-valid"] if run.protocol.mask_valid else words)
 
 
