@@ -70,5 +70,5 @@ def test_intervals_keep_the_order_they_come_in_and_grow_with_it() -> None:
 
 def test_a_legend_of_long_names_takes_more_rows_on_a_phone() -> None:
     lines = [Line(f"a name of some length {place}", [0, 1], [0, 1], place) for place in range(4)]
-    heights = [curves(lines, look, "x", "y").to_dict()["height"] - look.height for look in (WIDE, PHONE)]
+    heights = [curves(lines, theme, "x", "y").to_dict()["height"] - theme.height for theme in (WIDE, PHONE)]
     assert heights == [40, 80]

@@ -1,4 +1,4 @@
-"""Curves over severity: which are drawn thick, and that no two look the same."""
+"""Curves over severity: which are drawn thick, and that no two are drawn the same."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 
 pytest.importorskip("altair")
 
-from dpaa.report.theme import PAPER, PHONE, Look
+from dpaa.report.theme import PAPER, PHONE, Theme
 from dpaa.reproduction.figures import OURS, PAPERS, Curve, severity_curves
 
 NAMES = [f"m{number}" for number in range(15)]
 
 
-def layers(look: Look, main: list[str]) -> list[dict[str, Any]]:
+def layers(theme: Theme, main: list[str]) -> list[dict[str, Any]]:
     curves = [Curve(name, ((0.0, 0.2, 0.01), (9.0, 0.1, 0.0))) for name in NAMES]
-    drawn = severity_curves({OURS: curves, PAPERS: curves[:3]}, look, "recall@20", main).to_dict()
+    drawn = severity_curves({OURS: curves, PAPERS: curves[:3]}, theme, "recall@20", main).to_dict()
     panels = drawn["hconcat"] if "hconcat" in drawn else drawn["vconcat"]
     assert len(panels) == 2
     found = panels[0]["layer"]
@@ -24,9 +24,9 @@ def layers(look: Look, main: list[str]) -> list[dict[str, Any]]:
     return [layer | {"names": {row["name"] for row in data[layer["data"]["name"]]}} for layer in found]
 
 
-@pytest.mark.parametrize("look", [PAPER, PHONE])
-def test_main_curves_are_thick_and_on_top(look: Look) -> None:
-    lines = [layer for layer in layers(look, ["m7", "m2"]) if layer["mark"]["type"] == "line"]
+@pytest.mark.parametrize("theme", [PAPER, PHONE])
+def test_main_curves_are_thick_and_on_top(theme: Theme) -> None:
+    lines = [layer for layer in layers(theme, ["m7", "m2"]) if layer["mark"]["type"] == "line"]
     assert [line["names"] for line in lines] == [set(NAMES) - {"m7", "m2"}, {"m7", "m2"}]
     assert lines[0]["mark"]["strokeWidth"] < lines[1]["mark"]["strokeWidth"]
 

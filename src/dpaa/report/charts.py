@@ -1,4 +1,4 @@
-"""Charts of the page and of papers: the same code, drawn with the look it is given."""
+"""Charts of the page and of papers: the same code, drawn with the theme it is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaa.data.popularity import popular_items
 from dpaa.report.figures import POINTS, Chart, altair, by_name, log_axis, styled
-from dpaa.report.theme import SHAPES, Look
+from dpaa.report.theme import SHAPES, Theme
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
@@ -74,7 +74,7 @@ class FrontierDot:
 # ---------------------------------------------------------------------- data
 
 
-def long_tail(counts: NDArray[Any], look: Look) -> Chart:
+def long_tail(counts: NDArray[Any], theme: Theme) -> Chart:
     """Training counts, the most popular item first, on log axes; popular and niche in two colours."""
     alt = altair()
     falling = np.sort(counts[counts > 0])[::-1].astype(float)
@@ -92,13 +92,13 @@ def long_tail(counts: NDArray[Any], look: Look) -> Chart:
         .encode(
             x=log_axis("X", "rank", "item, most popular first"),
             y=log_axis("Y", "count", "interactions of the item"),
-            color=_legend("group", names, [look.colour(1), look.colour(0)], look),
+            color=_legend("group", names, [theme.colour(1), theme.colour(0)], theme),
         )
     )
-    return fitted(chart, look, names)
+    return fitted(chart, theme, names)
 
 
-def concentration(counts: NDArray[Any], look: Look) -> Chart:
+def concentration(counts: NDArray[Any], theme: Theme) -> Chart:
     """Share of all interactions that the most popular x % of the items have; the diagonal: all alike."""
     falling = np.sort(counts)[::-1].astype(float)
     share = np.concatenate([[0.0], np.cumsum(falling) / max(falling.sum(), 1)])
@@ -107,33 +107,33 @@ def concentration(counts: NDArray[Any], look: Look) -> Chart:
         Line("this log", list(place / len(falling)), list(share[place]), 0),
         Line("if all items were alike", [0.0, 1.0], [0.0, 1.0], None),
     ]
-    return curves(lines, look, "share of items, most popular first", "share of interactions", percent="xy", top=1.0)
+    return curves(lines, theme, "share of items, most popular first", "share of interactions", percent="xy", top=1.0)
 
 
 # ---------------------------------------------------------------------- runs
 
 
-def scatter(points: Sequence[Point], look: Look, x: str, y: str) -> Chart:
+def scatter(points: Sequence[Point], theme: Theme, x: str, y: str) -> Chart:
     """Points by colour and shape; axes need not start at zero."""
     alt = altair()
     places = {point.name: point.place for point in points}
-    names, axis = list(places), alt.Axis(**_few(look))
+    names, axis = list(places), alt.Axis(**_few(theme))
     shapes = [SHAPES[place % len(SHAPES)] for place in places.values()]
     chart = (
         alt.Chart(pl.DataFrame([vars(point) for point in points]))
         .mark_point(filled=True, size=150, opacity=0.92, clip=False)
         .encode(
-            x=alt.X("x:Q", title=look.lines(x), scale=_around([point.x for point in points]), axis=axis),
+            x=alt.X("x:Q", title=theme.lines(x), scale=_around([point.x for point in points]), axis=axis),
             y=alt.Y("y:Q", title=y, scale=_around([point.y for point in points])),
-            color=_legend("name", names, [look.colour(place) for place in places.values()], look),
+            color=_legend("name", names, [theme.colour(place) for place in places.values()], theme),
             shape=by_name("Shape", "name", names, shapes, alt.Undefined),
             description="tip:N",
         )
     )
-    return fitted(chart, look, names)
+    return fitted(chart, theme, names)
 
 
-def frontier(dots: Sequence[FrontierDot], look: Look, x: str, y: str, *, falling: bool = False) -> Chart:
+def frontier(dots: Sequence[FrontierDot], theme: Theme, x: str, y: str, *, falling: bool = False) -> Chart:
     """Trades by model, the best of them joined by a line; upwards is better, so that a `falling` goal is turned."""
     alt = altair()
     places = {dot.name: dot.place for dot in dots}
@@ -143,25 +143,25 @@ def frontier(dots: Sequence[FrontierDot], look: Look, x: str, y: str, *, falling
     if falling:
         room.reverse = True
     across = alt.X(
-        "x:Q", title=look.lines(x), scale=_open([dot.x for dot in dots]), axis=alt.Axis(format="+%", **_few(look))
+        "x:Q", title=theme.lines(x), scale=_open([dot.x for dot in dots]), axis=alt.Axis(format="+%", **_few(theme))
     )
-    base = alt.Chart(table).encode(x=across, y=alt.Y("y:Q", title=look.lines(y), scale=room), description="tip:N")
-    colour = _legend("name", names, [look.colour(place) for place in places.values()], look)
-    line = base.transform_filter("datum.best").mark_line(strokeWidth=1.6, color=look.soft, strokeDash=[4, 3])
+    base = alt.Chart(table).encode(x=across, y=alt.Y("y:Q", title=theme.lines(y), scale=room), description="tip:N")
+    colour = _legend("name", names, [theme.colour(place) for place in places.values()], theme)
+    line = base.transform_filter("datum.best").mark_line(strokeWidth=1.6, color=theme.soft, strokeDash=[4, 3])
     small = base.mark_point(filled=True, size=36, opacity=0.75).encode(color=colour)
     large = base.transform_filter("datum.plain").mark_point(filled=True, size=170, opacity=0.95).encode(color=colour)
-    ring = base.transform_filter("datum.mark == 'chosen'").mark_point(size=420, strokeWidth=2.5, color=look.ink)
+    ring = base.transform_filter("datum.mark == 'chosen'").mark_point(size=420, strokeWidth=2.5, color=theme.ink)
     marked = base.transform_filter("datum.mark != ''")
-    label = marked.mark_text(dx=0, dy=-18, fontWeight="bold", color=look.ink, fontSize=look.font_size).encode(
+    label = marked.mark_text(dx=0, dy=-18, fontWeight="bold", color=theme.ink, fontSize=theme.font_size).encode(
         text="mark:N"
     )
-    upright = _upright(0.0, color=look.soft, strokeWidth=0.8)
-    return fitted(alt.layer(upright, line, small, large, ring, label), look, names)
+    upright = _upright(0.0, color=theme.soft, strokeWidth=0.8)
+    return fitted(alt.layer(upright, line, small, large, ring, label), theme, names)
 
 
 def curves(
     lines: Sequence[Line],
-    look: Look,
+    theme: Theme,
     x: str,
     y: str,
     *,
@@ -189,49 +189,51 @@ def curves(
         schema={"name": pl.String, "x": pl.Float64, "y": pl.Float64, "tip": pl.String},
     )
     names = [line.name for line in lines]
-    colours = [look.soft if line.place is None else look.colour(line.place) for line in lines]
-    dashes = [[3, 3] if line.place is None else DASHES[line.place // len(look.palette) % len(DASHES)] for line in lines]
+    colours = [theme.soft if line.place is None else theme.colour(line.place) for line in lines]
+    dashes = [
+        [3, 3] if line.place is None else DASHES[line.place // len(theme.palette) % len(DASHES)] for line in lines
+    ]
     if far:
         x_scale = alt.Scale(type="symlog", constant=1, nice=False)
         axis = alt.Axis(values=list(far), format="~g", labelFlush=True)
     else:
         x_scale = alt.Scale(nice=False, zero=False, **({"padding": 6} if whole else {}))
         form = "%" if "x" in percent else "d" if whole else "~s"
-        axis = alt.Axis(format=form, tickMinStep=1 if whole else 0, **_few(look))
+        axis = alt.Axis(format=form, tickMinStep=1 if whole else 0, **_few(theme))
     y_scale = alt.Scale(domain=[0, top]) if top is not None else alt.Scale(zero=True)
     base = alt.Chart(table).encode(
-        x=alt.X("x:Q", title=look.lines(x), scale=x_scale, axis=axis),
+        x=alt.X("x:Q", title=theme.lines(x), scale=x_scale, axis=axis),
         y=alt.Y("y:Q", title=y, scale=y_scale, axis=alt.Axis(format="%") if "y" in percent else alt.Axis()),
-        color=_legend("name", names, colours, look, symbolType="stroke", symbolSize=240),
+        color=_legend("name", names, colours, theme, symbolType="stroke", symbolSize=240),
     )
     dashed = by_name("StrokeDash", "name", names, dashes)
     layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=dashed, detail="name:N")]
     if dots:
         layers.append(base.mark_point(filled=True, size=46, opacity=1).encode(description="tip:N"))
     if mark is not None:
-        layers.append(_upright(mark, color=look.soft, strokeDash=[4, 4], strokeWidth=1.4))
-    return fitted(alt.layer(*layers), look, names)
+        layers.append(_upright(mark, color=theme.soft, strokeDash=[4, 4], strokeWidth=1.4))
+    return fitted(alt.layer(*layers), theme, names)
 
 
-def intervals(rows: Sequence[Interval], look: Look, x: str) -> Chart:
+def intervals(rows: Sequence[Interval], theme: Theme, x: str) -> Chart:
     """A dot and its interval per row, around an upright line at zero; a colour per name, a line per label."""
     alt = altair()
     places = {row.name: row.place for row in rows}
     names, labels = list(places), list(dict.fromkeys(row.label for row in rows))
-    colours = [look.colour(place) for place in places.values()]
+    colours = [theme.colour(place) for place in places.values()]
     table = pl.DataFrame([vars(row) for row in rows])
     base = alt.Chart(table).encode(
-        y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=look.width // 2, grid=False)),
+        y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=theme.width // 2, grid=False)),
         yOffset=alt.YOffset("name:N", sort=names),
-        color=_legend("name", names, colours, look),
+        color=_legend("name", names, colours, theme),
         description="tip:N",
     )
-    zero = _upright(0.0, color=look.ink, strokeWidth=1)
-    axis = alt.Axis(format="+%", **_few(look) | {"labelFlush": False})
-    bars = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q", title=look.lines(x), axis=axis), x2="high:Q")
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("value:Q", title=look.lines(x)))
+    zero = _upright(0.0, color=theme.ink, strokeWidth=1)
+    axis = alt.Axis(format="+%", **_few(theme) | {"labelFlush": False})
+    bars = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q", title=theme.lines(x), axis=axis), x2="high:Q")
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("value:Q", title=theme.lines(x)))
     height = 60 + len(labels) * max(22, 13 * len(names))
-    return fitted(alt.layer(zero, bars, dots), look, names, height)
+    return fitted(alt.layer(zero, bars, dots), theme, names, height)
 
 
 # ---------------------------------------------------------------------- common
@@ -241,21 +243,21 @@ ROOM_FOR_FONTS = {"left": 18, "right": 8, "top": 4, "bottom": 4}
 """Around a plot: a reader's browser may have a wider font than the one that labels were measured with."""
 
 
-def fitted(chart: Chart, look: Look, names: Sequence[str], height: int | None = None) -> Chart:
-    """The look's size as a whole, with room for a legend of these names above."""
+def fitted(chart: Chart, theme: Theme, names: Sequence[str], height: int | None = None) -> Chart:
+    """The theme's size as a whole, with room for a legend of these names above."""
     size = altair().AutoSizeParams(type="fit", contains="padding")
-    rows = -(-len(names) // _columns(names, look))
-    sized = chart.properties(width=look.width, height=(height or look.height) + 20 * rows, autosize=size)
-    return styled(sized, look, padding=ROOM_FOR_FONTS)
+    rows = -(-len(names) // _columns(names, theme))
+    sized = chart.properties(width=theme.width, height=(height or theme.height) + 20 * rows, autosize=size)
+    return styled(sized, theme, padding=ROOM_FOR_FONTS)
 
 
-def _legend(field: str, names: Sequence[str], colours: Sequence[str], look: Look, **symbols: Any) -> Any:
+def _legend(field: str, names: Sequence[str], colours: Sequence[str], theme: Theme, **symbols: Any) -> Any:
     """A colour by name, explained above the plot; nothing to explain where there is one name."""
     legend = altair().Legend(
         orient="top",
         direction="vertical",
-        columns=_columns(names, look),
-        labelLimit=look.width - 50,
+        columns=_columns(names, theme),
+        labelLimit=theme.width - 50,
         offset=8,
         # The reader's font may be wider than the one that is measured here.
         columnPadding=14 + max((len(name) for name in names), default=0) * 1.4,
@@ -264,9 +266,9 @@ def _legend(field: str, names: Sequence[str], colours: Sequence[str], look: Look
     return by_name("Color", field, names, colours, legend)
 
 
-def _columns(names: Sequence[str], look: Look) -> int:
+def _columns(names: Sequence[str], theme: Theme) -> int:
     longest = max((len(name) for name in names), default=1)
-    return max(1, min(len(names), int((look.width - 60) // (longest * 8.4 + 44))))
+    return max(1, min(len(names), int((theme.width - 60) // (longest * 8.4 + 44))))
 
 
 def _upright(x: float, **style: Any) -> Chart:
@@ -288,5 +290,5 @@ def _open(values: Sequence[float]) -> Any:
     return altair().Scale(domain=[low - room, high + room], zero=False, nice=False)
 
 
-def _few(look: Look) -> dict[str, Any]:
-    return {"tickCount": 5 if look.narrow else 10, "labelFlush": True}
+def _few(theme: Theme) -> dict[str, Any]:
+    return {"tickCount": 5 if theme.narrow else 10, "labelFlush": True}

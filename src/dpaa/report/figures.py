@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.files import check_file_target, write_file
-from dpaa.report.theme import PALETTE, PAPER, Look
+from dpaa.report.theme import PALETTE, PAPER, Theme
 from dpaa.trace.run import Trace
 
 Chart = Any
@@ -69,16 +69,16 @@ def save(chart: Chart, file: str | Path) -> Path:
     return target
 
 
-def styled(chart: Chart, look: Look = PAPER, padding: int | dict[str, int] = 12) -> Chart:
-    """One look for all: readable type, no box, faint grid."""
-    small, large = look.font_size, look.font_size + 1
-    text = {"labelColor": look.ink, "titleColor": look.ink, "titleFontWeight": "normal", "labelFontSize": small}
-    lines = {"gridColor": look.grid, "domainColor": look.soft, "tickColor": look.soft, "titlePadding": 10}
-    title = {"fontSize": 15, "anchor": "start", "fontWeight": "bold", "color": look.ink}
+def styled(chart: Chart, theme: Theme = PAPER, padding: int | dict[str, int] = 12) -> Chart:
+    """The same for all: readable type, no box, faint grid."""
+    small, large = theme.font_size, theme.font_size + 1
+    text = {"labelColor": theme.ink, "titleColor": theme.ink, "titleFontWeight": "normal", "labelFontSize": small}
+    lines = {"gridColor": theme.grid, "domainColor": theme.soft, "tickColor": theme.soft, "titlePadding": 10}
+    title = {"fontSize": 15, "anchor": "start", "fontWeight": "bold", "color": theme.ink}
     return (
-        chart.configure(font=look.font, background=look.ground, padding=padding)
+        chart.configure(font=theme.font, background=theme.ground, padding=padding)
         .configure_view(stroke=None)
-        .configure_title(**title, subtitleFontSize=small, subtitleColor=look.soft)
+        .configure_title(**title, subtitleFontSize=small, subtitleColor=theme.soft)
         .configure_axis(titleFontSize=large, **lines, **text)
         .configure_legend(titleFontSize=small, symbolStrokeWidth=3, **text)
         .configure_header(titleFontSize=large, **text)
@@ -122,11 +122,11 @@ def _epochs(**more: Any) -> Any:
 
 
 def popularity_curves(
-    curves: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "", look: Look | None = None
+    curves: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "", theme: Theme | None = None
 ) -> Chart:
     """Training counts of the items, sorted, on log axes: one line per name; items without pairs are not drawn.
 
-    With a look of its own it has no title: it stands on a page that has one.
+    With a theme of its own it has no title: it stands on a page that has one.
     """
     alt = altair()
     frames, names = [], list(curves)
@@ -136,11 +136,11 @@ def popularity_curves(
         frames.append(
             pl.DataFrame({"rank": rank, "count": falling[rank - 1].astype(float)}).with_columns(curve=pl.lit(name))
         )
-    if look is None:
+    if theme is None:
         size, legend = {"title": title, "width": 440, "height": 300}, alt.Undefined
     else:
-        size = {"width": look.width - 80, "height": look.height - 80}
-        legend = strokes(orient="bottom", columns=5 if look.narrow else 10)
+        size = {"width": theme.width - 80, "height": theme.height - 80}
+        legend = strokes(orient="bottom", columns=5 if theme.narrow else 10)
     # Kinds up to three, an order beyond.
     ordered = {"scheme": {"name": ORDERED, "extent": [0.0, 0.92]}}
     scale = alt.Scale(**({"range": list(PALETTE[: len(names)])} if len(names) <= 3 else ordered))
@@ -154,7 +154,7 @@ def popularity_curves(
             color=colour if len(names) > 1 else alt.value(PALETTE[0]),
         )
     )
-    return styled(chart, look or PAPER)
+    return styled(chart, theme or PAPER)
 
 
 # ---------------------------------------------------------------------- trace
@@ -173,31 +173,31 @@ def trace_figures(trace: Trace) -> dict[str, Chart]:
     return found
 
 
-def relative_weights(trace: Trace, look: Look | None = None) -> Chart:
+def relative_weights(trace: Trace, theme: Theme | None = None) -> Chart:
     """Heat map, layer × decile: mean message weight relative to LightGCN's, on a log colour scale around 1.
 
-    With a look of its own it has no title: it stands on a page that has one.
+    With a theme of its own it has no title: it stands on a page that has one.
     """
     alt = altair()
     rows = _cells([(f"{layer.layer} → {layer.layer + 1}", layer.relative) for layer in trace.weights], "layer")
-    # A weight that differs from 1 by rounding alone must not look like a pattern.
+    # A weight that differs from 1 by rounding alone must not read like a pattern.
     reach = max([math.log2(1.1), *(abs(math.log2(value)) for value in rows["value"] if value > 0)])
     shaded = alt.Chart(rows.with_columns(shade=pl.col("value").clip(1e-9).log(2)))
-    if look is not None and look.narrow:  # no room for ten numbers beside each other: they go below each other
+    if theme is not None and theme.narrow:  # no room for ten numbers beside each other: they go below each other
         x, y = alt.X("layer:O", title="layer", axis=alt.Axis(labelAngle=0)), alt.Y("decile:O", title=DECILE)
-        chart = shaded.properties(width=look.width - 100, height=300).encode(x=x, y=y.sort("descending"))
+        chart = shaded.properties(width=theme.width - 100, height=300).encode(x=x, y=y.sort("descending"))
     else:
-        width = 520 if look is None else look.width - 92
+        width = 520 if theme is None else theme.width - 92
         chart = shaded.properties(width=width, height=46 * len(trace.weights))
         chart = chart.encode(x=_deciles(DECILE), y=alt.Y("layer:O", title="layer"))
-    if look is None:
+    if theme is None:
         title = alt.Title("Message weight relative to LightGCN's", subtitle=f"{trace.method}; 1 = 1/√(dᵤ dᵢ)")
         chart = chart.properties(title=title)
     scale = alt.Scale(scheme=MIDDLE, domain=[-reach, reach], domainMid=0)
     heat = chart.mark_rect(stroke="white").encode(color=alt.Color("shade:Q", scale=scale, legend=None))
     dark = alt.condition(f"abs(datum.shade) > {0.6 * reach}", alt.value("white"), alt.value("black"))
     text = chart.mark_text(fontSize=12).encode(text=alt.Text("value:Q", format=".2f"), color=dark)
-    return styled(heat + text, look or PAPER)
+    return styled(heat + text, theme or PAPER)
 
 
 def message_mass(trace: Trace) -> Chart:

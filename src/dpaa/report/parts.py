@@ -13,7 +13,7 @@ from dpaa.comparison.result import relative_change
 from dpaa.report.figures import Chart
 from dpaa.report.rendering import percent, render, shown_id
 from dpaa.report.svg import inline_svg
-from dpaa.report.theme import PHONE, WIDE, Look
+from dpaa.report.theme import PHONE, WIDE, Theme
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Figure:
     title: str
     description: str
     """What it shows, for people who cannot see it."""
-    draw: Callable[[Look], Chart]
+    draw: Callable[[Theme], Chart]
     table: Markup | None = None
     """The numbers behind it."""
     reading: str = ""
@@ -39,8 +39,8 @@ class Figure:
     def drawn(self) -> dict[str, Markup]:
         """As SVG, by the kind of screen."""
         return {
-            kind: inline_svg(self.draw(look), f"{self.id}-{kind}", self.description)
-            for kind, look in (("wide", WIDE), ("phone", PHONE))
+            kind: inline_svg(self.draw(theme), f"{self.id}-{kind}", self.description)
+            for kind, theme in (("wide", WIDE), ("phone", PHONE))
         }
 
 

@@ -12,7 +12,7 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 @dataclass(frozen=True)
-class Look:
+class Theme:
     """Size and colours of a figure."""
 
     width: int
@@ -41,7 +41,7 @@ class Look:
         return self.width < 420
 
 
-PAPER = Look(width=520, height=340)
+PAPER = Theme(width=520, height=340)
 _CSS = {
     "palette": tuple(f"var(--c{place})" for place in range(len(PALETTE))),
     "ink": "var(--ink)",
@@ -49,5 +49,5 @@ _CSS = {
     "grid": "var(--grid)",
     "ground": "transparent",
 }
-WIDE = Look(width=660, height=360, **_CSS)  # type: ignore[arg-type]
-PHONE = Look(width=324, height=290, **_CSS)  # type: ignore[arg-type]
+WIDE = Theme(width=660, height=360, **_CSS)  # type: ignore[arg-type]
+PHONE = Theme(width=324, height=290, **_CSS)  # type: ignore[arg-type]

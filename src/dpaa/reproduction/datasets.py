@@ -33,7 +33,7 @@ def chapter(plan: Plan) -> Chapter:
                 "training-data",
                 "Training pairs per item, by severity",
                 "For each severity a curve of training pairs per item, the most popular item first, on log axes.",
-                lambda look: popularity_curves(counts, title="", by="severity", look=look),
+                lambda theme: popularity_curves(counts, title="", by="severity", theme=theme),
                 reading="Each line is one training set, its items in order of popularity. The steeper a line falls, "
                 "the more of the log belongs to few items; validation and test are the same for all of them.",
             )

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpaa.report.figures import Chart, altair, styled
 from dpaa.report.parts import Figure
-from dpaa.report.theme import SHAPES, Look
+from dpaa.report.theme import SHAPES, Theme
 from dpaa.reproduction import paper
 from dpaa.reproduction.tables import Cell
 
@@ -52,7 +52,7 @@ def severity_figure(
     return Figure(name, title, description, draw, reading=reading)
 
 
-def severity_curves(panels: Mapping[str, Sequence[Curve]], look: Look, y: str, main: Sequence[str] = ()) -> Chart:
+def severity_curves(panels: Mapping[str, Sequence[Curve]], theme: Theme, y: str, main: Sequence[str] = ()) -> Chart:
     """A panel per origin; a curve has the same colour, dash and shape in each.
 
     The main ones are thick, whole lines on top of the others.
@@ -61,21 +61,21 @@ def severity_curves(panels: Mapping[str, Sequence[Curve]], look: Look, y: str, m
     panels = {title: curves for title, curves in panels.items() if curves}
     names = dict.fromkeys(curve.name for curves in panels.values() for curve in curves)
     first = [name for name in names if name in main]
-    style = _style(alt, first, [name for name in names if name not in main], look)
-    side_by_side = not look.narrow and len(panels) > 1
-    width = (look.width - 70) // len(panels) - 14 if side_by_side else look.width - 78
+    style = _style(alt, first, [name for name in names if name not in main], theme)
+    side_by_side = not theme.narrow and len(panels) > 1
+    width = (theme.width - 70) // len(panels) - 14 if side_by_side else theme.width - 78
     top = max((mean + _number(deviation) for c in panels.values() for one in c for _, mean, deviation in one.points))
     scale = alt.Scale(domain=[0, 1.04 * top if top > 0 else 1.0], nice=False)
     drawn = []
     for place, (title, curves) in enumerate(panels.items()):
         titled = title if len(panels) > 1 else ""
-        drawn.append(_panel(curves, titled, look, style, scale, y if place == 0 or not side_by_side else None, width))
+        drawn.append(_panel(curves, titled, theme, style, scale, y if place == 0 or not side_by_side else None, width))
     joined = alt.hconcat(*drawn, spacing=14) if side_by_side else alt.vconcat(*drawn, spacing=14)
-    return styled(joined.resolve_scale(color="shared", shape="shared", strokeDash="shared"), look, padding=6)
+    return styled(joined.resolve_scale(color="shared", shape="shared", strokeDash="shared"), theme, padding=6)
 
 
 def _panel(
-    curves: Sequence[Curve], title: str, look: Look, style: dict[str, Any], scale: Any, y: str | None, width: int
+    curves: Sequence[Curve], title: str, theme: Theme, style: dict[str, Any], scale: Any, y: str | None, width: int
 ) -> Chart:
     alt = altair()
     rows = [
@@ -116,21 +116,21 @@ def _panel(
         lines.append(base.mark_line(strokeWidth=2.6 if main else 1.3).encode(strokeDash=style["dash"]))
         dots = base.mark_point(filled=True, size=44 if main else 26, opacity=1)
         lines.append(dots.encode(shape=style["shape"], description="tip:N"))
-    drawn = alt.layer(*bands, *lines).properties(width=width, height=look.height - 90)
-    return drawn.properties(title=alt.Title(title, fontSize=look.font_size + 1, anchor="middle")) if title else drawn
+    drawn = alt.layer(*bands, *lines).properties(width=width, height=theme.height - 90)
+    return drawn.properties(title=alt.Title(title, fontSize=theme.font_size + 1, anchor="middle")) if title else drawn
 
 
-def _style(alt: Any, main: Sequence[str], others: Sequence[str], look: Look) -> dict[str, Any]:
+def _style(alt: Any, main: Sequence[str], others: Sequence[str], theme: Theme) -> dict[str, Any]:
     """Colours begin again after the palette's end and after the main curves, then with another dash and shape."""
-    n = len(look.palette)
+    n = len(theme.palette)
     begin = -(-len(main) // n) * n
     places = {name: place for first, part in ((0, main), (begin, others)) for place, name in enumerate(part, first)}
     names = list(places)
-    colours = [look.colour(place % n) for place in places.values()]
+    colours = [theme.colour(place % n) for place in places.values()]
     dashes = [([1, 0], [5, 3], [2, 2])[place // n % 3] for place in places.values()]
     shapes = [SHAPES[place // n % len(SHAPES)] for place in places.values()]
     longest = max(len(name) for name in names)
-    columns = max(1, min(len(names), int((look.width - 20) // (longest * 7.2 + 46))))
+    columns = max(1, min(len(names), int((theme.width - 20) // (longest * 7.2 + 46))))
     legend = alt.Legend(
         orient="bottom",
         direction="horizontal",
@@ -138,7 +138,7 @@ def _style(alt: Any, main: Sequence[str], others: Sequence[str], look: Look) -> 
         values=names,
         symbolSize=70,
         symbolStrokeWidth=0,
-        labelLimit=look.width - 60,
+        labelLimit=theme.width - 60,
         columnPadding=14 + 1.4 * longest,
     )
 

@@ -29,7 +29,7 @@ def test_a_heat_map_says_where_messages_are_loud() -> None:
     assert [tag.text for tag in page.named("th", scope="row")] == ["0 → 1", "1 → 2"]
     assert [tag.text for tag in page.named("td")] == ["1.500", "–", *["1.000"] * 7, "0.500", *["1.000"] * 10]
     assert "the premise &lt;holds&gt;" in chapter.content
-    titles = ["Message weight relative to LightGCN's" in str(figure.draw(look).to_dict()) for look in (PAPER, WIDE)]
+    titles = ["Message weight relative to LightGCN's" in str(figure.draw(theme).to_dict()) for theme in (PAPER, WIDE)]
     assert titles == [True, False]  # the page has one of its own
 
 

@@ -67,7 +67,7 @@ def _lorenz(audit: AuditFile, suffix: str) -> Figure | None:
         "How concentrated it is",
         "Cumulative share against share of items, most popular first."
         f"{f' Gini coefficient of the log: {gini:.3f}.' if isfinite(gini) else ''}",
-        lambda look: curves(lines, look, *axes, percent="xy", top=1.0),
+        lambda theme: curves(lines, theme, *axes, percent="xy", top=1.0),
     )
 
 
@@ -105,8 +105,8 @@ def _periods(audit: AuditFile, suffix: str) -> Figure | None:
         f"audit-over-time{suffix}",
         "Popularity over time",
         f"Shares over {len(periods)} periods of equally many interactions.",
-        lambda look: curves(
-            lines, look, "period, first to last", "share of interactions", percent="y", dots=True, whole=True
+        lambda theme: curves(
+            lines, theme, "period, first to last", "share of interactions", percent="y", dots=True, whole=True
         ),
         table("Periods", ["period", "from", "to", *PERIODS.values()], rows),
     )

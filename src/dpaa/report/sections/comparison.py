@@ -90,7 +90,7 @@ def _figure(comparison: Comparison, suffix: str) -> tuple[Figure | None, list[st
         f"differences{suffix}",
         f"Change against {baseline}",
         f"Relative change of each metric with its interval. {told}.",
-        lambda look: intervals(rows, look, f"change relative to {baseline}"),
+        lambda theme: intervals(rows, theme, f"change relative to {baseline}"),
     )
     return figure, near_zero
 

@@ -25,13 +25,13 @@ def _figures(family: Family, suffix: str, named: bool) -> tuple[Figure, Figure]:
             f"The long tail{of}",
             f"Interactions per item, most popular first, on logarithmic axes. {n_popular:,} popular items "
             f"have 80 % of the interactions, {len(counts) - n_popular:,} niche items the rest.",
-            lambda look: long_tail(counts, look),
+            lambda theme: long_tail(counts, theme),
         ),
         Figure(
             f"concentration{suffix}",
             f"How concentrated the log{of} is",
             "Cumulative share of interactions against share of items. The top fifth of the items has "
             f"{percent(family.head_share, 0)}.",
-            lambda look: concentration(counts, look),
+            lambda theme: concentration(counts, theme),
         ),
     )

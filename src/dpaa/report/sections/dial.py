@@ -62,6 +62,6 @@ def _figure(run: Run, suffix: str) -> Figure:
         f"{run.name}: turning the popularity dial",
         "Metrics over the dial's setting κ, each as a share of its own highest value. "
         f"The dotted line marks the setting in force, κ = {in_force:g}.",
-        lambda look: curves(lines, look, *axes, percent="y", dots=True, mark=in_force, far=ticks),
+        lambda theme: curves(lines, theme, *axes, percent="y", dots=True, mark=in_force, far=ticks),
         table(f"The dial of {run.name}", ["κ", *metrics], rows),
     )

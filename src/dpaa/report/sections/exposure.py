@@ -40,7 +40,7 @@ def by_tenth(name: str, title: str, description: str, y: str, found: Shares) -> 
         name,
         title,
         description,
-        lambda look: curves(lines, look, x, y, percent="y", dots=True, whole=True),
+        lambda theme: curves(lines, theme, x, y, percent="y", dots=True, whole=True),
         table(
             f"{y[:1].upper()}{y[1:]} by popularity tenth (1 = rarest)",
             ["share in", *map(str, TENTHS)],

@@ -68,7 +68,7 @@ def _figure(content: FrontierFile, goal: FrontierGoal, suffix: str) -> Figure | 
         f"frontier{suffix}",
         f"Accuracy against {goal.name}",
         f"Accuracy against the baseline and {goal.metric} of every point; the chosen one and the baseline are marked.",
-        lambda look: frontier(dots, look, "accuracy against the baseline", title, falling=goal.better == "low"),
+        lambda theme: frontier(dots, theme, "accuracy against the baseline", title, falling=goal.better == "low"),
         _table(content, goal),
     )
 

@@ -159,4 +159,4 @@ def _scatter(name: str, title: str, runs: list[Run], axes: dict[str, str]) -> Fi
         for run in both
     ]
     told = "; ".join(point.tip for point in points[:20])
-    return Figure(name, title, f"Scatter of {told}.", lambda look: scatter(points, look, axes[x], axes[y]))
+    return Figure(name, title, f"Scatter of {told}.", lambda theme: scatter(points, theme, axes[x], axes[y]))

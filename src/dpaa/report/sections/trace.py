@@ -35,6 +35,6 @@ def _figure(name: str, trace: Trace, suffix: str) -> Figure:
         f"message-weights{suffix}",
         f"{name}: how loud messages are",
         f"Heat map of message weights relative to LightGCN's, by layer and popularity tenth of the item.{ends}",
-        lambda look: relative_weights(trace, None if look == PAPER else look),
+        lambda theme: relative_weights(trace, None if theme == PAPER else theme),
         table(caption, ["layer", *map(str, range(1, 11))], rows),
     )

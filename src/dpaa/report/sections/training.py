@@ -29,19 +29,19 @@ def section(inputs: Inputs) -> Section:
             "training-accuracy",
             "Learning: validation recall by epoch",
             f"Validation recall@20 over the epochs of training. {stopped}.",
-            lambda look: curves(recall, look, "epoch", "validation recall@20", whole=True),
+            lambda theme: curves(recall, theme, "epoch", "validation recall@20", whole=True),
         ),
         "loss": Figure(
             "training-loss",
             "Learning: loss by epoch",
             f"Training loss over the epochs. {_ends(loss)}",
-            lambda look: curves(loss, look, "epoch", "training loss", whole=True),
+            lambda theme: curves(loss, theme, "epoch", "training loss", whole=True),
         ),
         "trust": Figure(
             "pretrained-share",
             "How far the pre-trained model is trusted (β)",
             f"Share β of the pre-trained model in DPAA's message weights, by epoch. {_ends(trust)}",
-            lambda look: curves(trust, look, "epoch", "β, share of the pre-trained model", whole=True, top=1.0),
+            lambda theme: curves(trust, theme, "epoch", "β, share of the pre-trained model", whole=True, top=1.0),
         ),
     }
     shown = {name: drawn[name] for name, lines in (("accuracy", recall), ("loss", loss), ("trust", trust)) if lines}
