@@ -85,10 +85,11 @@ def test_only_runs_measured_alike_stand_together() -> None:
     add_run(family, "unmeasured")
     add_run(family, "a", metrics={}, overlapping=3)
     add_run(family, "b", metrics={}, overlapping=4, popularity_dial=1.0)
+    add_run(family, "re-ranked", metrics={}, rerank="dial,kappa=1.0")
     add_run(family, "c", metrics={}, k=[5])
     add_run(other, "d", metrics={})
     groups = [[run.folder_name for run in runs] for _, runs in measured_alike(made_inputs(family, other))]
-    assert groups == [["a", "b"], ["c"], ["d"]]
+    assert groups == [["a", "b", "re-ranked"], ["c"], ["d"]]
 
 
 def test_a_run_without_a_metric_has_a_dash_and_no_point() -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from markupsafe import Markup
 
 from dpaa.comparison.chances import Chances, warnings
-from dpaa.evaluation.metrics import METRICS, explain
+from dpaa.evaluation.metrics import BETTER, METRICS, explain
 from dpaa.report.charts import Point, scatter
 from dpaa.report.inputs import Family, Inputs, Run
 from dpaa.report.parts import Cell, Figure, Head, Section, number, suffix, table
@@ -31,11 +31,10 @@ TABLES = {
     ),
 }
 """Columns of each table, as far as the runs have them."""
-FREE = ("overlapping", "popularity_dial")
+FREE = ("overlapping", "popularity_dial", "rerank")
 """What may differ between two protocols whose numbers stand in one table."""
 FEW_DIGITS = {"arp": 1, "aclt": 2, "entropy": 2}
 ARROWS = {"high": "↑", "low": "↓", "zero": "→0"}
-DIRECTIONS = {"high": "higher is better", "low": "lower is better", "zero": "closer to zero is better"}
 OVERLAPS = {
     "drop": "left out: neither ranked nor counted",
     "mask": "counted as liked, though they cannot be recommended",
@@ -61,7 +60,7 @@ def section(inputs: Inputs) -> Section:
                 "figures": scatters,
             }
         )
-    content = render("metrics.html", groups=groups, directions=DIRECTIONS, overlaps=OVERLAPS)
+    content = render("metrics.html", groups=groups, directions=BETTER, overlaps=OVERLAPS)
     return Section("metrics", "How good, and how biased", "Metrics", content, figures)
 
 
