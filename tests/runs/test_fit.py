@@ -11,6 +11,7 @@ import pytest
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
+from dpaa.reranking import Dial
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
@@ -73,3 +74,17 @@ def test_wrong_types_of_arguments_are_said_so(small_world: Dataset) -> None:
         model.recommend(k="a")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is empty; leave it out"):
         model.recommend([None])
+
+
+def test_a_finished_run_with_another_reranker_is_not_the_one_that_was_asked_for(
+    small_world: Dataset, tmp_path: Path
+) -> None:
+    def again(rerank: Dial | None) -> Model:
+        method = make_method(small_world, "most-popular", {})
+        return fit_into(tmp_path / "run", small_world, method, resume=True, rerank=rerank)
+
+    again(Dial(kappa=1.0))
+    assert again(Dial(kappa=1.0)).reranker() == Dial(kappa=1.0)
+    for other in (None, Dial(kappa=2.0)):
+        with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
+            again(other)

@@ -65,7 +65,7 @@ def fit_into(
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
     """
     callbacks = callbacks or Callbacks()
-    if resume and not overwrite and RunFolder(folder).finished_before(method, data.fingerprint):
+    if resume and not overwrite and RunFolder(folder).finished_before(method, data.fingerprint, how.get("rerank")):
         callbacks.say(f"{folder} is finished already, with these settings on this dataset")
         return load(folder)
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:

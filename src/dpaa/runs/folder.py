@@ -57,6 +57,8 @@ from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings, make_settings
+from dpaa.reranking.base import Reranker
+from dpaa.reranking.choose import stored_reranker
 from dpaa.runs.history import history_line
 from dpaa.runs.manifest import WRONG, Manifest, Measured
 from dpaa.runs.record import RunRecord
@@ -142,8 +144,8 @@ class RunFolder:
             )
         raise InputError(f"{shown} holds an unfinished run; continue with --resume or pass --overwrite{waits}")
 
-    def finished_before(self, method: Method, fingerprint: str) -> bool:
-        """Whether this is a whole run with this method and settings on this dataset.
+    def finished_before(self, method: Method, fingerprint: str, rerank: Reranker | None = None) -> bool:
+        """Whether this is a whole run with this method, settings and re-ranker on this dataset.
 
         So a training that was killed in its last moment, when all was written, can be resumed like any other.
         """
@@ -152,9 +154,10 @@ class RunFolder:
             return False
         with _held(target, self.path):
             self.remove_scaffold()
-            made_with, (_, about) = self.read_json(CONFIG), self.read_manifest()
+            made_with, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
             same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
-            return same and about.dataset.fingerprint == fingerprint
+            same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
+            return same and same_lists and about.dataset.fingerprint == fingerprint
 
     @classmethod
     def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
