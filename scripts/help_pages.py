@@ -12,7 +12,7 @@ from pathlib import Path
 
 COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
-    *("data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend"),
+    *("data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend", "rerank"),
     *("compare", "trace", "report", "methods", "reproduce"),
 )
 PAGE = Path("docs/help.md")

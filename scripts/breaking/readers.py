@@ -80,6 +80,8 @@ def _lists() -> list[Reader]:
         found.append(Reader(f"audit --recs {file}", ("data", file), file, ending, audit, ("out.csv",)))
         words = ("evaluate", "--recs", file, "--dataset", "data", "--json")
         found.append(Reader(f"evaluate --recs {file}", ("data", file), file, ending, words))
+        words = ("rerank", file, "--dataset", "data", "--method", "xquad", "--k", "3", "--out", "out.csv")
+        found.append(Reader(f"rerank {file}", ("data", file), file, ending, words, ("out.csv",), share=0.5))
         words = ("compare", "more-recs.csv", file, "--dataset", "data", "--resamples", "100", "--out", "out.json")
         needs = ("data", "more-recs.csv", file)
         found.append(Reader(f"compare {file}", needs, file, ending, words, ("out.json",)))

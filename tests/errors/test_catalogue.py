@@ -22,6 +22,7 @@ from tests.errors import (
     mistakes_in_reproductions,
     mistakes_in_studies,
     mistakes_in_tables,
+    mistakes_with_rerankers,
     mistakes_with_runs,
     mistakes_with_the_dial,
 )
@@ -37,6 +38,7 @@ SECTIONS = (
     | mistakes_in_comparisons.SECTIONS
     | mistakes_in_reports.SECTIONS
     | mistakes_with_the_dial.SECTIONS
+    | mistakes_with_rerankers.SECTIONS
     | mistakes_in_studies.SECTIONS
     | mistakes_in_reproductions.SECTIONS
 )

@@ -11,10 +11,10 @@ from dpaa.cli.console import Styled, out, print_json, print_table
 
 
 def methods(
-    name: Annotated[str | None, Argument(help="Show the settings of this method.")] = None,
+    name: Annotated[str | None, Argument(help="Show the settings of this method or re-ranker.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the methods; with a name, its settings, defaults and meaning.
+    """List the methods and re-rankers; with a name, its settings, defaults and meaning.
 
     \b
     Example:
@@ -23,7 +23,13 @@ def methods(
     from dpaa.methods.catalogue import catalogue
     from dpaa.reranking import RERANKERS
 
-    found = catalogue(name)
+    by_name = (name or "").strip().lower().replace("_", "-")
+    if by_name in RERANKERS:
+        from dpaa.reranking.choose import described
+
+        found, use = {by_name: described(by_name)}, f"dpaa recommend RUN --rerank {by_name},NAME=VALUE"
+    else:
+        found, use = catalogue(name), f"dpaa train DATASET --method {by_name} --set NAME=VALUE"
     if as_json:
         print_json(found)
     elif name:
@@ -32,7 +38,7 @@ def methods(
         for key, setting in method["settings"].items():
             out.print("  ", Styled(key, "bold"), f" = {setting['default']!r}")
             out.print(f"      {setting['meaning']}")
-        out.print(f"\nSet them with: dpaa train DATASET --method {method['name']} --set NAME=VALUE")
+        out.print(f"\nSet them with: {use}")
     else:
         rows = [[method["name"], method["title"], method["paper"]] for method in found.values()]
         print_table("Methods", ["name", "what it does", "paper"], rows, text=True)

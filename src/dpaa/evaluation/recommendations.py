@@ -46,6 +46,8 @@ class Recommendations:
     """(n, k) item indices, best first; −1 where a list ends early or the dataset does not know the item."""
     notes: list[str] = field(default_factory=list)
     """What was left out, and what to know before believing the numbers."""
+    scores: NDArray[np.float64] | None = None
+    """(n, k) scores of those items where they were asked for: falling along a list, −inf where it has ended."""
 
     def for_users(self, users: Ints, k: int | None = None) -> Ints:
         """The lists of these users (indices), (len(users), k); a user without a list has −1 everywhere."""
@@ -61,17 +63,18 @@ class Recommendations:
 
 
 def read_recommendations(
-    path: str | Path | Any, user_ids: pl.Series, item_ids: pl.Series, k: int | None = None
+    path: str | Path | Any, user_ids: pl.Series, item_ids: pl.Series, k: int | None = None, with_scores: bool = False
 ) -> Recommendations:
     """The lists in a file (CSV, TSV, Parquet, list form) or in a dataframe; `k` cuts them, None keeps them whole.
 
     `user_ids` and `item_ids` are those of the dataset, ascending; a list longer than k is cut after k places, a
-    shorter one is filled with −1.  Where there is a rank, scores are not looked at.
+    shorter one is filled with −1.  Where there is a rank, scores are not looked at unless asked for: then those of
+    the file, or, where it has none that fall with the rank, places in the list from n down to 1.
     """
     if k is not None:
         k = need_whole(k, "k")
     table = open_table(path) if isinstance(path, str | Path) else as_table(path, "the frame")
-    columns = _columns(table)
+    columns = _columns(table, with_scores)
     frame = table.read(list(columns.values()))
     if not frame.height:
         raise InputError(f"{table.name} has no rows; a recommendation file needs at least one")
@@ -87,7 +90,13 @@ def read_recommendations(
     )
     rows.check_pairs_once(len(item_ids))
     name = Path(path).name if isinstance(path, str | Path) else "the frame"
-    return Recommendations(name, *_as_lists(*rows.in_order(), k, table), rows.notes())
+    order = rows.order()
+    users, items = rows.users[order], rows.items[order]
+    lists, notes = _as_lists(users, items, k, table), rows.notes()
+    if not with_scores:
+        return Recommendations(name, *lists, notes)
+    falling, note = rows.falling_scores(order)
+    return Recommendations(name, *lists, notes + note, _as_lists(users, falling, k, table, -np.inf)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +110,7 @@ class _Rows:
     items: Ints
     rank: NDArray[np.int64] | None
     score: NDArray[np.float64] | None
-    """Only where there is no rank."""
+    """Only where there is no rank, or where scores are asked for."""
 
     @cached_property
     def kept(self) -> Ints:
@@ -119,8 +128,8 @@ class _Rows:
             keys, "{place} recommends item {item!r} to user {user!r} a second time; each pair may occur once"
         )
 
-    def in_order(self) -> tuple[Ints, Ints]:
-        """Users and items of the kept rows, by user and then by place in the list."""
+    def order(self) -> Ints:
+        """The kept rows, by user and then by place in the list."""
         users, items = self.users[self.kept], self.items[self.kept]
         if self.rank is not None:
             ranks = self.rank[self.kept]
@@ -136,7 +145,20 @@ class _Rows:
             order = np.lexsort((tie, -self.score[self.kept], users))
         else:
             order = np.argsort(users, kind="stable")
-        return users[order], items[order]
+        return self.kept[order]
+
+    def falling_scores(self, order: Ints) -> tuple[NDArray[np.float64], list[str]]:
+        """Scores of the rows in this order; places where there are none or they contradict the ranks, with a note."""
+        users = self.users[order]
+        if self.score is not None:
+            scores = self.score[order]
+            if not ((scores[1:] > scores[:-1]) & (users[1:] == users[:-1])).any():
+                return scores, []
+        begin = np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
+        length = np.diff(begin, append=len(users))
+        left = np.repeat(begin + length, length) - np.arange(len(users))
+        why = "has no scores" if self.score is None else "has scores that do not fall with the rank"
+        return left.astype(np.float64), [f"{self.table.name} {why}; places in the lists are taken for scores"]
 
     def notes(self) -> list[str]:
         """What the dataset does not know, and where the order comes from if from nowhere else."""
@@ -165,8 +187,8 @@ class _Rows:
             raise InputError(sentence.format(place=self.table.place(row), rank=rank, **named))
 
 
-def _columns(table: Table) -> dict[str, str]:
-    """Which column is user and item, and which one the order comes from: rank before score."""
+def _columns(table: Table, with_scores: bool = False) -> dict[str, str]:
+    """Which column is user and item, and which one the order comes from: rank before score; or both of them."""
     by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
     listed = ", ".join(repr(column) for column in table.columns[:12]) + (", …" if len(table.columns) > 12 else "")
     found = {}
@@ -178,10 +200,8 @@ def _columns(table: Table) -> dict[str, str]:
                 "and rank or score for their order"
             )
         found[role] = name
-    for role in ("rank", "score"):
-        if role in by_lower:
-            return found | {role: by_lower[role]}
-    return found
+    ordering = [role for role in ("rank", "score") if role in by_lower]
+    return found | {role: by_lower[role] for role in (ordering if with_scores else ordering[:1])}
 
 
 def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> Ints:
@@ -218,8 +238,8 @@ def _numbers(values: pl.Series, table: Table) -> pl.Series:
     return complete_column(number_column(values, table), table).cast(pl.Float64)
 
 
-def _as_lists(users: Ints, items: Ints, k: int | None, table: Table) -> tuple[Ints, Ints]:
-    """Sorted rows as (n,) users and (n, k) lists."""
+def _as_lists(users: Ints, items: Ints, k: int | None, table: Table, ended: float = NO_ITEM) -> tuple[Ints, Ints]:
+    """Sorted rows as (n,) users and (n, k) lists of what belongs to each row."""
     start = np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
     length = np.diff(start, append=len(users))
     width = int(length.max()) if k is None else k
@@ -229,7 +249,7 @@ def _as_lists(users: Ints, items: Ints, k: int | None, table: Table) -> tuple[In
             "cut them with a smaller k"
         )
     place = np.arange(len(users)) - np.repeat(start, length)
-    lists = np.full((len(start), width), NO_ITEM, dtype=items.dtype)
+    lists = np.full((len(start), width), ended, dtype=items.dtype)
     within = place < width
     lists[np.repeat(np.arange(len(start)), length)[within], place[within]] = items[within]
     return users[start], lists

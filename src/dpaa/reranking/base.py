@@ -5,8 +5,10 @@ A re-ranker is a small frozen class whose fields are its settings; a run keeps i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.kernels.cooccurrence import Lists
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method, Scorer
 from dpaa.methods.neighbourhood import items_of
@@ -25,6 +28,9 @@ SWEPT = (
     *(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
 )
 """κ of the popularity dial that a search for the best trade tries, beside 0."""
+T = TypeVar("T")
+BLOCK_SCORES = 4_000_000
+"""Scores over all items that are held at once where lists are made dense."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,27 @@ class Candidates:
     """Item index of each column; None where the columns are all items."""
     histories: Histories | None = None
     """Where the users are unseen in training: their items; users then count within these."""
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def taken(self, users: Tensor) -> tuple[Tensor, Tensor]:
         """What these users took in training (or as `histories` say): row of the block and item index of each pair."""
-        return items_of(self.graph, self.histories).entries(users)
+        return self._histories.entries(users)
 
     @property
     def popularity(self) -> Tensor:
         """Training count of each column's item, (columns,)."""
         return self.graph.item_degree if self.items is None else self.graph.item_degree[self.items]
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What a re-ranker needs of all items: made for the first block of users, and kept for the others."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
+
+    @cached_property
+    def _histories(self) -> Lists:
+        return items_of(self.graph, self.histories)
 
 
 class Reranker(BaseModel):
@@ -82,6 +100,26 @@ class Reranker(BaseModel):
         """Which strengths does `dpaa debias` try?  None where it is not meant for that."""
         return ()
 
+    def rerank_lists(
+        self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
+    ) -> tuple[Tensor, Tensor]:
+        """The same where every user has candidates of its own, a list of anybody's: scores, and places in the list.
+
+        Scores and items (indices) are (users, places); scores fall along a list and are −inf where it has ended.  As
+        it is, all items are candidates, and those that are in no list must not be recommended.
+        """
+        everything, n = replace(candidates, items=None), candidates.graph.n_items
+        parts = []
+        for part in torch.split(torch.arange(len(users), device=users.device), max(1, BLOCK_SCORES // max(n, 1))):
+            ended = scores[part] == -torch.inf
+            target = torch.where(ended, n, items[part])  # one column more, for what is not there
+            dense = scores.new_full((len(part), n + 1), -torch.inf).scatter_(1, target, scores[part])
+            place = target.new_full((len(part), n + 1), -1)
+            place.scatter_(1, target, torch.arange(scores.shape[1], device=users.device).expand_as(target))
+            values, columns = reranked(self, dense[:, :n].contiguous(), k, users[part], everything)
+            parts.append((values, torch.where(columns < 0, -1, place.gather(1, columns.clamp(min=0)))))
+        return torch.cat([values for values, _ in parts]), torch.cat([places for _, places in parts])
+
     def in_words(self) -> str:
         """Its name and settings, as `parse_reranker` reads them."""
         return ",".join([self.name, *(f"{key}={value}" for key, value in self.model_dump(mode="json").items())])
@@ -117,6 +155,11 @@ class Dial(Reranker):
         """Scores with the dial at this κ."""
         del kappa
         return dialled(method, self.kappa, items, histories, prepared)
+
+
+def scores_at(scores: Tensor, places: Tensor) -> Tensor:
+    """Scores of these places (users, k), −inf where the place is −1."""
+    return scores.gather(1, places.clamp(min=0)).masked_fill(places < 0, -torch.inf)
 
 
 def reranked(

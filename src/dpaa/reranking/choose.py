@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dpaa.errors import InputError
@@ -16,8 +17,7 @@ def parse_reranker(text: str) -> Reranker | None:
     """`NAME`, or `NAME,SETTING=VALUE,…`; `none` is no re-ranker."""
     if text.strip().lower() == NONE:
         return None
-    name, settings = _read(text)
-    return _made(RERANKERS.find(name), settings)
+    return make_reranker(*_read(text))
 
 
 def told_reranker(text: str, place: object) -> Reranker:
@@ -37,6 +37,21 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
+def make_reranker(name: str, settings: Mapping[str, object]) -> Reranker:
+    """By its name, or `package.module:Class`; anything wrong is one sentence."""
+    return _made(RERANKERS.find(name), settings)
+
+
+def described(name: str) -> dict[str, Any]:
+    """One re-ranker as plain data, like a method in `dpaa.methods.catalogue`."""
+    kind = RERANKERS.find(name)
+    settings = {
+        key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
+        for key, field in kind.model_fields.items()
+    }
+    return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": settings}
+
+
 def stored_reranker(stored: object, place: object) -> Reranker | None:
     """The one that a manifest names, found in the same way."""
     if stored is None:
@@ -48,5 +63,5 @@ def stored_reranker(stored: object, place: object) -> Reranker | None:
     return _made(kind, settings if isinstance(settings, dict) else {})
 
 
-def _made(kind: type[Reranker], settings: dict[str, Any]) -> Reranker:
+def _made(kind: type[Reranker], settings: Mapping[str, object]) -> Reranker:
     return make_settings(kind, settings, kind.name, "re-ranker")

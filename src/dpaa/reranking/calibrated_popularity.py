@@ -1,0 +1,53 @@
+"""Calibrated popularity: the groups of the list should have the shares that they have in the user's history.
+
+    (1 − λ) Σ score − λ JSD(history, list)
+
+over three groups of items, by how much of the interactions they cover (Abdollahpouri et al., UMAP 2021).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.reranking.base import Candidates
+from dpaa.reranking.groups import history_shares, popularity_groups, shares_with_one_more
+from dpaa.reranking.top_candidates import TopCandidates
+
+
+def jensen_shannon(one: Tensor, two: Tensor) -> Tensor:
+    """Jensen-Shannon divergence of shares along the last dimension, in bits: from 0 to 1."""
+    middle = (one + two) / 2
+    between, first, second = (-torch.xlogy(shares, shares).sum(dim=-1) for shares in (middle, one, two))
+    return (between - (first + second) / 2) / math.log(2)
+
+
+class CalibratedPopularity(TopCandidates):
+    """Popular, middle and rare items in the proportions of the user's own history."""
+
+    name: ClassVar[str] = "calibrated-popularity"
+    title: ClassVar[str] = "popular, middle and rare items in the proportions of the user's history (Jensen-Shannon)"
+    paper: ClassVar[str] = "Abdollahpouri et al., User-centered Evaluation of Popularity Bias, UMAP 2021"
+
+    strength: float = Field(default=0.9, ge=0, le=1)
+    """λ: 0 is the list as it was; the divergence is small against a sum of scores, so values near 1 are usual."""
+    head_share: float = Field(default=0.2, gt=0, lt=1)
+    """The most popular items that cover this share of the training interactions are the first group."""
+    tail_share: float = Field(default=0.2, gt=0, lt=1)
+    """The rarest items that cover this share are the last one."""
+
+    def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
+        """Greedily; who has no history keeps the list as it was."""
+        group, share = popularity_groups(candidates, self.head_share, 1.0 - self.tail_share), self.strength
+        wanted = history_shares(candidates, users, group, 3)
+        known = wanted.sum(dim=1, keepdim=True) > 0
+
+        def gain(first: Tensor, counts: Tensor) -> Tensor:
+            far = jensen_shannon(wanted[:, None, :], shares_with_one_more(counts))
+            return (1.0 - share) * first - share * torch.where(known, far, 0.0)
+
+        return self.balanced(scores, group[items], 3, k, gain)

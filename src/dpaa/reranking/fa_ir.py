@@ -1,0 +1,60 @@
+"""FA*IR: at every length, no fewer niche items than a fair coin would show (Zehlike et al., CIKM 2017).
+
+A list of n is fair where the number of its niche items is no surprise for n draws with probability p: at least the
+smallest t with P(X ≤ t) > α, X binomial.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from scipy.special import bdtr
+from torch import Tensor
+
+from dpaa.data.popularity import POPULAR_SHARE
+from dpaa.reranking.base import Candidates
+from dpaa.reranking.groups import popularity_groups
+from dpaa.reranking.top_candidates import TopCandidates
+
+NICHE = 1
+
+
+def fewest_protected(k: int, share: float, significance: float) -> list[int]:
+    """How many protected items the first 1, 2, …, k places need."""
+    needed, fewest = [], 0
+    for length in range(1, k + 1):
+        while bdtr(fewest, length, share) <= significance:  # never falls as lists grow
+            fewest += 1
+        needed.append(fewest)
+    return needed
+
+
+class FAIR(TopCandidates):
+    """The best items, but a niche one wherever the list would fall short of its share."""
+
+    name: ClassVar[str] = "fa-ir"
+    title: ClassVar[str] = "at every place no fewer niche items than chance with probability p would show"
+    paper: ClassVar[str] = "Zehlike et al., FA*IR: A Fair Top-k Ranking Algorithm, CIKM 2017"
+
+    strength: float = Field(default=0.5, ge=0, le=1)
+    """p: the share of niche items that a list must not fall significantly short of; 0 is the list as it was."""
+    significance: float = Field(default=0.1, gt=0, lt=1)
+    """α of the test at every place; the larger, the more niche items."""
+    head_share: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
+    """Popular items cover this share of the training interactions; the others are niche."""
+
+    def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
+        """Greedily; where niche candidates run out, the list goes on without."""
+        del users
+        group = popularity_groups(candidates, self.head_share)
+        needed = torch.tensor(fewest_protected(k, self.strength, self.significance), device=scores.device)
+
+        def gain(first: Tensor, counts: Tensor) -> Tensor:
+            length = counts.sum(dim=1).long().clamp(max=k - 1)
+            short = counts[:, NICHE] < needed[length]
+            first[:, NICHE] = first[:, NICHE].masked_fill(short, torch.inf)
+            return first
+
+        return self.balanced(scores, group[items], 2, k, gain)

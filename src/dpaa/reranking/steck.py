@@ -1,0 +1,52 @@
+"""Steck's calibration, by the Kullback-Leibler divergence, of the list's popularity groups.
+
+    (1 − λ) Σ score − λ KL(p ‖ q̃),     q̃ = (1 − α) q + α p
+
+with p the groups' shares of the user's history and q those of the list (Steck, RecSys 2018, with genres as groups).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.reranking.base import Candidates
+from dpaa.reranking.groups import history_shares, popularity_groups, shares_with_one_more
+from dpaa.reranking.top_candidates import TopCandidates
+
+
+def kullback_leibler(wanted: Tensor, found: Tensor, smoothing: float) -> Tensor:
+    """`Σ p log(p / q̃)` along the last dimension, in nats; a group that is not wanted adds nothing."""
+    mixed = torch.lerp(found, wanted, smoothing)
+    return torch.xlogy(wanted, wanted / torch.where(wanted > 0, mixed, 1.0)).sum(dim=-1)
+
+
+class Steck(TopCandidates):
+    """Like calibrated popularity, with a divergence that punishes a missing group hardest."""
+
+    name: ClassVar[str] = "steck"
+    title: ClassVar[str] = "popular, middle and rare items in the proportions of the user's history (Kullback-Leibler)"
+    paper: ClassVar[str] = "Steck, Calibrated Recommendations, RecSys 2018"
+
+    strength: float = Field(default=0.5, ge=0, le=1)
+    """λ: 0 is the list as it was."""
+    smoothing: float = Field(default=0.01, gt=0, lt=1)
+    """α: how much of p is mixed into q, so that a missing group costs much but not everything."""
+    head_share: float = Field(default=0.2, gt=0, lt=1)
+    """The most popular items that cover this share of the training interactions are the first group."""
+    tail_share: float = Field(default=0.2, gt=0, lt=1)
+    """The rarest items that cover this share are the last one."""
+
+    def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
+        """Greedily; who has no history keeps the list as it was."""
+        group, share = popularity_groups(candidates, self.head_share, 1.0 - self.tail_share), self.strength
+        wanted = history_shares(candidates, users, group, 3)
+
+        def gain(first: Tensor, counts: Tensor) -> Tensor:
+            far = kullback_leibler(wanted[:, None, :], shares_with_one_more(counts), self.smoothing)
+            return (1.0 - share) * first - share * far
+
+        return self.balanced(scores, group[items], 3, k, gain)

@@ -1,0 +1,55 @@
+"""xQuAD for the long tail: an item earns more while its group is still missing from the list.
+
+    (1 − λ) score + λ P(c | u) cov(c, S)
+
+with c the item's group, popular or niche, P(c | u) its share of the user's history, and S the list so far
+(Abdollahpouri, Burke and Mobasher, FLAIRS 2019; the principle is that of Santos et al., WWW 2010).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.data.popularity import POPULAR_SHARE
+from dpaa.reranking.base import Candidates
+from dpaa.reranking.groups import history_shares, popularity_groups
+from dpaa.reranking.top_candidates import TopCandidates
+
+
+def coverage(kind: str, counts: Tensor) -> Tensor:
+    """How much of a group is still to be covered, 1 to 0, by how many of each are in the list.  (users, groups)."""
+    if kind == "binary":
+        return (counts == 0).double()
+    length = counts.sum(dim=1, keepdim=True)
+    missing = 1.0 - counts / length.clamp(min=1.0)
+    return missing**length if kind == "smooth" else missing
+
+
+class XQuAD(TopCandidates):
+    """The user's share of popular and of niche items is the worth of covering each."""
+
+    name: ClassVar[str] = "xquad"
+    title: ClassVar[str] = "an item earns more while its group (popular, niche) is missing from the list"
+    paper: ClassVar[str] = "Abdollahpouri et al., Managing Popularity Bias with Personalized Re-ranking, FLAIRS 2019"
+
+    strength: float = Field(default=0.3, ge=0, le=1)
+    """λ: 0 is the list as it was."""
+    coverage: Literal["binary", "smooth", "proportional"] = "binary"
+    """`binary`: a group is covered by its first item; `smooth`: (1 − its share of the list)^length; `proportional`:
+    without that power."""
+    head_share: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
+    """Popular items cover this share of the training interactions."""
+
+    def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
+        """Greedily."""
+        group, share = popularity_groups(candidates, self.head_share), self.strength
+        wanted = history_shares(candidates, users, group, 2)
+
+        def gain(first: Tensor, counts: Tensor) -> Tensor:
+            return torch.lerp(first, wanted * coverage(self.coverage, counts), share)
+
+        return self.balanced(scores, group[items], 2, k, gain)

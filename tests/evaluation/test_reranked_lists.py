@@ -1,0 +1,113 @@
+"""Anybody's lists through a re-ranker."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.evaluation.reranked_lists import rerank_file
+from dpaa.reranking import RERANKERS, Dial, Reranker
+from dpaa.reranking.base import Candidates
+from dpaa.reranking.fa_ir import FAIR
+from dpaa.reranking.xquad import XQuAD
+from dpaa.runs.fit import fit
+
+
+@pytest.fixture(scope="module")
+def lists(small_world: Dataset) -> pl.DataFrame:
+    return fit(small_world, "item-knn").recommend(k=40)
+
+
+def new_lists(recs: object, data: Dataset, reranker: Reranker, k: int = 10) -> pl.DataFrame:
+    return pl.concat(list(rerank_file(recs, data, reranker, k).blocks))
+
+
+@pytest.mark.parametrize("name", [name for name in RERANKERS.built_in if name != "dial"])
+def test_a_file_is_re_ranked_as_its_model_would_be(name: str, small_world: Dataset) -> None:
+    reranker = RERANKERS[name](strength=0.6)  # type: ignore[call-arg]
+    model = fit(small_world, "item-knn")
+    expected = model.recommend(k=10, rerank=reranker)
+    everything = model.recommend(k=small_world.n_items)
+    found = new_lists(everything.sample(fraction=1, shuffle=True, seed=0), small_world, reranker)
+    for column in ("user_id", "item_id", "rank"):
+        assert found[column].equals(expected[column]), column
+    assert found.schema == expected.schema
+
+
+def test_without_strength_the_file_is_cut(lists: pl.DataFrame, small_world: Dataset) -> None:
+    found = new_lists(lists, small_world, XQuAD(strength=0))
+    assert found.equals(lists.filter(pl.col("rank") <= 10))
+
+
+@pytest.mark.parametrize("columns", [("user_id", "item_id", "rank"), ("user_id", "item_id")])
+def test_places_are_scores_where_there_are_none(
+    columns: tuple[str, ...], lists: pl.DataFrame, small_world: Dataset
+) -> None:
+    made = rerank_file(lists.select(columns), small_world, FAIR(strength=0.9), 10)
+    assert any("places in the lists are taken for scores" in note for note in made.notes)
+    found = pl.concat(list(made.blocks))
+    assert found["score"].max() == 40
+    scored = new_lists(lists, small_world, FAIR(strength=0.9))
+    assert found["item_id"].equals(scored["item_id"])  # what FA*IR takes depends on the order alone
+
+
+def test_scores_that_contradict_the_ranks_are_told(lists: pl.DataFrame, small_world: Dataset) -> None:
+    made = rerank_file(lists.with_columns(-pl.col("score")), small_world, XQuAD(strength=0), 10)
+    assert any("scores that do not fall with the rank" in note for note in made.notes)
+    assert pl.concat(list(made.blocks))["item_id"].equals(lists.filter(pl.col("rank") <= 10)["item_id"])
+
+
+def test_what_the_data_does_not_know_is_left_out(lists: pl.DataFrame, small_world: Dataset) -> None:
+    strange = lists.with_columns(
+        pl.when(pl.col("rank") == 2).then(pl.lit("?")).otherwise(pl.col("item_id")).alias("item_id")
+    )
+    stranger = strange.head(40).with_columns(pl.lit("nobody").alias("user_id"))
+    made = rerank_file(pl.concat([strange, stranger]), small_world, XQuAD(strength=0), 10)
+    assert "items that are not in the data are left out of the new lists" in made.notes
+    found = pl.concat(list(made.blocks))
+    expected = lists.filter((pl.col("rank") != 2) & (pl.col("rank") <= 11))
+    assert found["item_id"].equals(expected["item_id"])
+    assert found["rank"].max() == 10
+
+
+def test_short_lists_are_told(lists: pl.DataFrame, small_world: Dataset) -> None:
+    made = rerank_file(lists.filter(pl.col("rank") <= 5), small_world, XQuAD(), 10)
+    assert any("at most 5 places: of lists of 10 only the order can change" in note for note in made.notes)
+    assert pl.concat(list(made.blocks)).height == 5 * lists["user_id"].n_unique()
+
+
+class Rarest(Reranker):
+    """A plug-in that knows nothing of lists."""
+
+    name = "rarest"
+    title = "the rarest candidates"
+
+    def rerank(
+        self, scores: torch.Tensor, users: torch.Tensor, k: int, candidates: Candidates
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return super().rerank(torch.where(scores == -torch.inf, scores, -candidates.popularity), users, k, candidates)
+
+
+def test_a_plug_in_need_not_know_lists(
+    lists: pl.DataFrame, small_world: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaa.reranking.base.BLOCK_SCORES", 1000)  # a few users at a time
+    monkeypatch.setattr("dpaa.evaluation.reranked_lists.BLOCK_PLACES", 2000)
+    counts = pl.DataFrame(
+        {"item_id": small_world.item_ids, "n": np.bincount(small_world.train.item, minlength=small_world.n_items)}
+    )
+    found = new_lists(lists, small_world, Rarest(), 3)
+    known = lists.join(counts, on="item_id")
+    expected = known.sort("n").group_by("user_id").agg(pl.col("n").head(3).sum()).sort("user_id")
+    assert found.join(counts, on="item_id").group_by("user_id").agg(pl.col("n").sum()).sort("user_id").equals(expected)
+
+
+def test_the_dial_needs_a_run(lists: pl.DataFrame, small_world: Dataset) -> None:
+    with pytest.raises(InputError, match="re-ranker dial needs the scores of all items"):
+        rerank_file(lists, small_world, Dial(kappa=1))
+    with pytest.raises(InputError, match="k must be"):
+        rerank_file(lists, small_world, XQuAD(), 0)

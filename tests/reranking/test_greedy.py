@@ -1,0 +1,136 @@
+"""The greedy engine, and the numbers of the papers' schemes worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from dpaa.reranking.calibrated_popularity import jensen_shannon
+from dpaa.reranking.fa_ir import fewest_protected
+from dpaa.reranking.greedy import Gain, greedy, normalised
+from dpaa.reranking.groups import shares_with_one_more
+from dpaa.reranking.steck import kullback_leibler
+from dpaa.reranking.xquad import coverage
+from tests.reranking.slow_rerank import assert_greedy, calibration_gain, slow_fewest, xquad_gain
+
+HEAD, TAIL = 0, 1
+
+
+def letters(places: Tensor, names: str) -> str:
+    return "".join("-" if place < 0 else names[place] for place in places[0].tolist())
+
+
+def xquad(kind: str, strength: float, wanted: Tensor) -> Gain:
+    return lambda first, counts: torch.lerp(first, wanted * coverage(kind, counts), strength)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strength", "expected"),
+    [
+        ("binary", 0.0, "abcf"),
+        ("smooth", 0.0, "abcf"),
+        ("binary", 0.5, "abdc"),
+        ("smooth", 0.5, "abdc"),
+        ("binary", 0.7, "adbc"),
+        ("binary", 0.8, "adbc"),
+        ("smooth", 0.8, "adbe"),
+    ],
+)
+def test_xquad_by_hand(kind: str, strength: float, expected: str) -> None:
+    scores = torch.tensor([[1.0, 0.9, 0.8, 0.7, 0.4, 0.3]], dtype=torch.float64)
+    groups = torch.tensor([[HEAD, HEAD, HEAD, HEAD, TAIL, TAIL]])
+    found = greedy(scores, groups, 2, 4, xquad(kind, strength, torch.tensor([[0.5, 0.5]], dtype=torch.float64)))
+    assert letters(found, "abcfde") == expected
+
+
+@pytest.mark.parametrize(("strength", "expected"), [(0.0, "abc"), (0.7, "abd"), (0.9, "adb")])
+def test_calibrated_popularity_by_hand(strength: float, expected: str) -> None:
+    scores = torch.tensor([[1.0, 0.8, 0.7, 0.4, 0.0]], dtype=torch.float64)
+    wanted = torch.tensor([[2 / 3, 1 / 3]], dtype=torch.float64)
+
+    def gain(first: Tensor, counts: Tensor) -> Tensor:
+        return (1 - strength) * first - strength * jensen_shannon(wanted[:, None, :], shares_with_one_more(counts))
+
+    found = greedy(scores, torch.tensor([[HEAD, HEAD, HEAD, TAIL, TAIL]]), 2, 3, gain)
+    assert letters(found, "abcde") == expected
+
+
+def test_divergences_by_hand() -> None:
+    wanted, only_head = torch.tensor([2 / 3, 1 / 3]).double(), torch.tensor([1.0, 0.0]).double()
+    assert jensen_shannon(wanted, only_head).item() == pytest.approx(0.1909, abs=1e-4)
+    assert jensen_shannon(wanted, wanted).item() == pytest.approx(0, abs=1e-12)
+    assert jensen_shannon(only_head, 1 - only_head).item() == pytest.approx(1)
+    assert kullback_leibler(wanted, only_head, 0.01).item() == pytest.approx(1.26697, abs=1e-5)
+    assert kullback_leibler(only_head, wanted, 0.01).isfinite()
+
+
+def test_fair_table_by_hand() -> None:
+    assert fewest_protected(10, 0.5, 0.1) == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    assert fewest_protected(4, 0.0, 0.1) == [0, 0, 0, 0]
+    assert fewest_protected(4, 1.0, 0.1) == [1, 2, 3, 4]
+
+
+@given(k=st.integers(1, 40), share=st.floats(0, 1), significance=st.floats(0.01, 0.5))
+def test_fair_table_equals_the_definition(k: int, share: float, significance: float) -> None:
+    fast, slow = fewest_protected(k, share, significance), slow_fewest(k, share, significance + 1e-12)
+    assert all(abs(one - other) <= 1 for one, other in zip(fast, slow, strict=True))  # a value on the edge may round
+    assert sum(one != other for one, other in zip(fast, slow, strict=True)) <= 1
+
+
+def test_normalised() -> None:
+    found = normalised(torch.tensor([[3.0, 2.0, 1.0], [5.0, 5.0, -torch.inf], [-torch.inf] * 3]))
+    assert found.tolist() == [[1.0, 0.5, 0.0], [0.0, 0.0, -torch.inf], [-torch.inf] * 3]
+    wide = normalised(torch.tensor([[3e38, 0.0, -3e38]]))  # their difference is beyond single precision
+    assert wide.tolist() == [[1.0, 0.5, 0.0]]
+
+
+def test_ties_go_to_the_better_base_rank_and_short_lists_end_early() -> None:
+    scores = torch.tensor([[0.5, 0.5, 0.5, 0.5], [1.0, -torch.inf, -torch.inf, -torch.inf], [-torch.inf] * 4]).double()
+    groups = torch.tensor([[1, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+    found = greedy(scores, groups, 2, 6, lambda first, counts: first)
+    assert found.tolist() == [[0, 1, 2, 3, -1, -1], [0, -1, -1, -1, -1, -1], [-1] * 6]
+
+
+candidates = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=9)
+histories = st.lists(st.integers(0, 2), max_size=5)
+strengths = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
+
+
+def drawn(pairs: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
+    ordered = sorted(pairs, key=lambda pair: -pair[0])
+    scores = torch.tensor([[score / 20 for score, _ in ordered]], dtype=torch.float64)
+    return scores, torch.tensor([[group for _, group in ordered]])
+
+
+@given(candidates, histories, strengths, st.integers(1, 10), st.sampled_from(["binary", "smooth", "proportional"]))
+def test_xquad_is_greedy(pairs: list[tuple[int, int]], history: list[int], share: float, k: int, kind: str) -> None:
+    scores, groups = drawn(pairs)
+    groups, history = groups.clamp(max=1), [min(group, 1) for group in history]
+    wanted = torch.tensor([[history.count(group) / max(len(history), 1) for group in (0, 1)]], dtype=torch.float64)
+    found = greedy(scores, groups, 2, k, xquad(kind, share, wanted))[0].tolist()
+    slow = xquad_gain(kind, share, scores[0].tolist(), groups[0].tolist(), history)
+    assert_greedy(found, len(pairs), k, slow)
+
+
+@given(candidates, histories.filter(len), strengths, st.integers(1, 10), st.sampled_from(["jensen", "steck"]))
+def test_calibration_is_greedy(
+    pairs: list[tuple[int, int]], history: list[int], share: float, k: int, kind: str
+) -> None:
+    scores, groups = drawn(pairs)
+    wanted = torch.tensor([[history.count(group) / len(history) for group in range(3)]], dtype=torch.float64)
+
+    def gain(first: Tensor, counts: Tensor) -> Tensor:
+        found = shares_with_one_more(counts)
+        far = (
+            kullback_leibler(wanted[:, None], found, 0.01)
+            if kind == "steck"
+            else jensen_shannon(wanted[:, None], found)
+        )
+        return (1 - share) * first - share * far
+
+    found = greedy(scores, groups, 3, k, gain)[0].tolist()
+    slow = calibration_gain(kind, share, scores[0].tolist(), groups[0].tolist(), history)
+    assert_greedy(found, len(pairs), k, slow)

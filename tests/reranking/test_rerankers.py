@@ -1,0 +1,251 @@
+"""Every built-in re-ranker on whole blocks: neutral settings, candidates, histories; against slow twins."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.kernels.topk import top_k
+from dpaa.methods.base import Histories
+from dpaa.reranking import RERANKERS
+from dpaa.reranking.base import Candidates, Reranker, reranked
+from dpaa.reranking.calibrated_popularity import CalibratedPopularity
+from dpaa.reranking.choose import parse_reranker
+from dpaa.reranking.fa_ir import FAIR
+from dpaa.reranking.groups import history_shares, popularity_groups
+from dpaa.reranking.pc import PC
+from dpaa.reranking.scale import Scale
+from dpaa.reranking.steck import Steck
+from dpaa.reranking.xquad import XQuAD
+from tests.methods.tools import some_graph
+from tests.reranking.slow_rerank import (
+    assert_greedy,
+    calibration_gain,
+    from_zero_to_one,
+    groups_by_popularity,
+    slow_compensation,
+    slow_fewest,
+    slow_scale,
+    xquad_gain,
+)
+
+NAMES = [name for name in RERANKERS.built_in if name != "dial"]
+every_reranker = pytest.mark.parametrize("name", NAMES)
+strengths = st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0])
+
+
+@cache
+def graph() -> BipartiteGraph:
+    return some_graph(40, 30)
+
+
+def block(seed: int, whole: bool = False, graph_: BipartiteGraph | None = None) -> torch.Tensor:
+    """Scores of all users over all items; what they took is hidden, and some more."""
+    about = graph_ or graph()
+    rng = np.random.default_rng(seed)
+    drawn = rng.normal(size=(about.n_users, about.n_items)).astype(np.float32)
+    scores = torch.from_numpy(drawn.round() if whole else drawn)
+    scores[about.edge_user.long(), about.edge_item.long()] = -torch.inf
+    scores[torch.from_numpy(rng.random(scores.shape) < 0.2)] = -torch.inf
+    scores[0] = -torch.inf  # nothing may be recommended
+    return scores
+
+
+def made(name: str, **settings: object) -> Reranker:
+    found = parse_reranker(",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
+    assert found is not None
+    return found
+
+
+@every_reranker
+@pytest.mark.parametrize("depth", [3, 100])
+@given(seed=st.integers(0, 30), k=st.integers(1, 33), whole=st.booleans())
+def test_without_strength_the_list_is_as_it_was(name: str, depth: int, seed: int, k: int, whole: bool) -> None:
+    scores = block(seed, whole)
+    found = reranked(made(name, strength=0, depth=depth), scores, k, torch.arange(40), Candidates(graph(), None))
+    expected = top_k(scores, k)
+    assert torch.equal(found[1], expected[1])
+    if name != "scale":
+        assert torch.equal(found[0].float(), expected[0])
+
+
+@every_reranker
+@given(seed=st.integers(0, 30), k=st.integers(1, 12), depth=st.integers(1, 40), strength=strengths)
+def test_lists_are_of_the_best_candidates_each_once(name: str, seed: int, k: int, depth: int, strength: float) -> None:
+    scores = block(seed)
+    found = reranked(made(name, strength=strength, depth=depth), scores, k, torch.arange(40), Candidates(graph(), None))
+    _, best = top_k(scores, max(depth, k))
+    for listed, allowed in zip(found[1].tolist(), best.tolist(), strict=True):
+        there = [column for column in listed if column >= 0]
+        assert len(there) == min(k, sum(column >= 0 for column in allowed))
+        assert set(there) <= set(allowed)
+
+
+@every_reranker
+def test_some_items_are_candidates(name: str) -> None:
+    """Columns are those of an allow list; groups are of all items."""
+    some = torch.tensor([25, 3, 7, 0, 12, 19, 22, 5, 28, 1])
+    scores = block(3)
+    users = torch.arange(40)
+    reranker = made(name, strength=0.7)
+    hidden = torch.full_like(scores, -torch.inf)
+    hidden[:, some] = scores[:, some]
+    _, whole = reranked(reranker, hidden, 4, users, Candidates(graph(), None))
+    _, part = reranked(reranker, scores[:, some].contiguous(), 4, users, Candidates(graph(), some))
+    assert torch.equal(torch.where(part < 0, -1, some[part.clamp(min=0)]), whole)
+
+
+@every_reranker
+def test_lists_of_their_own_are_those_of_a_block(name: str) -> None:
+    reranker = made(name, strength=0.7)
+    scores, users, about = block(4), torch.arange(40), Candidates(graph(), None)
+    values, items = top_k(scores, 30)
+    found, places = reranker.rerank_lists(values, items, users, 5, about)
+    expected = reranked(reranker, scores, 5, users, about)
+    assert torch.equal(torch.where(places < 0, -1, items.gather(1, places.clamp(min=0))), expected[1])
+    torch.testing.assert_close(found, expected[0])
+    dense = Reranker.rerank_lists(reranker, values, items, users, 5, about)  # what a plug-in has unasked
+    assert torch.equal(dense[1], places)
+
+
+@every_reranker
+def test_the_block_changes_nothing(name: str) -> None:
+    reranker, scores, about = made(name, strength=0.6), block(5), Candidates(graph(), None)
+    whole = reranked(reranker, scores, 6, torch.arange(40), about)[1]
+    parts = [reranked(reranker, scores[part], 6, part, about)[1] for part in torch.arange(40).split(7)]
+    assert torch.equal(torch.cat(parts), whole)
+
+
+@every_reranker
+def test_more_strength_gives_rarer_lists(name: str) -> None:
+    popularity = graph().item_degree
+    means = []
+    for strength in (0, 1):
+        _, items = reranked(made(name, strength=strength), block(6), 5, torch.arange(40), Candidates(graph(), None))
+        means.append(popularity[items[items >= 0]].mean())
+    if name in ("pc", "scale", "fa-ir"):  # the others follow the user's taste, whichever that is
+        assert means[1] < means[0]
+    else:
+        assert means[1] != means[0]
+
+
+@pytest.mark.parametrize("kind", ["binary", "smooth", "proportional"])
+@given(seed=st.integers(0, 50), strength=strengths)
+def test_xquad_equals_its_slow_twin(kind: str, seed: int, strength: float) -> None:
+    compare_with_twin(XQuAD(strength=strength, coverage=kind, depth=8), seed, (0.8,), "xquad", kind)  # type: ignore[arg-type]
+
+
+@given(seed=st.integers(0, 50), strength=strengths)
+def test_calibrations_equal_their_slow_twin(seed: int, strength: float) -> None:
+    compare_with_twin(CalibratedPopularity(strength=strength, depth=8), seed, (0.2, 0.8), "calibrated", "")
+    compare_with_twin(Steck(strength=strength, depth=8), seed, (0.2, 0.8), "steck", "")
+
+
+def compare_with_twin(reranker: Reranker, seed: int, shares: tuple[float, ...], name: str, kind: str) -> None:
+    about, scores = graph(), block(seed)
+    group = groups_by_popularity(about.item_degree.tolist(), *shares)
+    strength = reranker.model_dump()["strength"]
+    _, best = top_k(scores, 8)
+    _, lists = reranked(reranker, scores, 5, torch.arange(40), Candidates(about, None))
+    for user in range(40):
+        columns = [column for column in best[user].tolist() if column >= 0]
+        if not columns:
+            assert (lists[user] == -1).all()
+            continue
+        plain = from_zero_to_one([scores[user, column].item() for column in columns])
+        history = [group[item] for item in about.edge_item[about.edge_user == user].tolist()]
+        groups = [group[column] for column in columns]
+        if name == "xquad":
+            gain = xquad_gain(kind, strength, plain, groups, history)
+        else:
+            gain = calibration_gain(name, strength, plain, groups, history)
+        places = [columns.index(column) if column >= 0 else -1 for column in lists[user].tolist()]
+        assert_greedy(places, len(columns), 5, gain)
+
+
+@given(seed=st.integers(0, 50), strength=strengths, k=st.integers(1, 12))
+def test_fair_lists_have_what_they_need_and_are_otherwise_the_best(seed: int, strength: float, k: int) -> None:
+    about, scores = graph(), block(seed)
+    niche = torch.tensor(groups_by_popularity(about.item_degree.tolist(), 0.8)).bool()
+    values, lists = reranked(FAIR(strength=strength), scores, k, torch.arange(40), Candidates(about, None))
+    needed = slow_fewest(k, strength, 0.1)
+    for user, listed in enumerate(lists.tolist()):
+        left = [item for item in top_k(scores, 30)[1][user].tolist() if item >= 0]
+        for place, item in enumerate(listed):
+            had = sum(bool(niche[other]) for other in listed[:place])
+            rare = [other for other in left if niche[other]]
+            must = had < needed[place] and rare
+            expected = rare[0] if must else left[0] if left else -1
+            assert item == expected
+            if item >= 0:
+                left.remove(item)
+    assert values.shape == lists.shape
+
+
+SPEC = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0, 1, 3]), 3, 4)
+INF = -torch.inf
+
+
+def test_popularity_compensation_by_hand() -> None:
+    hidden = torch.tensor([[INF, INF, 0.0, 1.0], [INF, 0.5, INF, -1.0]])
+    found = PC(strength=0.5, score_share=0.5).rescored(hidden.double(), SPEC.item_degree)
+    assert found[0, 2:].tolist() == pytest.approx([0.2236, 1.4472], abs=1e-4)
+    assert found[1, [1, 3]].tolist() == pytest.approx([1.059, -1.0], abs=1e-3)
+    assert (found[hidden == INF] == INF).all()
+
+
+@given(seed=st.integers(0, 50), strength=strengths, share=st.sampled_from([0.0, 0.3, 1.0]))
+def test_new_scores_equal_their_slow_twins(seed: int, strength: float, share: float) -> None:
+    scores, counts = block(seed).double(), graph().item_degree
+    compensated = PC(strength=strength, score_share=share).rescored(scores, counts)
+    scaled = Scale(strength=max(strength, 0.1)).rescored(scores, counts)
+    for user in range(1, 40):
+        there = scores[user] > INF
+        plain, own = scores[user][there].tolist(), counts[there].tolist()
+        expected = slow_compensation(plain, own, strength, share)
+        assert compensated[user][there].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        expected = slow_scale(plain, own, max(strength, 0.1))
+        assert scaled[user][there].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(counts=st.lists(st.integers(0, 12), min_size=1, max_size=12), share=st.sampled_from([0.2, 0.5, 0.8]))
+def test_groups_equal_their_slow_twin(counts: list[int], share: float) -> None:
+    users = [user for count in counts for user in range(count)]
+    items = [item for item, count in enumerate(counts) for _ in range(count)]
+    about = Candidates(BipartiteGraph.from_pairs(Pairs.of(users, items), max(*counts, 1), len(counts)), None)
+    assert popularity_groups(about, share).tolist() == groups_by_popularity(counts, share)
+    assert popularity_groups(about, 0.1, share).tolist() == groups_by_popularity(counts, 0.1, share)
+    assert popularity_groups(about, share) is popularity_groups(about, share)  # made once
+
+
+def test_shares_of_histories() -> None:
+    about = Candidates(SPEC, None)
+    group = torch.tensor([0, 0, 1, 1])
+    assert history_shares(about, torch.tensor([1, 2]), group, 2).tolist() == [
+        [0.5, 0.5],
+        pytest.approx([2 / 3, 1 / 3]),
+    ]
+    newcomers = Candidates(SPEC, None, Histories(Pairs.of([1], [3]), 2))
+    assert history_shares(newcomers, torch.tensor([0, 1]), group, 2).tolist() == [[0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("name", ["xquad", "calibrated-popularity", "steck"])
+def test_who_has_no_history_keeps_the_list(name: str) -> None:
+    lonely = int((graph().user_degree == 0).nonzero()[0])
+    scores = block(7)[[lonely]]
+    found = reranked(made(name, strength=1), scores, 8, torch.tensor([lonely]), Candidates(graph(), None))
+    assert torch.equal(found[1], top_k(scores, 8)[1])
+
+
+@every_reranker
+@given(strength=st.floats(0, 1), depth=st.integers(1, 500))
+def test_words_and_manifest_come_back(name: str, strength: float, depth: int) -> None:
+    reranker = RERANKERS[name](strength=strength, depth=depth)  # type: ignore[call-arg]
+    assert parse_reranker(reranker.in_words()) == reranker
