@@ -83,7 +83,7 @@ def runs(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFact
     small_world.write(place / "data")
     begin = ("train", place / "data", "--method")
     answers(
-        *((*begin, name, *QUICK, "--out", place / name) for name in ("direct-au", "simgcl")),
+        *((*begin, name, *QUICK, "--out", place / name) for name in ("direct-au", "noisy-views")),
         (*begin, "ease", "--rerank", "niche-slots,share=0.8", "--out", place / "ease-slots"),
         (*begin, "ease", "--out", place / "ease"),
         site=site,
@@ -92,20 +92,20 @@ def runs(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_package_brings_methods_and_a_reranker(runs: Path, site: Path) -> None:
-    manifest = json.loads((runs / "simgcl" / "manifest.json").read_text())
+    manifest = json.loads((runs / "noisy-views" / "manifest.json").read_text())
     assert manifest["method_origin"] == {
-        "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.simgcl:SimGCL"
+        "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.noisy_views:NoisyViews"
     }  # fmt: skip
-    sides = (runs / "simgcl", runs / "direct-au", runs / "ease", runs / "ease-slots")
+    sides = (runs / "noisy-views", runs / "direct-au", runs / "ease", runs / "ease-slots")
     listed, measured, compared, _ = answers(
         ("methods", "--json"),
-        ("evaluate", runs / "simgcl", "--json"),
+        ("evaluate", runs / "noisy-views", "--json"),
         ("compare", *sides, "--json"),
         ("report", *sides, "--out", runs / "page.html"),
         site=site,
     )
     known = json.loads(listed)
-    assert known["simgcl"]["package"] == "dpaa-example 0.3.0"
+    assert known["noisy-views"]["package"] == "dpaa-example 0.3.0"
     assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
     assert json.loads(measured)["metrics"]["recall@20"] > 0
     assert all(f'"{side.name}"' in compared for side in sides)
@@ -132,7 +132,7 @@ def test_a_run_keeps_its_reranker(runs: Path, site: Path) -> None:
 
 
 def test_a_run_of_a_package_that_is_not_installed_is_refused_in_one_sentence(runs: Path) -> None:
-    for said in in_a_new_process(("evaluate", runs / "simgcl"), ("recommend", runs / "ease-slots")):
+    for said in in_a_new_process(("evaluate", runs / "noisy-views"), ("recommend", runs / "ease-slots")):
         assert said.code == 2
         assert "of package dpaa-example, which is not installed as a plug-in here; install it, or name" in said.err
 
@@ -259,10 +259,13 @@ def test_a_class_needs_a_name_and_a_title(change: dict[str, Any]) -> None:
 def test_other_processes_find_what_only_this_call_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PLUGIN)
     monkeypatch.setattr(METHODS, "_named", {})
-    assert METHODS.address(METHODS.add("dpaa_example.simgcl:SimGCL").name) == "dpaa_example.simgcl:SimGCL"
+    assert (
+        METHODS.address(METHODS.add("dpaa_example.noisy_views:NoisyViews").name)
+        == "dpaa_example.noisy_views:NoisyViews"
+    )
     assert METHODS.address("ease") == "ease"
-    with pytest.raises(InputError, match=r"'simgcl' is no place of a class; write package\.module:Class"):
-        METHODS.add("simgcl")
+    with pytest.raises(InputError, match=r"'noisy-views' is no place of a class; write package\.module:Class"):
+        METHODS.add("noisy-views")
 
 
 def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_path: Path) -> None:

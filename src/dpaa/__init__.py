@@ -14,21 +14,29 @@ if TYPE_CHECKING:
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.methods import METHODS
     from dpaa.methods.apda import ApdaSettings as APDA
+    from dpaa.methods.bc_loss import BcLossSettings as BCLoss
     from dpaa.methods.cvib import CvibSettings as CVIB
     from dpaa.methods.dap import DapSettings as DAP
+    from dpaa.methods.directau import DirectAUSettings as DirectAU
     from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
     from dpaa.methods.dpaa import DpaaSettings as DPAA
     from dpaa.methods.dpaa_auto import DpaaAutoSettings as DPAAAuto
+    from dpaa.methods.gcf_logdet import GcfLogdetSettings as GCFLogdet
     from dpaa.methods.ips import IpsSettings as IPS
     from dpaa.methods.lightgcn import LightGCNSettings as LightGCN
     from dpaa.methods.macr import MacrSettings as MACR
     from dpaa.methods.navip import NavipSettings as NAVIP
+    from dpaa.methods.ncl import NclSettings as NCL
     from dpaa.methods.ppac import PpacSettings as PPAC
     from dpaa.methods.references.als import AlsSettings as ALS
     from dpaa.methods.references.ease import EaseSettings as EASE
     from dpaa.methods.references.item_knn import ItemKnnSettings as ItemKNN
     from dpaa.methods.references.most_popular import MostPopularSettings as MostPopular
     from dpaa.methods.sam_reg import SamRegSettings as SAMReg
+    from dpaa.methods.sgl import SGLSettings as SGL
+    from dpaa.methods.simgcl import SimGCLSettings as SimGCL
+    from dpaa.methods.ssm import SsmSettings as SSM
+    from dpaa.methods.xsimgcl import XSimGCLSettings as XSimGCL
     from dpaa.runs.fit import evaluate, fit
     from dpaa.runs.model import Model, load
 
@@ -49,20 +57,28 @@ _HOME = {
 _METHODS = {
     "ALS": "als",
     "APDA": "apda",
+    "BCLoss": "bc-loss",
     "CVIB": "cvib",
     "DAP": "dap",
     "DPAA": "dpaa",
     "DPAAAsPrinted": "dpaa-as-printed",
     "DPAAAuto": "dpaa-auto",
+    "DirectAU": "directau",
     "EASE": "ease",
+    "GCFLogdet": "gcf-logdet",
     "IPS": "ips",
     "ItemKNN": "item-knn",
     "LightGCN": "lightgcn",
     "MACR": "macr",
     "MostPopular": "most-popular",
     "NAVIP": "navip",
+    "NCL": "ncl",
     "PPAC": "ppac",
     "SAMReg": "sam-reg",
+    "SGL": "sgl",
+    "SSM": "ssm",
+    "SimGCL": "simgcl",
+    "XSimGCL": "xsimgcl",
 }
 """Public name → method: a class of settings, `dpaa.DPAA(layers=2)`, which `fit` takes and which has `.fit(data)`."""
 
@@ -77,18 +93,26 @@ __all__ = [
     "MACR",
     "METHODS",
     "NAVIP",
+    "NCL",
     "PPAC",
+    "SGL",
+    "SSM",
     "Audit",
+    "BCLoss",
     "DPAAAsPrinted",
     "DPAAAuto",
     "Dataset",
+    "DirectAU",
     "Evaluation",
+    "GCFLogdet",
     "InputError",
     "ItemKNN",
     "LightGCN",
     "Model",
     "MostPopular",
     "SAMReg",
+    "SimGCL",
+    "XSimGCL",
     "__version__",
     "audit",
     "evaluate",

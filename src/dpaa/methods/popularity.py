@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dpaa.graph.bipartite import BipartiteGraph
+
 
 def capped_inverse(counts: Tensor, quantile: float) -> Tensor:
     """Inverse popularity `r_i = max_j n_j / n_i`, `n = counts + 1`, capped at a quantile of r, divided by its maximum.
@@ -15,3 +17,12 @@ def capped_inverse(counts: Tensor, quantile: float) -> Tensor:
     inverse = smoothed.max() / smoothed
     capped = inverse.clamp(max=torch.quantile(inverse.double(), quantile).float().item())
     return capped / capped.max()
+
+
+def chance_of_being_drawn(graph: BipartiteGraph, sampler: str) -> Tensor:
+    """How likely an item is to be the positive one of a triple, by the sampler's name.  (n_items,), sum 1."""
+    if sampler == "interaction":
+        return graph.item_degree / graph.item_degree.sum()
+    share = graph.edge_count / graph.user_degree.index_select(0, graph.edge_user)
+    found = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, share)
+    return found / found.sum()

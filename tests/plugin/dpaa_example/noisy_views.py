@@ -1,4 +1,4 @@
-"""SimGCL: two noisy views of the layers should agree about each node (Yu et al., SIGIR 2022)."""
+"""Noisy views, as in SimGCL: two noisy views of the layers should agree about each node (Yu et al., SIGIR 2022)."""
 
 import torch
 from torch.nn.functional import cross_entropy, normalize
@@ -7,7 +7,7 @@ from dpaa.methods import GraphMethod
 from dpaa.methods.settings import TrainedSettings
 
 
-class SimGCLSettings(TrainedSettings):
+class NoisyViewsSettings(TrainedSettings):
     """LightGCN's settings and the contrast's."""
 
     noise: float = 0.1
@@ -18,13 +18,13 @@ class SimGCLSettings(TrainedSettings):
     """τ of the contrast."""
 
 
-class SimGCL(GraphMethod):
+class NoisyViews(GraphMethod):
     """LightGCN with a contrast of two noisy views.  Changes: `loss`."""
 
-    name = "simgcl"
+    name = "noisy-views"
     title = "two noisy views of every node made to agree"
     paper = "Yu et al., Are Graph Augmentations Necessary?, SIGIR 2022"
-    settings_type = SimGCLSettings
+    settings_type = NoisyViewsSettings
     uses_whole_table = True
 
     def view(self, table, batch, number):

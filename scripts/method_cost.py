@@ -1,0 +1,107 @@
+"""What a training step of each method costs, as a multiple of LightGCN's.
+
+    python -m scripts.method_cost [--users 6000] [--items 4000] [--out benchmarks/METHODS.md] [NAME …]
+
+A made graph with a long tail; forward, loss, backward and Adam, one thread, steps of all methods in turn.  What is done
+once an epoch (`refresh`) is in the second column, spread over the epoch's steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from benchmarks.timing import machine, ratio, turns
+
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import METHODS
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.rows import Batch
+from dpaa.reproduction.tables import markdown
+from dpaa.training.adam import TiledAdam
+
+SETTINGS = {"embedding_size": 64, "layers": 3, "threads": 1}
+PLAIN = "lightgcn"
+
+
+def graph_of(n_users: int, n_items: int) -> BipartiteGraph:
+    """Forty items a user, by a power law."""
+    rng = np.random.default_rng(0)
+    items = (rng.random(40 * n_users) ** 2 * n_items).astype(np.int32)
+    return BipartiteGraph.from_pairs(Pairs.of(np.repeat(np.arange(n_users), 40), items), n_users, n_items)
+
+
+class Steps:
+    """A method in training, a step at a call."""
+
+    def __init__(self, name: str, graph: BipartiteGraph) -> None:
+        kind = METHODS[name]
+        method = kind(graph, kind.settings_type(**SETTINGS))
+        assert isinstance(method, GraphMethod)
+        self.method = method
+        method.start()
+        self._adam = TiledAdam(method)
+        began = time.process_time()
+        method.refresh(30)  # late enough for what only begins after some epochs
+        self.refresh_seconds = time.process_time() - began
+        self._batches: Iterator[Batch] = itertools.cycle(list(itertools.islice(method.batches(30), 8)))
+
+    def __call__(self) -> None:
+        """Forward, loss, backward, update."""
+        batch = next(self._batches)
+        rows = self.method.forward(batch)
+        self.method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]
+        self._adam.step(rows)
+
+
+def main() -> None:
+    """Measure, print the table, and write it where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--users", type=int, default=6_000)
+    parser.add_argument("--items", type=int, default=4_000)
+    parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    graph = graph_of(chosen.users, chosen.items)
+    trained = [name for name in METHODS.built_in if issubclass(METHODS[name], GraphMethod)]
+    names = chosen.names or [
+        name for name in trained if not name.startswith("dpaa")
+    ]  # those want a model trained first
+    names = [PLAIN, *(name for name in names if name != PLAIN)]
+    steps = {name: Steps(name, graph) for name in names}
+    found = turns(dict(steps), warm_ups=1, repeats=chosen.repeats)
+    rows = []
+    for name in names:
+        per_step = steps[name].refresh_seconds / steps[name].method.compute.n_batches
+        whole = [one + per_step for one in found[name]]
+        rows.append(
+            [
+                name,
+                f"{1e3 * min(found[name]):.0f}",
+                f"{ratio(found[name], found[PLAIN]):.2f}",
+                f"{ratio(whole, found[PLAIN]):.2f}",
+            ]
+        )
+    page = f"""# A training step of each method
+
+{graph.n_users:,} users × {graph.n_items:,} items, {graph.n_edges:,} pairs, 64 columns, 3 layers, batches of 2,048,
+one thread; {machine()}.
+
+Made by `python -m scripts.method_cost --users {chosen.users} --items {chosen.items}`.
+
+{markdown(["method", "ms (quickest)", "times LightGCN", "with what is done once an epoch"], rows)}"""
+    print(page)
+    if chosen.out:
+        chosen.out.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""SimGCL: two noisy views of every node should agree; the fit is on a clean pass (Yu et al., SIGIR 2022).
+
+view: E^l = A E^(l−1) + ε sign(·) v / ‖v‖,     read-out = mean of E^1 … E^L
+loss = BPR + L2 + λ (InfoNCE of users + of items, one view against the other)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.contrast import info_nce
+from dpaa.methods.rows import Batch, Rows, TableRows
+from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.methods.views import mean_of_layers, same_sign_noise
+
+NOISE = 1
+"""Number of the random stream that noise is drawn from."""
+
+
+class SimGCLSettings(TrainedSettings):
+    """LightGCN's settings and the contrast's."""
+
+    contrast_weight: float = Field(default=0.1, ge=0)
+    """λ: how much the agreement counts; 0 is LightGCN (but for layer 0)."""
+    noise: float = Field(default=0.1, ge=0)
+    """ε: length of the noise added to every layer of a view."""
+    temperature: float = Field(default=0.2, gt=0)
+    """τ of the contrast."""
+    include_ego: bool = False
+    """Whether layer 0 is part of the read-out."""
+
+
+class SimGCL(GraphMethod):
+    """LightGCN with a contrast of two noisy views.  Changes: `readout`, `loss`, `extra_memory_bytes`."""
+
+    name: ClassVar[str] = "simgcl"
+    title: ClassVar[str] = "two noisy views of every node made to agree"
+    paper: ClassVar[str] = "Yu et al., Are Graph Augmentations Necessary?, SIGIR 2022"
+    settings_type: ClassVar[type[Settings]] = SimGCLSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+        "contrast_weight": (0.01, 0.05, 0.1, 0.5, 1.0),
+        "noise": (0.05, 0.1, 0.2),
+    }
+    uses_whole_table: ClassVar[bool] = True
+
+    settings: SimGCLSettings
+
+    def extra_memory_bytes(self) -> int:
+        """Layers of three passes, two of them with noise, there and back."""
+        return (12 + 8 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
+
+    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+        """The mean of layers 1 … L, or of all."""
+        del batch
+        mean = mean_of_layers(list(self.propagation.differentiable_layers(table)), self.settings.include_ego)
+        return mean if nodes is None else mean.index_select(0, nodes)
+
+    def view(self, table: Tensor, batch: Batch, number: int) -> Tensor:
+        """A noisy read-out, by the noise that belongs to batch and number.  (n_nodes, d)."""
+        noise = same_sign_noise(self.settings.noise, self.generator(NOISE, batch.epoch, batch.number, number))
+        return mean_of_layers(list(self.propagation.differentiable_layers(table, noise)), self.settings.include_ego)
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""
+        fit = super().loss(batch, rows)
+        if not self.settings.contrast_weight:
+            return fit
+        assert isinstance(rows, TableRows)
+        views = [self.view(rows.table, batch, number) for number in (0, 1)]
+        contrast = fit.new_zeros(())
+        for nodes in (torch.unique(batch.users), torch.unique(batch.positive) + self.graph.n_users):
+            one, two = (view.index_select(0, nodes) for view in views)
+            contrast = contrast + info_nce(one, two, self.settings.temperature)
+        return fit + self.settings.contrast_weight * contrast

@@ -1,0 +1,85 @@
+"""XSimGCL: one noisy pass, whose read-out and one of whose layers should agree about each node (Yu et al., TKDE 2024).
+
+    E^l = A E^(l−1) + ε sign(·) v / ‖v‖,     read-out = mean of E^1 … E^L
+    loss = BPR + L2 + λ (InfoNCE of users + of items, read-out against layer l*)
+
+Without noise when training is over.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.contrast import distinct, info_nce
+from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.methods.views import mean_of_layers, same_sign_noise
+
+NOISE = 1
+"""Number of the random stream that noise is drawn from."""
+
+
+class XSimGCLSettings(TrainedSettings):
+    """LightGCN's settings and the contrast's."""
+
+    contrast_weight: float = Field(default=0.2, ge=0)
+    """λ: how much the agreement counts."""
+    noise: float = Field(default=0.2, ge=0)
+    """ε: length of the noise added to every layer; with λ = 0 too it is LightGCN (but for layer 0)."""
+    temperature: float = Field(default=0.15, gt=0)
+    """τ of the contrast."""
+    contrast_layer: int = Field(default=1, ge=1)
+    """l*: the layer that the read-out is compared with (the last where there are fewer)."""
+    include_ego: bool = False
+    """Whether layer 0 is part of the read-out."""
+
+
+class XSimGCL(GraphMethod):
+    """LightGCN with noise and a contrast of read-out and layer.  Changes: `readout`, `loss`, `extra_memory_bytes`."""
+
+    name: ClassVar[str] = "xsimgcl"
+    title: ClassVar[str] = "one noisy pass: read-out and an early layer made to agree about every node"
+    paper: ClassVar[str] = "Yu et al., XSimGCL: Towards Extremely Simple Graph Contrastive Learning, TKDE 2024"
+    settings_type: ClassVar[type[Settings]] = XSimGCLSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+        "contrast_weight": (0.01, 0.05, 0.1, 0.2, 0.5),
+        "noise": (0.05, 0.1, 0.2),
+    }
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {"temperature": (0.1, 0.15, 0.2)}
+    uses_whole_table: ClassVar[bool] = True
+
+    settings: XSimGCLSettings
+    _compared: Tensor | None = None
+    """Layer l* of the pass in hand."""
+
+    def extra_memory_bytes(self) -> int:
+        """Layers with their noise, there and back."""
+        return (6 + 4 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
+
+    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+        """With the noise that belongs to the batch, or without."""
+        settings = self.settings
+        if batch is None or not settings.noise:
+            layers = list(self.propagation.differentiable_layers(table))
+        else:
+            noise = same_sign_noise(settings.noise, self.generator(NOISE, batch.epoch, batch.number))
+            layers = list(self.propagation.differentiable_layers(table, noise))
+        self._compared = None if batch is None else layers[min(settings.contrast_layer, settings.layers)]
+        mean = mean_of_layers(layers, settings.include_ego)
+        return mean if nodes is None else mean.index_select(0, nodes)
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""
+        fit, compared, self._compared = super().loss(batch, rows), self._compared, None
+        if not self.settings.contrast_weight or compared is None:
+            return fit
+        user, item, _ = batch.split(rows.readout)
+        contrast = fit.new_zeros(())
+        for nodes, side in ((batch.users, user), (batch.positive + self.graph.n_users, item)):
+            which, one = distinct(nodes, side)
+            contrast = contrast + info_nce(one, compared.index_select(0, which), self.settings.temperature)
+        return fit + self.settings.contrast_weight * contrast

@@ -1,0 +1,93 @@
+"""The contrastive primitive against dense formulas, its gradients, and numbers by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from dpaa.methods.contrast import distinct, hide_own, info_nce, log_sum_exp, uniformity
+from tests.methods.spec import ITEMS, USERS
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_info_nce_by_hand() -> None:
+    assert info_nce(USERS, USERS, 0.2).item() == pytest.approx(0.26899, abs=1e-5)
+
+
+def test_uniformity_by_hand() -> None:
+    """Users 0, 1, 2 and items 0, 2, 1 point the same ways."""
+    assert uniformity(normalize(USERS)).item() == pytest.approx(-1.54791, abs=1e-5)
+    assert uniformity(normalize(ITEMS[[0, 2, 1]])).item() == pytest.approx(-1.54791, abs=1e-5)
+    pairs = torch.pdist(normalize(drawn(9, 3))).square().mul(-2).exp().mean().log()
+    assert uniformity(normalize(drawn(9, 3))).item() == pytest.approx(pairs.item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_without_a_pair_there_is_nothing_to_spread(rows: int) -> None:
+    alone = torch.ones(rows, 2, requires_grad=True)
+    uniformity(alone).backward()
+    assert uniformity(alone).item() == 0
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+@pytest.mark.parametrize("cells", [1, 7, 1 << 20])
+@given(n=st.integers(1, 8), m=st.integers(1, 9), seed=st.integers(0, 99), biased=st.booleans())
+def test_blocks_equal_the_whole_matrix(cells: int, kept: int, n: int, m: int, seed: int, biased: bool) -> None:
+    one, two = (part.requires_grad_() for part in (drawn(n, 4, seed=seed), drawn(m, 4, seed=seed + 1)))
+    bias = drawn(m, seed=seed + 2) if biased else None
+    mask = drawn(n, m, seed=seed + 3) > 0.5
+    dense = (one @ two.T / 0.3 + (0 if bias is None else bias)).masked_fill(mask, -torch.inf)
+    some = ~mask.all(dim=1)
+    weight = drawn(n, seed=seed + 4)
+    expected = torch.autograd.grad((torch.logsumexp(dense[some], dim=1) * weight[some]).sum(), (one, two))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
+        patch.setattr("dpaa.methods.contrast.KEPT_CELLS", kept)
+        found = log_sum_exp(one, two, 0.3, bias, lambda logits, part: logits.masked_fill_(mask[part], -torch.inf))
+        by = torch.autograd.grad((found[some] * weight[some]).sum(), (one, two))
+    torch.testing.assert_close(found, torch.logsumexp(dense, dim=1))
+    assert (found[~some] == -torch.inf).all()
+    for mine, theirs in zip(by, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_no_matrix_of_all_rows_and_columns_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = 0
+    plain = torch.mm
+
+    def watched(one: Tensor, two: Tensor, **how: Tensor) -> Tensor:
+        nonlocal largest
+        found = plain(one, two, **how)
+        largest = max(largest, found.numel())
+        return found
+
+    monkeypatch.setattr(torch, "mm", watched)
+    monkeypatch.setattr("dpaa.methods.contrast.BLOCK_CELLS", 1000)
+    monkeypatch.setattr("dpaa.methods.contrast.KEPT_CELLS", 1000)
+    one = drawn(64, 4).requires_grad_()
+    info_nce(one, drawn(500, 4), 0.1, torch.arange(64)).backward()
+    assert largest <= 1000
+
+
+def test_what_is_hidden_of_a_block_is_its_part_of_the_diagonal() -> None:
+    logits = torch.zeros(2, 4)
+    hide_own(logits, slice(1, 3))
+    assert torch.equal(logits == -torch.inf, torch.eye(4, dtype=torch.bool)[1:3])
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12))
+def test_distinct_rows_are_the_first_of_each(index: list[int]) -> None:
+    rows = torch.arange(len(index))[:, None].double().requires_grad_()
+    found, taken = distinct(torch.tensor(index), rows)
+    assert found.tolist() == sorted(set(index))
+    assert taken[:, 0].tolist() == [index.index(one) for one in found.tolist()]
+    taken.sum().backward()
+    assert rows.grad is not None
+    assert rows.grad.sum() == len(found)
