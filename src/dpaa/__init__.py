@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from dpaa.methods.ppac import PpacSettings as PPAC
     from dpaa.methods.references.als import AlsSettings as ALS
     from dpaa.methods.references.ease import EaseSettings as EASE
+    from dpaa.methods.references.gf_cf import GfCfSettings as GFCF
     from dpaa.methods.references.item_knn import ItemKnnSettings as ItemKNN
     from dpaa.methods.references.most_popular import MostPopularSettings as MostPopular
+    from dpaa.methods.references.svd_gcn import SvdGcnSettings as SVDGCN
     from dpaa.methods.sam_reg import SamRegSettings as SAMReg
     from dpaa.methods.sgl import SGLSettings as SGL
     from dpaa.methods.simgcl import SimGCLSettings as SimGCL
@@ -66,6 +68,7 @@ _METHODS = {
     "DirectAU": "directau",
     "EASE": "ease",
     "GCFLogdet": "gcf-logdet",
+    "GFCF": "gf-cf",
     "IPS": "ips",
     "ItemKNN": "item-knn",
     "LightGCN": "lightgcn",
@@ -77,6 +80,7 @@ _METHODS = {
     "SAMReg": "sam-reg",
     "SGL": "sgl",
     "SSM": "ssm",
+    "SVDGCN": "svd-gcn",
     "SimGCL": "simgcl",
     "XSimGCL": "xsimgcl",
 }
@@ -89,6 +93,7 @@ __all__ = [
     "DAP",
     "DPAA",
     "EASE",
+    "GFCF",
     "IPS",
     "MACR",
     "METHODS",
@@ -97,6 +102,7 @@ __all__ = [
     "PPAC",
     "SGL",
     "SSM",
+    "SVDGCN",
     "Audit",
     "BCLoss",
     "DPAAAsPrinted",

@@ -39,6 +39,8 @@ METHODS: Registry[Method] = Registry(
         "most-popular": "dpaa.methods.references.most_popular:MostPopular",
         "item-knn": "dpaa.methods.references.item_knn:ItemKNN",
         "ease": "dpaa.methods.references.ease:EASE",
+        "gf-cf": "dpaa.methods.references.gf_cf:GfCf",
+        "svd-gcn": "dpaa.methods.references.svd_gcn:SvdGcn",
         "als": "dpaa.methods.references.als:ALS",
     },
 )

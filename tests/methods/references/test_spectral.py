@@ -1,0 +1,91 @@
+"""Closed forms on the graph: SVD-GCN-S and GF-CF against their definitions and numbers by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dpaa.methods.references import spectral
+from dpaa.methods.references.gf_cf import GfCf, GfCfSettings
+from dpaa.methods.references.spectral import leading_singular, scaled_matrix
+from dpaa.methods.references.svd_gcn import SvdGcn, SvdGcnSettings
+from tests.methods.spec import spec_graph
+from tests.methods.tools import as_histories, matrix_of, some_graph
+
+EVERYBODY = torch.arange(3)
+
+
+def svd_gcn(graph: object, **settings: float) -> SvdGcn:
+    method = SvdGcn(graph, SvdGcnSettings(**settings))  # type: ignore[arg-type]
+    method.fit()
+    return method
+
+
+def gf_cf(graph: object, **settings: float) -> GfCf:
+    method = GfCf(graph, GfCfSettings(**settings))  # type: ignore[arg-type]
+    method.fit()
+    return method
+
+
+def test_svd_gcn_by_hand() -> None:
+    method = svd_gcn(spec_graph(), degree_shift=1, rank=2, emphasis=2)
+    expected = [5.7370, 5.3952, 1.5055, 3.4443]
+    assert method.scorer()(EVERYBODY)[0].tolist() == pytest.approx(expected, abs=1e-3)
+
+
+def test_gf_cf_by_hand() -> None:
+    linear = gf_cf(spec_graph(), ideal_weight=0).scorer()(EVERYBODY)
+    assert linear[0].tolist() == pytest.approx([0.7847, 0.7569, 0.2887, 0.4282], abs=1e-4)
+    both = gf_cf(spec_graph(), ideal_weight=1, rank=1).scorer()(EVERYBODY)
+    assert (both - linear)[0].tolist() == pytest.approx([0.8571, 0.5714, 0.2857, 0.2857], abs=1e-4)
+
+
+def test_the_first_direction_alone_ranks_by_popularity() -> None:
+    graph = spec_graph()
+    ideal = gf_cf(graph, ideal_weight=1, rank=1).scorer()(EVERYBODY) - gf_cf(graph, ideal_weight=0).scorer()(EVERYBODY)
+    for row in ideal:
+        torch.testing.assert_close(row / row.sum(), graph.item_degree / graph.item_degree.sum())
+
+
+@pytest.mark.parametrize("dense_side", [0, 1024])
+def test_svd_gcn_equals_the_definition(dense_side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectral, "DENSE_SIDE", dense_side)
+    graph = some_graph()
+    method = svd_gcn(graph, degree_shift=2, rank=5, emphasis=1.5)
+    taken = matrix_of(graph)
+    scaled = taken / np.sqrt(np.outer(taken.sum(axis=1) + 2, taken.sum(axis=0) + 2))
+    left, values, right = np.linalg.svd(scaled, full_matrices=False)
+    expected = (left[:, :5] * np.exp(3 * values[:5])) @ right[:5]
+    np.testing.assert_allclose(method.scorer()(torch.arange(graph.n_users)), expected, atol=2e-4)
+
+
+def test_all_directions_with_their_own_values_are_the_matrix() -> None:
+    graph = some_graph()
+    matrix = scaled_matrix(graph, 1.0)
+    left, values, right = leading_singular(matrix, 64)
+    np.testing.assert_allclose(((left * values) @ right.T).numpy(), matrix.toarray(), atol=1e-12)
+    assert left.shape == (graph.n_users, 64)
+    assert (values[graph.n_items :] == 0).all()
+
+
+def test_who_was_in_training_is_folded_in_as_trained() -> None:
+    graph = some_graph()
+    everybody = torch.arange(graph.n_users)
+    for method in (svd_gcn(graph, rank=6), gf_cf(graph, rank=6)):
+        own = method.scorer()(everybody)
+        torch.testing.assert_close(method.scorer(None, as_histories(graph))(everybody), own, rtol=1e-3, atol=1e-4)
+        some = torch.tensor([7, 2])
+        torch.testing.assert_close(method.scorer(some)(everybody), own[:, some])
+
+
+def test_gf_cf_equals_the_definition() -> None:
+    graph = some_graph()
+    method = gf_cf(graph, rank=4, ideal_weight=0.5)
+    taken = matrix_of(graph)
+    users, items = (np.maximum(taken.sum(axis=axis), 1) for axis in (1, 0))
+    scaled = taken / np.sqrt(np.outer(users, items))
+    right = np.linalg.svd(scaled, full_matrices=False)[2][:4].T
+    ideal = (taken / np.sqrt(items)) @ right @ right.T * np.sqrt(taken.sum(axis=0))
+    found = method.scorer()(torch.arange(graph.n_users))
+    np.testing.assert_allclose(found, taken @ scaled.T @ scaled + 0.5 * ideal, atol=1e-5)
