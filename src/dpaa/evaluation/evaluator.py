@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpaa.evaluation.ranking import Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.suite import measure_all
 from dpaa.methods.base import Method, ScorerFamily
-from dpaa.reranking.base import Reranker
+from dpaa.reranking.base import Candidates, Reranker, reranked
 from dpaa.words import counted
 
 Ints = NDArray[Any]
@@ -296,5 +297,23 @@ class Evaluator:
         for block, index in ranker.blocks(self.users):
             for found, scores in zip(lists, scores_of(index), strict=True):
                 found[place : place + len(block)] = ranker.rank(scores, block, self.protocol.k[-1]).items
+            place += len(block)
+        return lists
+
+    def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
+        """The lists of several re-rankers over the method's own scores, from one pass over the users.
+
+        Returns (re-rankers, users, largest k).
+        """
+        dataset, k = self.dataset, self.protocol.k[-1]
+        ranker = Ranker(dataset.n_users, dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
+        scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
+        lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
+        place = 0
+        for block, index in ranker.blocks(self.users):
+            scores = scorer(index)
+            for found, one in zip(lists, rerankers, strict=True):
+                pick = partial(reranked, one, users=index, candidates=about)
+                found[place : place + len(block)] = ranker.rank(scores.clone(), block, k, pick).items
             place += len(block)
         return lists

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -49,11 +49,17 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """`ease`, `ease, dial -0.5`, `ease, xquad,strength=0.3`."""
+        """`ease`, `ease, dial -0.5`, `ease, xquad 0.3`."""
         if self.plain:
             return self.model
-        how = f"dial {self.kappa:g}" if self.reranker is None else self.reranker.in_words()
-        return f"{self.model}, {how}"
+        return f"{self.model}, {f'dial {self.kappa:g}' if self.reranker is None else self._reranker_in_words()}"
+
+    def _reranker_in_words(self) -> str:
+        assert self.reranker is not None
+        changed = self.reranker.model_dump(mode="json", exclude_defaults=True)
+        strength = changed.pop("strength", getattr(self.reranker, "strength", None))
+        shown = "" if strength is None else f" {strength:g}"
+        return f"{self.reranker.name}{shown}" + "".join(f", {name} {value}" for name, value in changed.items())
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
@@ -120,19 +126,16 @@ class Measurer:
         truth, k = self.evaluator.truth, self.evaluator.protocol.k[-1]
         return {name: Accuracy(truth, k, name, self.power, self.floor) for name in ESTIMATES}
 
-    def points(
-        self, model: str, method: Method, rerankers: Sequence[Reranker], done: Callable[[], None] = lambda: None
-    ) -> Iterator[Point]:
-        """The model itself, then each re-ranker; all settings of the dial from one pass over the scores."""
-        kappas = [one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa]
-        lists = self.evaluator.lists_of(dialled_family(method, [0.0, *kappas]), 1 + len(kappas))
-        for kappa, found in zip([0.0, *kappas], lists, strict=True):
+    def points(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> Iterator[Point]:
+        """The model itself, then each re-ranker: one pass over the scores for the dial, one for all others."""
+        kappas = [0.0, *(one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa)]
+        lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas))
+        for kappa, found in zip(kappas, lists, strict=True):
             yield self.point(Candidate(model, None, kappa), found)
-        done()
-        for one in rerankers:
-            if not isinstance(one, Dial):
-                yield self.point(Candidate(model, one), self.evaluator.lists(method, 0.0, one))
-        done()
+        others = [one for one in rerankers if not isinstance(one, Dial)]
+        if others:
+            for one, found in zip(others, self.evaluator.lists_reranked(method, others), strict=True):
+                yield self.point(Candidate(model, one), found)
 
     def as_run(self, model: str, method: Method, kappa: float, reranker: Reranker | None) -> Point:
         """A run as it stands, with the dial and the re-ranker that it keeps."""

@@ -139,7 +139,7 @@ class Debiased:
         times = f", {after / before:.1f} times as much" if before > 0 and after / before >= 2 else ""
         change = f"{gain.in_words() if np.isfinite(gain.low) else percent(gain.estimate)}{times}"
         told = change if np.isfinite(gain.estimate) else "from nothing" if after > 0 else "no change"
-        return f"{one.name}: {told} ({one.key(found.k)} {before:.4g} → {after:.4g}: {one.metric.words})"
+        return f"{one.name} {told}: {one.key(found.k)} {before:.4g} → {after:.4g}"
 
     def as_json(self) -> dict[str, Any]:
         """For `frontier.json`, the page and `--json`."""

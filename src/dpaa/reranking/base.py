@@ -95,10 +95,13 @@ class Reranker(BaseModel):
         del users, candidates
         return top_k(scores, k)
 
+    strengths: ClassVar[tuple[float, ...]] = ()
+    """Values of the setting `strength` that `dpaa debias` tries; none where it is not meant for that."""
+
     @classmethod
     def sweep(cls) -> tuple[Self, ...]:
-        """Which strengths does `dpaa debias` try?  None where it is not meant for that."""
-        return ()
+        """Which settings does `dpaa debias` try?"""
+        return tuple(cls(strength=value) for value in cls.strengths)  # type: ignore[call-arg]
 
     def rerank_lists(
         self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates

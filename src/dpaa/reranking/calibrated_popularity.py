@@ -32,6 +32,7 @@ class CalibratedPopularity(TopCandidates):
     name: ClassVar[str] = "calibrated-popularity"
     title: ClassVar[str] = "popular, middle and rare items in the proportions of the user's history (Jensen-Shannon)"
     paper: ClassVar[str] = "Abdollahpouri et al., User-centered Evaluation of Popularity Bias, UMAP 2021"
+    strengths: ClassVar[tuple[float, ...]] = (0.5, 0.8, 0.9, 0.97)
 
     strength: float = Field(default=0.9, ge=0, le=1)
     """λ: 0 is the list as it was; the divergence is small against a sum of scores, so values near 1 are usual."""

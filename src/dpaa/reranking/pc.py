@@ -22,6 +22,7 @@ class PC(Rescored):
     name: ClassVar[str] = "pc"
     title: ClassVar[str] = "a compensation that falls with popularity, added to every score"
     paper: ClassVar[str] = "Zhu et al., Popularity-Opportunity Bias in Collaborative Filtering, WSDM 2021"
+    strengths: ClassVar[tuple[float, ...]] = (0.03, 0.1, 0.2, 0.4)
 
     strength: float = Field(default=0.1, ge=0, le=1)
     """α: 0 is the list as it was."""

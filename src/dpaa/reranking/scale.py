@@ -21,6 +21,7 @@ class Scale(Rescored):
     name: ClassVar[str] = "scale"
     title: ClassVar[str] = "scores divided by a power of popularity"
     paper: ClassVar[str] = "Zhu et al., Popularity Bias in Dynamic Recommendation, KDD 2021"
+    strengths: ClassVar[tuple[float, ...]] = (0.1, 0.3, 0.6)
 
     strength: float = Field(default=0.1, ge=0, le=16)
     """α: 0 is the list as it was."""

@@ -30,6 +30,7 @@ class Steck(TopCandidates):
     name: ClassVar[str] = "steck"
     title: ClassVar[str] = "popular, middle and rare items in the proportions of the user's history (Kullback-Leibler)"
     paper: ClassVar[str] = "Steck, Calibrated Recommendations, RecSys 2018"
+    strengths: ClassVar[tuple[float, ...]] = (0.1, 0.3, 0.5)
 
     strength: float = Field(default=0.5, ge=0, le=1)
     """λ: 0 is the list as it was."""

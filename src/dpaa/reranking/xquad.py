@@ -35,6 +35,7 @@ class XQuAD(TopCandidates):
     name: ClassVar[str] = "xquad"
     title: ClassVar[str] = "an item earns more while its group (popular, niche) is missing from the list"
     paper: ClassVar[str] = "Abdollahpouri et al., Managing Popularity Bias with Personalized Re-ranking, FLAIRS 2019"
+    strengths: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.3, 0.4, 0.6)
 
     strength: float = Field(default=0.3, ge=0, le=1)
     """λ: 0 is the list as it was."""

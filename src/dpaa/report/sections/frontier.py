@@ -6,7 +6,6 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from dpaa.evaluation.metrics import explain
 from dpaa.report.charts import FrontierDot, frontier
 from dpaa.report.parts import Cell, Figure, Section, number, signed, table
 from dpaa.report.records import FrontierFile, FrontierGoal, FrontierPoint
@@ -61,14 +60,11 @@ def _figure(content: FrontierFile, goal: FrontierGoal, suffix: str) -> Figure | 
         )
     if len(dots) < 2:
         return None
-    about = explain(goal.metric)
-    words = about.in_words() if about else goal.metric
-    title = f"{goal.metric} ({words.partition(';')[0]})"
     return Figure(
         f"frontier{suffix}",
         f"Accuracy against {goal.name}",
         f"Accuracy against the baseline and {goal.metric} of every point; the chosen one and the baseline are marked.",
-        lambda theme: frontier(dots, theme, "accuracy against the baseline", title, falling=goal.better == "low"),
+        lambda theme: frontier(dots, theme, "accuracy against the baseline", goal.metric, falling=goal.better == "low"),
         _table(content, goal),
     )
 
