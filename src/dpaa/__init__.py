@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset, read_dataset
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
+    from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
     from dpaa.methods.apda import ApdaSettings as APDA
     from dpaa.methods.bc_loss import BcLossSettings as BCLoss
@@ -50,6 +51,7 @@ _HOME = {
     "METHODS": "dpaa.methods",
     "Model": "dpaa.runs.model",
     "audit": "dpaa.auditing.audit",
+    "debias": "dpaa.frontier.debias",
     "evaluate": "dpaa.runs.fit",
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
@@ -121,6 +123,7 @@ __all__ = [
     "XSimGCL",
     "__version__",
     "audit",
+    "debias",
     "evaluate",
     "fit",
     "load",

@@ -163,17 +163,17 @@ def _page(folder: Path, page: Path) -> Path | None:
 
 def print_frontier(found: Debiased) -> None:
     """The frontier as a table, each model as it is, and what changes for whom."""
+    from dpaa.frontier.estimates import WORDS
+
     frontier = found.frontier
     plain = [place for place, point in enumerate(frontier.points) if point.candidate.plain]
     line = _some(frontier.line, found.chosen)
-    rows = [_row(found, place) for place in [*line, *(one for one in plain if one not in line)]]
+    shown = [*line, *dict.fromkeys(one for one in (found.chosen, *plain) if one not in line)]
+    rows = [_row(found, place) for place in shown]
     header = ["", "accuracy", "change", "95 %", *(goal.key(frontier.k) for goal in frontier.goals), "coverage", "arp"]
     print_table(f"The frontier on {frontier.dataset}, {frontier.chooser.n_users:,} validation users", header, rows)
-    out.print(
-        f"* chosen, = baseline; below the frontier's points the models as they are, with - where another point beats "
-        f"them; accuracy: NDCG@{frontier.k}, {frontier.accuracy.as_json()['in_words']}; "
-        f"{frontier.exposure.in_words()}"
-    )
+    out.print("* chosen, = baseline, - beaten by another point; first the frontier, then the models as they are")
+    out.print(f"accuracy: NDCG@{frontier.k}; {WORDS[frontier.accuracy.estimate]}; {frontier.exposure.in_words()}")
     for sentence in found.sentences():
         out.print(f"- {sentence}")
     print_notes(found.notes)

@@ -35,12 +35,13 @@ from dpaa.frontier.points import MOST_USERS, Measurer, Point
 from dpaa.frontier.result import Debiased, Frontier
 from dpaa.reranking import RERANKERS
 from dpaa.reranking.base import Reranker
-from dpaa.runs.folder import RunFolder, save_model
+from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, save_model
 from dpaa.runs.model import Model
 from dpaa.text import finite
 from dpaa.words import counted
 
-JSON, TABLE, PAGE, RUN, LOCK = "frontier.json", "frontier.csv", "frontier.html", "run", ".debias.lock"
+JSON, RUN = FRONTIER, CHOSEN
+TABLE, PAGE, LOCK = "frontier.csv", "frontier.html", ".debias.lock"
 OWN = (MODELS, RUN, JSON, TABLE, PAGE)
 AUTO = "auto"
 

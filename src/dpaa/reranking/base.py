@@ -100,7 +100,7 @@ class Reranker(BaseModel):
 
     @classmethod
     def sweep(cls) -> tuple[Self, ...]:
-        """Which settings does `dpaa debias` try?"""
+        """The settings that `dpaa debias` tries."""
         return tuple(cls(strength=value) for value in cls.strengths)  # type: ignore[call-arg]
 
     def rerank_lists(

@@ -72,6 +72,8 @@ METRICS, PER_USER = "metrics.json", "per_user.parquet"
 GROUP, CANDIDATE = "group", "candidate"
 PARTS = "parts"
 """Where an assembled method's trainings are kept until it is whole."""
+FRONTIER, CHOSEN = "frontier.json", "run"
+"""What `dpaa debias` writes into its folder: such a folder stands for the run in it."""
 BOUND = (CONFIG, HISTORY, TENSORS, USERS, ITEMS, EDGES)
 """Files whose digests are in the manifest: those of another run, or of another training, are refused."""
 FORMAT = 1
@@ -83,6 +85,8 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if (self.path / FRONTIER).is_file() and (self.path / CHOSEN / MANIFEST).is_file():
+            self.path /= CHOSEN
         self.checkpoints = CheckpointFolder(self.path / "checkpoint")
 
     @classmethod
