@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -11,12 +11,13 @@ from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError, MissingExtraError
 
+if TYPE_CHECKING:
+    from dpaa.data.dataset import Dataset
+
 QUICK: dict[str, object] = {"learning_rate": 5e-3, "patience": 20}
 """Settings that reach the defaults' quality in a fraction of the time."""
 METHODS: dict[str, dict[str, object]] = {"most-popular": {}, "lightgcn": QUICK, "dpaa": QUICK}
 """What the demo compares, the baseline first; DPAA takes the LightGCN before it as its pre-trained model."""
-MORE: dict[str, dict[str, object]] = {"dpaa-auto": QUICK}
-"""What `--full` adds."""
 SHOWN = {
     "recall": "recall@20",
     "ndcg": "ndcg@20",
@@ -26,14 +27,16 @@ SHOWN = {
     "coverage": "coverage@20",
 }
 
-PAGE, COMPARISON = "report.html", "comparison.json"
+PAGE, COMPARISON, TRADE = "report.html", "comparison.json", "trade"
+KEEP = 0.95
+"""Share of the best accuracy that `--full` promises to keep."""
 
 
 def demo(
     out_folder: Annotated[Path, Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
     seed: options.Seed = 0,
     severity: Annotated[float, Option(min=0, help="How strongly the logging policy favours popular items.")] = 1.0,
-    full: Annotated[bool, Option("--full", help="Add dpaa-auto and the popularity dial (minutes).")] = False,
+    full: Annotated[bool, Option("--full", help="Add `dpaa debias`: the best trade of several models.")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Simulate a small world, train on its biased log, test on random exposure, write an HTML report.
@@ -47,7 +50,6 @@ def demo(
       dpaa demo --full --out dpaa-demo
     """
     from dpaa.auditing.audit import audit
-    from dpaa.cli.dial import print_dial
     from dpaa.cli.progress import EpochDisplay
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
@@ -65,8 +67,7 @@ def demo(
     for sentence in audit(data).in_words()[1:4]:  # the first counts what was printed above
         out.print(f"- {sentence}")
     rows = []
-    methods = METHODS | MORE if full else METHODS
-    for name, settings in methods.items():
+    for name, settings in METHODS.items():
         method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
         folder = runs / name
@@ -84,9 +85,6 @@ def demo(
         "arp: mean training count of recommended items"
     )
     out.print(found.protocol.in_words())
-    curve = model.dial_curve
-    if full and curve is not None:
-        print_dial(curve)
     user = data.user_ids[0]
     out.print(f"\n{name} recommends to {user}: {', '.join(map(str, model.recommend([user], k=5)['item_id']))}")
     _compare(runs / "lightgcn", folder, out_folder / COMPARISON)
@@ -98,7 +96,10 @@ def demo(
         f"  dpaa trace {folder}\n"
         f"  dpaa recommend {folder} --k 10 --out recs.parquet"
     )
-    _write_page([dataset_folder, *(runs / name for name in methods), out_folder / COMPARISON], out_folder / PAGE)
+    trade = [_trade(data, runs, out_folder / TRADE)] if full else []
+    _write_page(
+        [*trade, dataset_folder, *(runs / name for name in METHODS), out_folder / COMPARISON], out_folder / PAGE
+    )
 
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:
@@ -114,6 +115,21 @@ def _compare(baseline: Path, run: Path, file: Path) -> None:
         if delta.p is not None
     ]
     out.print(f"\n{run.name} against {baseline.name}: {', '.join(shown)}")
+
+
+def _trade(data: Dataset, runs: Path, folder: Path) -> Path:
+    """The frontier over the runs of the demo and the fast closed forms, and what the choice changes."""
+    from dpaa.cli.debias import print_frontier
+    from dpaa.frontier.debias import debias
+    from dpaa.frontier.models import default_methods
+    from dpaa.methods import find_method
+    from dpaa.methods.settings import TrainedSettings
+
+    fast = [name for name in default_methods() if not issubclass(find_method(name).settings_type, TrainedSettings)]
+    trained = [runs / name for name in METHODS if name in default_methods()]
+    out.print("\nThe best trade between accuracy and popularity:")
+    print_frontier(debias(folder, data, methods=fast, runs=trained, keep_accuracy=KEEP, say=err.print))
+    return folder
 
 
 def _write_page(paths: list[Path], page: Path) -> None:

@@ -67,6 +67,8 @@ def train(
             settings.setdefault("kernel", made_with["kernel"])
     data = read_dataset(dataset)
     fitted = make_method(data, chosen, settings)
+    if fitted.retired:
+        print_notes([f"{fitted.name} is retired and kept for results made with it: {fitted.retired}"])
     if calibrate:
         from dpaa.runs.calibrate import calibrated
 

@@ -81,6 +81,8 @@ class Method(ABC):
     """Whether the seed changes the result."""
     chooses_settings: ClassVar[bool] = False
     """Whether it chooses its settings itself, on validation, so that there is nothing to tune."""
+    retired: ClassVar[str] = ""
+    """What does its work now, where a method is only kept for the runs and results made with it."""
     default_candidate: ClassVar[bool] = False
     """Whether `dpaa debias` tries it unasked: strong, and different from the others."""
     dial_rule: ClassVar[str] = ITSELF

@@ -79,7 +79,8 @@ class DpaaAuto(GraphMethod):
 
     name: ClassVar[str] = "dpaa-auto"
     version: ClassVar[int] = 2
-    title: ClassVar[str] = "DPAA without a grid: weights, length of training and popularity dial chosen on validation"
+    title: ClassVar[str] = "DPAA without a grid, chosen on validation; retired, `dpaa debias` does its work"
+    retired: ClassVar[str] = "`dpaa debias` chooses among more models, dials and re-rankers, and confirms its choice"
     paper: ClassVar[str] = "ours; see docs/dpaa-auto.md"
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
