@@ -14,20 +14,26 @@ if TYPE_CHECKING:
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
+    from dpaa.methods.als_reg import AlsRegSettings as ALSReg
     from dpaa.methods.apda import ApdaSettings as APDA
     from dpaa.methods.bc_loss import BcLossSettings as BCLoss
     from dpaa.methods.cvib import CvibSettings as CVIB
     from dpaa.methods.dap import DapSettings as DAP
+    from dpaa.methods.dice import DiceSettings as DICE
     from dpaa.methods.directau import DirectAUSettings as DirectAU
     from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
     from dpaa.methods.dpaa import DpaaSettings as DPAA
     from dpaa.methods.dpaa_auto import DpaaAutoSettings as DPAAAuto
     from dpaa.methods.gcf_logdet import GcfLogdetSettings as GCFLogdet
+    from dpaa.methods.invcf import InvcfSettings as InvCF
+    from dpaa.methods.ipl import IplSettings as IPL
     from dpaa.methods.ips import IpsSettings as IPS
     from dpaa.methods.lightgcn import LightGCNSettings as LightGCN
     from dpaa.methods.macr import MacrSettings as MACR
     from dpaa.methods.navip import NavipSettings as NAVIP
     from dpaa.methods.ncl import NclSettings as NCL
+    from dpaa.methods.pd import PdaSettings as PDA
+    from dpaa.methods.pd import PdSettings as PD
     from dpaa.methods.ppac import PpacSettings as PPAC
     from dpaa.methods.references.als import AlsSettings as ALS
     from dpaa.methods.references.ease import EaseSettings as EASE
@@ -35,10 +41,14 @@ if TYPE_CHECKING:
     from dpaa.methods.references.item_knn import ItemKnnSettings as ItemKNN
     from dpaa.methods.references.most_popular import MostPopularSettings as MostPopular
     from dpaa.methods.references.svd_gcn import SvdGcnSettings as SVDGCN
+    from dpaa.methods.reg import RegSettings as Reg
+    from dpaa.methods.relmf import RelmfSettings as RelMF
+    from dpaa.methods.resn import ResnSettings as ReSN
     from dpaa.methods.sam_reg import SamRegSettings as SAMReg
     from dpaa.methods.sgl import SGLSettings as SGL
     from dpaa.methods.simgcl import SimGCLSettings as SimGCL
     from dpaa.methods.ssm import SsmSettings as SSM
+    from dpaa.methods.ubpr import UbprSettings as UBPR
     from dpaa.methods.xsimgcl import XSimGCLSettings as XSimGCL
     from dpaa.runs.fit import evaluate, fit
     from dpaa.runs.model import Model, load
@@ -60,10 +70,12 @@ _HOME = {
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
 _METHODS = {
     "ALS": "als",
+    "ALSReg": "als-reg",
     "APDA": "apda",
     "BCLoss": "bc-loss",
     "CVIB": "cvib",
     "DAP": "dap",
+    "DICE": "dice",
     "DPAA": "dpaa",
     "DPAAAsPrinted": "dpaa-as-printed",
     "DPAAAuto": "dpaa-auto",
@@ -71,19 +83,27 @@ _METHODS = {
     "EASE": "ease",
     "GCFLogdet": "gcf-logdet",
     "GFCF": "gf-cf",
+    "IPL": "ipl",
     "IPS": "ips",
+    "InvCF": "invcf",
     "ItemKNN": "item-knn",
     "LightGCN": "lightgcn",
     "MACR": "macr",
     "MostPopular": "most-popular",
     "NAVIP": "navip",
     "NCL": "ncl",
+    "PD": "pd",
+    "PDA": "pda",
     "PPAC": "ppac",
+    "ReSN": "resn",
+    "Reg": "reg",
+    "RelMF": "relmf",
     "SAMReg": "sam-reg",
     "SGL": "sgl",
     "SSM": "ssm",
     "SVDGCN": "svd-gcn",
     "SimGCL": "simgcl",
+    "UBPR": "ubpr",
     "XSimGCL": "xsimgcl",
 }
 """Public name → method: a class of settings, `dpaa.DPAA(layers=2)`, which `fit` takes and which has `.fit(data)`."""
@@ -93,18 +113,24 @@ __all__ = [
     "APDA",
     "CVIB",
     "DAP",
+    "DICE",
     "DPAA",
     "EASE",
     "GFCF",
+    "IPL",
     "IPS",
     "MACR",
     "METHODS",
     "NAVIP",
     "NCL",
+    "PD",
+    "PDA",
     "PPAC",
     "SGL",
     "SSM",
     "SVDGCN",
+    "UBPR",
+    "ALSReg",
     "Audit",
     "BCLoss",
     "DPAAAsPrinted",
@@ -114,10 +140,14 @@ __all__ = [
     "Evaluation",
     "GCFLogdet",
     "InputError",
+    "InvCF",
     "ItemKNN",
     "LightGCN",
     "Model",
     "MostPopular",
+    "ReSN",
+    "Reg",
+    "RelMF",
     "SAMReg",
     "SimGCL",
     "XSimGCL",

@@ -86,6 +86,15 @@ class TripleSampler:
         return users[slots], positive[slots]
 
 
+class AnyItemSampler(TripleSampler):
+    """The negative item is any item, also one that the user took."""
+
+    def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
+        """Uniformly among all items.  Returns (users,)."""
+        del positive
+        return rng.integers(0, self.n_items, len(users)).astype(_narrow(self.n_items))
+
+
 class BalancedSampler(TripleSampler):
     """The negative item is, by a fair coin, strictly more or strictly less popular than the positive one.
 
@@ -97,7 +106,8 @@ class BalancedSampler(TripleSampler):
         super().__init__(users, items, counts, n_users, n_items)
         popularity = np.bincount(items, counts, minlength=n_items)
         self._by_popularity = np.argsort(popularity, kind="stable")
-        ascending = popularity[self._by_popularity]
+        self._popularity, ascending = popularity, popularity[self._by_popularity]
+        self._ascending = ascending
         self._first_as_popular = np.searchsorted(ascending, popularity, side="left")
         self._first_more_popular = np.searchsorted(ascending, popularity, side="right")
         place = np.empty(n_items, dtype=np.int64)
@@ -111,7 +121,11 @@ class BalancedSampler(TripleSampler):
         first = self._untaken_before(users, self._first_more_popular[positive])
         last = self._untaken_before(users, self._first_as_popular[positive])
         above = rng.random(len(users)) < 0.5
-        low, high = np.where(above, first, 0), np.where(above, untaken, last)
+        return self._between(rng, users, np.where(above, first, 0), np.where(above, untaken, last))
+
+    def _between(self, rng: np.random.Generator, users: Ints, low: Ints, high: Ints) -> Ints:
+        """An untaken item by its rank among them, from low to below high; any where there is none.  (users,)."""
+        untaken = self.n_items - np.diff(self._indptr)[users]
         nobody = low == high
         rank = rng.integers(np.where(nobody, 0, low), np.where(nobody, untaken, high))
         place = nth_missing(rank, users, self._indptr, self._place_keys, self.n_items)
@@ -121,3 +135,26 @@ class BalancedSampler(TripleSampler):
         """How many items in places 0..place−1 the user did not take."""
         taken = np.searchsorted(self._taken, users.astype(np.int64) * self.n_items + place) - self._indptr[users]
         return np.asarray(place - taken)
+
+
+class MarginSampler(BalancedSampler):
+    """The negative item is, by a fair coin, more popular than the positive one by a margin, or not half as popular.
+
+    Where the user left too few items on one side, it comes from the other.
+    """
+
+    margin: float = 0.0
+    """How many more interactions."""
+    pool: int = 40
+    """How many untaken items a side has at least, unless the other has fewer too."""
+
+    def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
+        """From above or below.  Returns (users,)."""
+        untaken = self.n_items - np.diff(self._indptr)[users]
+        own = self._popularity[positive]
+        first = self._untaken_before(users, np.searchsorted(self._ascending, own + self.margin, side="right"))
+        last = self._untaken_before(users, np.searchsorted(self._ascending, own / 2, side="left"))
+        least = np.minimum(self.pool, np.maximum(untaken - first, last))  # the larger side always has enough
+        enough_above, enough_below = untaken - first >= least, last >= least
+        above = np.where(enough_above & enough_below, rng.random(len(users)) < 0.5, enough_above)
+        return self._between(rng, users, np.where(above, first, 0), np.where(above, untaken, last))

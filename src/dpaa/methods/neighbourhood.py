@@ -8,6 +8,7 @@ import torch
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.cooccurrence import Lists
+from dpaa.kernels.known_pairs import KnownPairs
 from dpaa.methods.base import Histories
 
 
@@ -31,3 +32,9 @@ def items_of(graph: BipartiteGraph, histories: Histories | None) -> Lists:
         torch.from_numpy(part.astype(np.int64)).to(graph.edge_user.device) for part in (pairs.user, pairs.item)
     )
     return Lists.of(user, item, histories.n_users, graph.n_items)
+
+
+def known_pairs(graph: BipartiteGraph) -> KnownPairs:
+    """The training pairs, to ask whether `user · n_items + item` is one of them."""
+    keys = graph.edge_user.long() * graph.n_items + graph.edge_item.long()
+    return KnownPairs(keys, graph.n_users * graph.n_items)

@@ -26,3 +26,8 @@ def chance_of_being_drawn(graph: BipartiteGraph, sampler: str) -> Tensor:
     share = graph.edge_count / graph.user_degree.index_select(0, graph.edge_user)
     found = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, share)
     return found / found.sum()
+
+
+def propensity(counts: Tensor, power: float, floor: float) -> Tensor:
+    """How likely an item was to be seen: `max((d_i / max d)^power, floor)`.  (n_items,)."""
+    return (counts / counts.max().clamp(min=1.0)).pow(power).clamp(min=floor)

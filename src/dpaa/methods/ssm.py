@@ -24,6 +24,7 @@ from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer, Vectors
 from dpaa.methods.contrast import hide_own, log_sum_exp, softmax_loss
 from dpaa.methods.losses import scores
+from dpaa.methods.neighbourhood import known_pairs
 from dpaa.methods.popularity import chance_of_being_drawn
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -107,9 +108,7 @@ class SSM(GraphMethod):
 
     @cached_property
     def _known(self) -> KnownPairs:
-        graph = self.graph
-        keys = graph.edge_user.long() * graph.n_items + graph.edge_item.long()
-        return KnownPairs(keys, graph.n_users * graph.n_items)
+        return known_pairs(self.graph)
 
     def negative_logits(self, batch: Batch, parts: tuple[Tensor, ...]) -> Tensor:
         """`log Σ exp` over the negatives of each row, from rows as they are compared.  (batch,)."""

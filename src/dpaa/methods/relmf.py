@@ -1,0 +1,63 @@
+"""relMF: predict relevance instead of clicks, pair by pair, by inverse propensities (Saito et al., WSDM 2020).
+
+clicked:      (1/θ_i) (1 − p)² + (1 − 1/θ_i) p²          p = σ(s_ui),   θ_i = (d_i / max d)^η
+not clicked:  w p²
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.losses import scores
+from dpaa.methods.popularity import propensity
+from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.settings import Settings, TrainedSettings
+
+
+class RelmfSettings(TrainedSettings):
+    """LightGCN's settings and the propensities'."""
+
+    propensity_power: float = Field(default=0.5, ge=0)
+    """η: how steeply propensity grows with popularity; with 0 it is the plain squared error."""
+    propensity_floor: float = Field(default=0.05, gt=0, le=1)
+    """No propensity is below this."""
+    unclicked_weight: float = Field(default=1.0, gt=0)
+    """w of pairs that were not clicked."""
+
+
+def relevance_error(score: Tensor, inverse_propensity: Tensor) -> Tensor:
+    """What a pair that was clicked costs; `inverse_propensity` 0 gives that of one that was not.  Same shape."""
+    chance = torch.sigmoid(score)
+    return inverse_propensity * (1.0 - chance).square() + (1.0 - inverse_propensity) * chance.square()
+
+
+class RelMF(GraphMethod):
+    """LightGCN with an unbiased squared error.  Changes: `loss`."""
+
+    name: ClassVar[str] = "relmf"
+    title: ClassVar[str] = "relevance predicted pair by pair, clicks weighted by inverse propensity"
+    paper: ClassVar[str] = "Saito et al., Unbiased Recommender Learning from Missing-Not-At-Random Feedback, WSDM 2020"
+    settings_type: ClassVar[type[Settings]] = RelmfSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.0, 0.25, 0.5, 1.0)}
+
+    settings: RelmfSettings
+
+    @cached_property
+    def inverse_propensity(self) -> Tensor:
+        """1/θ, (n_items,)."""
+        settings = self.settings
+        return 1.0 / propensity(self.graph.item_degree, settings.propensity_power, settings.propensity_floor)
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """The batch's positive and negative pairs, each in its share of the weight, and LightGCN's L2."""
+        user, positive, negative = batch.split(rows.readout)
+        clicked = relevance_error(scores(user, positive), self.inverse_propensity[batch.positive])
+        other = relevance_error(scores(user, negative), torch.zeros_like(clicked))
+        weight = self.settings.unclicked_weight
+        return (clicked + weight * other).mean() / (1.0 + weight) + self.l2_term(batch, rows)

@@ -1,0 +1,76 @@
+"""UBPR: BPR for relevance instead of clicks, by inverse propensities (Saito, ICTIR 2020).
+
+    loss = mean max(−β, (1/θ_i) (1 − Y_uj/θ_j) softplus(s_uj − s_ui)) + L2,     θ_i = (d_i / max d)^η
+
+j is any item, also one that the user took (Y = 1): what was seen often and clicked weighs less as a positive, and what
+was clicked at all may not be taken for irrelevant.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from dpaa.data.sampling import AnyItemSampler, TripleSampler
+from dpaa.kernels.known_pairs import KnownPairs
+from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.losses import margins
+from dpaa.methods.neighbourhood import known_pairs
+from dpaa.methods.popularity import propensity
+from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.settings import Settings, TrainedSettings
+
+
+class UbprSettings(TrainedSettings):
+    """LightGCN's settings and the propensities'."""
+
+    propensity_power: float = Field(default=0.5, ge=0)
+    """η: how steeply propensity grows with popularity; 0 gives every item the same."""
+    propensity_floor: float = Field(default=0.05, gt=0, le=1)
+    """No propensity is below this."""
+    lowest_term: float = Field(default=0.005, ge=0)
+    """β: no pair's term is below −β; terms are negative where j was taken too."""
+    negatives: Literal["all", "untaken"] = "all"
+    """Any item, or those not taken; with `untaken` and η = 0 it is LightGCN."""
+
+
+class UBPR(GraphMethod):
+    """LightGCN with pairs weighted by inverse propensities.  Changes: `sampler_type`, `loss`."""
+
+    name: ClassVar[str] = "ubpr"
+    title: ClassVar[str] = "pairs weighted by inverse propensity; any item may be the negative one"
+    paper: ClassVar[str] = "Saito, Unbiased Pairwise Learning from Biased Implicit Feedback, ICTIR 2020"
+    settings_type: ClassVar[type[Settings]] = UbprSettings
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.1, 0.25, 0.5, 1.0)}
+    wide: ClassVar[dict[str, tuple[object, ...]]] = {"lowest_term": (0.0, 0.005, 0.05)}
+
+    settings: UbprSettings
+
+    @property
+    def sampler_type(self) -> type[TripleSampler]:
+        """Any item, unless set otherwise."""
+        return AnyItemSampler if self.settings.negatives == "all" else TripleSampler
+
+    @cached_property
+    def inverse_propensity(self) -> Tensor:
+        """1/θ, (n_items,)."""
+        settings = self.settings
+        return 1.0 / propensity(self.graph.item_degree, settings.propensity_power, settings.propensity_floor)
+
+    @cached_property
+    def _known(self) -> KnownPairs:
+        return known_pairs(self.graph)
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """Weighted BPR, each term cut off below, and LightGCN's L2."""
+        weight = self.inverse_propensity[batch.positive]
+        if self.settings.negatives == "all":
+            taken = self._known.contain(batch.users * self.graph.n_items + batch.negative)
+            weight = weight * torch.where(taken, 1.0 - self.inverse_propensity[batch.negative], 1.0)
+        terms = weight * softplus(-margins(*batch.split(rows.readout)))
+        return terms.clamp(min=-self.settings.lowest_term).mean() + self.l2_term(batch, rows)
