@@ -74,7 +74,7 @@ def test_one_training_step_equals_the_dense_reference(graph: BipartiteGraph, lay
     gradient = reference.bpr_with_l2_gradient(matrices, ego, *nodes, 0.01)
     found = torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1)
     np.testing.assert_allclose(found.numpy(), gradient, atol=1e-7)
-    adam.step(rows)
+    adam.step(rows, 0.01)
     updated = reference.adam_first_step(ego, gradient, 0.01)
     # A row that hears nothing of the batch has gradient 0 and stays; elsewhere Adam's first step is lr · sign.
     sure = np.abs(gradient) > 1e-6

@@ -24,7 +24,7 @@ def steps(method: LightGCN, adam: TiledAdam, epoch: int) -> list[tuple[Tensor, l
         tiles = [method.tile_gradient(rows, tile).clone() for tile in range(len(method.ego.tiles))]
         own = [parameter.grad.clone() for parameter in method.parameters.values() if parameter.grad is not None]
         gradients.append((torch.cat(tiles, dim=1), own))
-        adam.step(rows)
+        adam.step(rows, 0.01)
     return gradients
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings
 from dpaa.training.early_stopping import EarlyStopping
 
 
@@ -15,3 +18,34 @@ def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:
     ]
     assert (stopping.best_epoch, stopping.best_value) == (2, 0.3)
     assert [stopping.exhausted(epoch) for epoch in (3, 4, 5)] == [False, False, True]
+
+
+def test_steps_must_have_passed_as_well() -> None:
+    stopping = EarlyStopping(patience=2, patience_steps=10, minimum_steps=25)
+    assert stopping.improved(1, 0.5, step=3)
+    assert not stopping.exhausted(5, step=12), "steps since the best"
+    assert not stopping.exhausted(5, step=15), "steps in all"
+    assert not stopping.exhausted(2, step=99), "epochs"
+    assert stopping.exhausted(5, step=25)
+
+
+def test_smoothing_by_hand() -> None:
+    stopping = EarlyStopping(patience=3, smoothing=0.75)
+    compared, better = [], []
+    for epoch, value in enumerate([0.2, 0.4, 0.4, 0.1], 1):
+        better.append(stopping.improved(epoch, value))
+        compared.append(stopping.smoothed)
+    assert compared == pytest.approx([0.2, 0.25, 0.2875, 0.240625])
+    assert better == [True, True, True, False]
+    assert (stopping.best_epoch, stopping.best_measured) == (3, 0.4)
+    assert stopping.best_value == pytest.approx(0.2875)
+
+
+def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
+    default = EarlyStopping.of(TrainedSettings())
+    assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (10, 50, 150, 0.0)
+    slow = EarlyStopping.of(TrainedSettings(learning_rate=1e-3))
+    assert (slow.patience_steps, slow.minimum_steps) == (500, 1500)
+    set_by_hand = EarlyStopping.of(TrainedSettings(patience_steps=7, minimum_steps=0))
+    assert (set_by_hand.patience_steps, set_by_hand.minimum_steps) == (7, 0)
+    assert EarlyStopping.of(TrainedSettings(**PAPER_TRAINING)) == EarlyStopping(patience=50)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,24 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, TrainedSettings
+from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 from dpaa.training.trainer import EpochReport, Interrupted, Progress, Trainer
 from tests.conftest import random_pairs
 
+SMALL: dict[str, object] = {"embedding_size": 40, "layers": 2, "batch_size": 32, "epochs": 6, "seed": 5}
+
 
 def method_of(**settings: object) -> LightGCN:
-    defaults: dict[str, object] = {"embedding_size": 40, "layers": 2, "batch_size": 32, "epochs": 6, "seed": 5}
+    """Trained as the paper does, where nothing else is said: every epoch counts."""
+    return default_method(**(PAPER_TRAINING | settings))
+
+
+def default_method(**settings: object) -> LightGCN:
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(1), 40, 30, 0.15), 40, 30)
-    return LightGCN(graph, TrainedSettings(**(defaults | settings)))  # type: ignore[arg-type]
+    return LightGCN(graph, TrainedSettings(**(SMALL | settings)))  # type: ignore[arg-type]
 
 
 def scripted(values: list[float]) -> Callable[[LightGCN], dict[str, float]]:
@@ -48,6 +56,124 @@ def test_patience_ends_training() -> None:
     assert reports[-1].line().keys() == {"epoch", "loss", "seconds", "valid"}
 
 
+def as_the_paper_trains(
+    method: LightGCN, validate: Callable[[LightGCN], dict[str, float]], patience: int
+) -> list[float]:
+    """The loop without a trainer: a constant rate, validation after every epoch, the single best epoch."""
+    method.start()
+    adam, best, values, best_table = TiledAdam(method), 0, [], method.ego.rows()
+    while len(values) < method.settings.epochs and len(values) - best < patience:
+        for batch in method.batches(len(values) + 1):
+            rows = method.forward(batch)
+            method.loss(batch, rows).backward()
+            adam.step(rows, 1e-3)
+        method.make_embeddings()
+        values.append(validate(method)["recall@20"])
+        if values[-1] > max(values[:-1], default=-1.0):
+            best, best_table = len(values), method.ego.rows().clone()
+    method.load_state({"ego": best_table})
+    return values
+
+
+def test_the_papers_protocol_is_its_loop_bit_for_bit() -> None:
+    plain, trained = method_of(epochs=12), method_of(epochs=12, patience=3)
+    reports: list[EpochReport] = []
+    Trainer(trained, validate=hash_validate, on_epoch=reports.append).run()
+    values = as_the_paper_trains(plain, hash_validate, patience=3)
+    assert [report.valid["recall@20"] for report in reports] == values
+    assert 3 < len(values) < 12, "patience has ended it"
+    assert torch.equal(plain.ego.rows(), trained.ego.rows())
+    assert (PAPER_TRAINING["learning_rate"], PAPER_TRAINING["patience"]) == (1e-3, 50)
+
+
+def test_the_learning_rate_rises_step_by_step_and_is_told() -> None:
+    """With the first of 5 steps an epoch at a fifth of the rate, and so on, against Adam called by hand."""
+    warmed, by_hand = method_of(epochs=2, warmup_steps=8), method_of()
+    reports: list[EpochReport] = []
+    Trainer(warmed, on_epoch=reports.append).run()
+    by_hand.start()
+    adam = TiledAdam(by_hand)
+    rates = [1e-3 * step / 8 for step in range(1, 9)] + [1e-3, 1e-3]
+    for batch, rate in zip([*by_hand.batches(1), *by_hand.batches(2)], rates, strict=True):
+        rows = by_hand.forward(batch)
+        by_hand.loss(batch, rows).backward()
+        adam.step(rows, rate)
+    assert torch.equal(warmed.ego.rows(), by_hand.ego.rows())
+    assert [report.line()["learning_rate"] for report in reports] == [1e-3 * 5 / 8, 1e-3]
+
+
+def test_validation_waits_for_its_steps_but_not_in_the_first_and_last_epoch() -> None:
+    reports: list[EpochReport] = []
+    method = method_of(epochs=9, validation_steps=11)  # of 5 steps an epoch: after epochs 1, 4, 7, and 9
+    found = Trainer(method, validate=scripted([0.1, 0.3, 0.2, 0.25]), on_epoch=reports.append).run()
+    assert [report.epoch for report in reports if report.valid] == [1, 4, 7, 9]
+    assert (found.best_epoch, found.best_step, found.best_measured) == (4, 20, 0.3)
+
+
+def test_steps_of_patience_and_a_least_number_of_steps_keep_training_going() -> None:
+    falling = [1.0 - 0.01 * epoch for epoch in range(50)]
+
+    def epochs(**settings: object) -> int:
+        reports: list[EpochReport] = []
+        method = method_of(epochs=50, patience=2, **settings)
+        Trainer(method, validate=scripted(falling), on_epoch=reports.append).run()
+        return len(reports)
+
+    assert epochs() == 3  # the first is best, two follow
+    assert epochs(patience_steps=40) == 9  # 5 steps an epoch
+    assert epochs(minimum_steps=40) == 8
+    assert epochs(minimum_steps="auto", learning_rate=0.05) == 6  # 1.5 / 0.05 steps
+
+
+def test_smoothing_passes_over_a_single_lucky_epoch() -> None:
+    values = [0.1, 0.5, 0.1, 0.3, 0.4, 0.42]
+    assert Trainer(method_of(), validate=scripted(values)).run().best_epoch == 2
+    found = Trainer(method_of(validation_smoothing=0.5), validate=scripted(values)).run()
+    assert (found.best_epoch, found.best_measured) == (6, 0.42)
+
+
+def test_the_default_training_passes_a_plateau_that_ends_the_papers() -> None:
+    """As on Coat: a popular plateau first, then worse, then better."""
+    values = [0.14, *([0.12] * 20), 0.16, *([0.15] * 300)]
+    long = {"epochs": 300, "batch_size": 2048}  # a step an epoch
+    paper = Trainer(method_of(patience=20, **long), validate=scripted(values)).run()
+    assert paper.best_measured == 0.14
+    found = Trainer(default_method(validation_steps=1, **long), validate=scripted(values)).run()
+    assert (found.best_measured, found.best_epoch) == (0.16, 22)
+
+
+def test_a_checkpoint_from_before_the_schedule_is_taken_up_with_the_papers_protocol(tmp_path: Path) -> None:
+    straight = method_of()
+    expected = Trainer(straight, validate=hash_validate).run()
+    folder, stops = CheckpointFolder(tmp_path / "checkpoint"), iter([False] * 12)
+
+    def identity(method: LightGCN) -> dict[str, object]:
+        return {"settings": method.settings.model_dump(mode="json")}
+
+    begun = method_of()
+    with pytest.raises(Interrupted):
+        Trainer(
+            begun,
+            validate=hash_validate,
+            checkpoints=folder,
+            stop_requested=lambda: next(stops, True),
+            identity=identity(begun),
+        ).run()
+    checkpoint = folder.load()
+    assert checkpoint is not None
+    for name in ("step", "validated_step", "best_step", "best_measured", "smoothed"):
+        del checkpoint.progress["at"][name]
+    for name in NOT_YET_SETTINGS:
+        del checkpoint.progress["identity"]["settings"][name]
+    resumed = method_of()
+    found = Trainer(resumed, validate=hash_validate, identity=identity(resumed)).run(checkpoint)
+    assert (found.best_epoch, found.best_value) == (expected.best_epoch, expected.best_value)
+    assert torch.equal(resumed.ego.rows(), straight.ego.rows())
+    other = default_method()
+    with pytest.raises(InputError, match=r"learning_rate was 0\.001, is now 0\.01, warmup_steps was 0, is now 100"):
+        Trainer(other, validate=hash_validate, identity=identity(other)).run(checkpoint)
+
+
 def test_loss_falls() -> None:
     reports: list[EpochReport] = []
     Trainer(method_of(epochs=30, learning_rate=0.02), on_epoch=reports.append).run()
@@ -71,10 +197,17 @@ def hash_validate(method: LightGCN) -> dict[str, float]:
     return {"recall@20": float(method.user_embedding.abs().sum() % 1e-3)}
 
 
-@pytest.mark.parametrize("stop_after", [1, 4, 5, 9, 13])
-def test_resume_equals_the_uninterrupted_run_bit_for_bit(stop_after: int, tmp_path: Path) -> None:
+WARMING: dict[str, object] = {"warmup_steps": 20, "validation_steps": 8, "validation_smoothing": 0.3}
+"""So that any step of the test's 30 is in the middle of something: a rising rate, an epoch without validation."""
+
+
+@pytest.mark.parametrize("settings", [{}, WARMING])
+@pytest.mark.parametrize("stop_after", [1, 4, 5, 9, 13, 16])
+def test_resume_equals_the_uninterrupted_run_bit_for_bit(
+    stop_after: int, settings: dict[str, object], tmp_path: Path
+) -> None:
     whole: list[EpochReport] = []
-    straight = method_of()
+    straight = method_of(**settings)
     expected = Trainer(straight, validate=hash_validate, on_epoch=whole.append).run()
     folder = CheckpointFolder(tmp_path / "checkpoint")
     asked = 0
@@ -86,7 +219,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(stop_after: int, tmp_pa
 
     parts: list[EpochReport] = []
     first = Trainer(
-        method_of(),
+        method_of(**settings),
         validate=hash_validate,
         on_epoch=parts.append,
         checkpoints=folder,
@@ -97,13 +230,13 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(stop_after: int, tmp_pa
         first.run()
     checkpoint = folder.load()
     assert checkpoint is not None
-    resumed = method_of()
+    resumed = method_of(**settings)
     found = Trainer(resumed, validate=hash_validate, on_epoch=parts.append, checkpoints=folder, identity={"a": 1}).run(
         checkpoint
     )
     assert found == expected
     assert torch.equal(resumed.ego.rows(), straight.ego.rows())
-    assert [(p.epoch, p.loss, p.valid) for p in parts] == [(w.epoch, w.loss, w.valid) for w in whole]
+    assert [replace(part, seconds=0.0) for part in parts] == [replace(one, seconds=0.0) for one in whole]
 
 
 def test_checkpoints_are_written_as_time_passes(tmp_path: Path) -> None:
@@ -145,7 +278,8 @@ def test_torch_threads_are_left_as_they_were() -> None:
 
 def test_lightgcn_learns_the_tastes_of_the_world(small_world: Dataset) -> None:
     graph = BipartiteGraph.from_pairs(small_world.train, small_world.n_users, small_world.n_items)
-    method = LightGCN(graph, TrainedSettings(epochs=60, patience=20, learning_rate=0.01))
+    settings = PAPER_TRAINING | {"epochs": 60, "patience": 20, "learning_rate": 0.01}
+    method = LightGCN(graph, TrainedSettings(**settings))
     Trainer(method, validate=Evaluator(small_world, 20, "valid").recall).run()
     counts = graph.item_degree
     evaluator = Evaluator(small_world, 20)

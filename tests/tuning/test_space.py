@@ -8,10 +8,10 @@ import pytest
 
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
-from dpaa.methods.settings import make_settings
+from dpaa.methods.settings import PAPER_TRAINING, make_settings
 from dpaa.tuning.space import (
     Range,
-    defaults,
+    first_point,
     in_words,
     paper_space,
     points,
@@ -50,7 +50,8 @@ def test_both_ends_of_every_dimension_are_settings_of_the_method(name: str) -> N
             for value in ends:
                 checked = make_settings(method.settings_type, {setting: value}, name)
                 assert getattr(checked, setting) == value
-        assert defaults(method, wide_space(method)).keys() == wide_space(method).keys(), "the defaults can be tried"
+        wide = wide_space(method)
+        assert first_point(method.settings_type(), wide).keys() == wide.keys(), "the defaults can be tried"
 
 
 def test_the_papers_grids_have_its_learning_rates() -> None:
@@ -62,7 +63,7 @@ def test_the_papers_grids_have_its_learning_rates() -> None:
 
 def test_points_are_all_of_the_grid_with_the_defaults_first() -> None:
     space = paper_space(find_method("cvib"))
-    first = defaults(find_method("cvib"), space)
+    first = first_point(make_settings(find_method("cvib").settings_type, PAPER_TRAINING, "cvib"), space)
     drawn = points(space, 0, first)
     assert drawn[0] == first == {"learning_rate": 1e-3, "agreement_weight": 0.1, "confidence_weight": 0.01}
     assert len({tuple(point.values()) for point in drawn}) == len(drawn) == math.prod(map(len, space.values()))  # type: ignore[arg-type]

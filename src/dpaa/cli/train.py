@@ -49,6 +49,7 @@ def train(
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
+    from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
     from dpaa.reranking.choose import parse_reranker
     from dpaa.runs.fit import Callbacks, fit_into, make_method
     from dpaa.runs.folder import CONFIG, RunFolder
@@ -63,8 +64,13 @@ def train(
     if begun is not None:  # the kernel that was chosen stays
         calibrate = False
         made_with = begun.read_json(CONFIG)
-        if made_with.get("kernel") is not None and made_with.get("method") == find_method(chosen).name:
+        kind = find_method(chosen)
+        if made_with.get("kernel") is not None and made_with.get("method") == kind.name:
             settings.setdefault("kernel", made_with["kernel"])
+            if not NOT_YET_SETTINGS.keys() & made_with.keys():  # begun when defaults were others, which it goes on with
+                settings = {name: made_with[name] for name in PAPER_TRAINING if name in made_with} | (
+                    NOT_YET_SETTINGS | settings
+                )
     data = read_dataset(dataset)
     fitted = make_method(data, chosen, settings)
     if fitted.retired:

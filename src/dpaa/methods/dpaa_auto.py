@@ -18,7 +18,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -53,6 +53,18 @@ WORSE = 4
 class DpaaAutoSettings(TrainedSettings):
     """LightGCN's settings, and how much may be spent."""
 
+    learning_rate: float = Field(default=1e-3, gt=0)
+    """Adam's step size; with `warmup_steps` the one it rises to."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps in which the learning rate rises from 0 to its full size, in each of the trainings; 0: none."""
+    patience: int = Field(default=50, ge=1)
+    """Epochs without a better validation recall@20 before LightGCN's training stops."""
+    patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = 0
+    """Steps that must have passed without one as well; `auto` is 0.5 / learning_rate."""
+    minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = 0
+    """Steps before early stopping may end LightGCN's training; `auto` is 1.5 / learning_rate."""
+    validation_steps: int = Field(default=1, ge=1)
+    """Validation comes after an epoch that ends this many steps after the last validation; 1: after every epoch."""
     epochs: int = Field(default=1000, ge=1)
     """Epochs at most, of all parts together; the first training, of LightGCN, gets at most the (1 + budget)th part."""
     budget: float = Field(default=3.0, ge=0.5, le=100)

@@ -38,14 +38,24 @@ class TrainedSettings(Settings):
     """Columns of the embedding tables (D)."""
     layers: int = Field(default=3, ge=0, le=64)
     """Propagation layers (L); 0 is matrix factorisation."""
-    learning_rate: float = Field(default=1e-3, gt=0)
-    """Learning rate of Adam."""
+    learning_rate: float = Field(default=1e-2, gt=0)
+    """Learning rate of Adam; with `warmup_steps` the one it rises to."""
+    warmup_steps: int = Field(default=100, ge=0)
+    """Steps in which the learning rate rises from 0 to its full size, in a straight line; 0: none."""
     batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = 2048
     """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
     epochs: int = Field(default=1000, ge=1)
     """Maximum number of epochs."""
-    patience: int = Field(default=50, ge=1)
+    patience: int = Field(default=10, ge=1)
     """Epochs without a better validation recall@20 before stopping."""
+    patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
+    """Steps that must have passed without one as well; `auto` is 0.5 / learning_rate (50 at 0.01)."""
+    minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
+    """Steps before early stopping may end training; `auto` is 1.5 / learning_rate (150 at 0.01)."""
+    validation_steps: int = Field(default=6, ge=1)
+    """Validation comes after an epoch that ends this many steps after the last validation; 1: after every epoch."""
+    validation_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """Share of earlier validations in the recall@20 that early stopping compares; 0: the newest alone."""
     l2: float = Field(default=1e-4, ge=0)
     """Weight of `½ ‖E‖²` on the batch's rows of layer 0."""
     sampler: Literal["user-uniform", "interaction"] = "user-uniform"
@@ -58,7 +68,23 @@ class TrainedSettings(Settings):
     """Sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule, `dpaa train --calibrate` measures."""
 
 
+NOT_YET_SETTINGS: dict[str, Any] = {
+    "warmup_steps": 0,
+    "patience_steps": 0,
+    "minimum_steps": 0,
+    "validation_steps": 1,
+    "validation_smoothing": 0.0,
+}
+"""How methods were trained before there were these settings: what runs and results that lack them were made with."""
+PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | NOT_YET_SETTINGS
+"""The usual protocol of LightGCN's descendants, and the default here once: a constant learning rate, the best epoch."""
+
 S = TypeVar("S", bound=BaseModel)
+
+
+def with_settings_of_old(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of a method's settings, with those that did not exist when it was written."""
+    return {**NOT_YET_SETTINGS, **values} if issubclass(kind, TrainedSettings) else dict(values)
 
 
 def make_settings(kind: type[S], values: Mapping[str, object], owner: str, what: str = "method") -> S:

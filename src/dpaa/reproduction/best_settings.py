@@ -43,7 +43,7 @@ def _table(plan: Plan, data: str, title: str, folder: Path, printed: paper.Row) 
     rows = []
     for label in plan.rows:
         method, settings = plan.settings_of(label, data, folder)
-        words = Cell(text=_in_words(method, settings, plan.common(data)))
+        words = Cell(text=_in_words(method, settings, plan.settings_in_force(data)))
         tuned = plan.study(label, data, folder) if plan.is_tuned(label) else None
         valid = Cell((tuned.valid,)) if tuned else Cell()
         trials = Cell((float(tuned.trials),), form=".0f") if tuned else Cell()

@@ -11,7 +11,7 @@ from typing import Any
 from dpaa.data.dataset import Dataset
 from dpaa.methods import find_method
 from dpaa.methods.dpaa import DPAA
-from dpaa.methods.settings import make_settings
+from dpaa.methods.settings import PAPER_TRAINING, make_settings
 from dpaa.reproduction.budget import Budget, nearest
 from dpaa.reproduction.results import RunResult, TunedSettings
 from dpaa.reproduction.sources import LAYERS, Sources
@@ -96,6 +96,10 @@ class Plan:
         """Settings of every method on a dataset: a real one, or KuaiRec's of a severity, such as "s=5"."""
         return self.budget.settings | {"layers": LAYERS.get(data, LAYERS["kuairec"])} | self.given_settings
 
+    def settings_in_force(self, data: str) -> dict[str, Any]:
+        """The same with the paper's way of training beneath: the defaults are ours, and may change."""
+        return PAPER_TRAINING | self.common(data)
+
     @cached_property
     def real_results(self) -> list[RunResult]:
         """Every row on every real dataset."""
@@ -129,7 +133,7 @@ class Plan:
         Where they were tuned, the pre-trained model has the common ones, as it had in the trials.
         """
         kind = find_method(method)
-        shared, own = known_settings(self.common(data), method), {"seed": seed if kind.seeded else 0}
+        shared, own = known_settings(self.settings_in_force(data), method), {"seed": seed if kind.seeded else 0}
         plain = shared | own if self.is_tuned(label) and issubclass(kind, DPAA) else None
         return RunSpec(data, folder, row, method, shared | settings | own, plain)
 

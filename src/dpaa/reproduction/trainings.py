@@ -19,7 +19,7 @@ from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import Settings, TrainedSettings, make_settings
+from dpaa.methods.settings import NOT_YET_SETTINGS, Settings, TrainedSettings, make_settings
 from dpaa.reproduction.results import Dialled, ResultStore, RunResult
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
@@ -155,7 +155,10 @@ def spec_key(spec: RunSpec) -> str:
 
 
 def _relevant(settings: Settings) -> dict[str, Any]:
-    return settings.model_dump(mode="json", exclude=NOT_PART_OF_THE_RESULT)
+    """What names a result; settings that are as all was before there were any are left out, as in earlier results."""
+    values = settings.model_dump(mode="json", exclude=NOT_PART_OF_THE_RESULT)
+    old = NOT_YET_SETTINGS if isinstance(settings, TrainedSettings) else {}
+    return {name: value for name, value in values.items() if name not in old or value != old[name]}
 
 
 def run_one(key: str, spec: RunSpec, store: ResultStore[RunResult], work: Path, with_dial: bool = False) -> RunResult:

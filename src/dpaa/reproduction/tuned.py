@@ -12,6 +12,7 @@ from typing import Any
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.methods import find_method
+from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.reproduction.budget import Tuning
 from dpaa.reproduction.results import ResultStore, TunedSettings
 from dpaa.reproduction.trainings import Runner, known_settings
@@ -55,6 +56,7 @@ def tuned_settings(
         trials=tuning.trials,
         values=rates,
         settings=fixed,
+        defaults=known_settings(PAPER_TRAINING, method),
         seeds=0,
         jobs=runner.jobs,
         prune_after=tuning.prune_after,

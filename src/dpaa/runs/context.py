@@ -129,7 +129,7 @@ class RunContext:
             "training": {
                 "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
                 "best_epoch": stopping.best_epoch,
-                "best_valid_recall@20": stopping.best_value if validation else None,
+                "best_valid_recall@20": stopping.best_measured if validation else None,
             },
             "tuned": tuned,
         }

@@ -56,7 +56,7 @@ from dpaa.files import (
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method
-from dpaa.methods.settings import Settings, make_settings
+from dpaa.methods.settings import Settings, make_settings, with_settings_of_old
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import stored_reranker
 from dpaa.runs.history import history_line
@@ -158,7 +158,8 @@ class RunFolder:
             return False
         with _held(target, self.path):
             self.remove_scaffold()
-            made_with, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
+            config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
+            made_with = with_settings_of_old(type(method.settings), config)
             same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
             same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
             return same and same_lists and about.dataset.fingerprint == fingerprint
@@ -399,7 +400,8 @@ class RunFolder:
             METHODS.stored(name, origin, self.path)  # a plug-in's: says what to install
         try:
             method = METHODS.stored(name, None, self.path)
-            return method, make_settings(method.settings_type, config, method.name)
+            found = with_settings_of_old(method.settings_type, config)
+            return method, make_settings(method.settings_type, found, method.name)
         except InputError as error:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 

@@ -18,6 +18,8 @@ class _Line(BaseModel):
     epoch: int = Field(ge=0, lt=2**31)
     loss: float | None
     valid: dict[str, float | None]
+    learning_rate: float | None = Field(default=None, ge=0)
+    """Of the epoch's last step, where it changes."""
     part: str = ""
     embedding_shift: float | None = Field(default=None, ge=0)
     pretrained_share: float | None = Field(default=None, ge=0, le=1)

@@ -80,7 +80,7 @@ class RunStages:
         assert isinstance(trained, GraphMethod)
         before = len(self.history)
         self.history += [line | {"epoch": before + place, "part": label} for place, line in enumerate(lines, 1)]
-        valid = [line["valid"].get("ndcg@20", 0.0) for line in lines]
+        valid = [line["valid"]["ndcg@20"] for line in lines if "ndcg@20" in line["valid"]]
         mean = sum(valid) / max(len(valid), 1)
         best = int(model.manifest["training"]["best_epoch"])
         return Part(label, trained, len(lines), self._weights(model, made), mean, best)

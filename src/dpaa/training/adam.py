@@ -19,10 +19,12 @@ class TiledAdam:
         self._mean = [torch.zeros_like(tensor) for tensor in self._tensors]
         self._square = [torch.zeros_like(tensor) for tensor in self._tensors]
         self._steps = [torch.zeros((), device=tensor.device) for tensor in self._tensors]
+        self._learning_rate = method.settings.learning_rate
 
-    def step(self, rows: Rows) -> None:
+    def step(self, rows: Rows, learning_rate: float) -> None:
         """Update everything after `loss.backward()`."""
         method, n_tiles = self._method, len(self._method.ego.tiles)
+        self._learning_rate = learning_rate
         method.propagation.workers.map(lambda tile: self._update(tile, method.tile_gradient(rows, tile)), n_tiles)
         for place, parameter in enumerate(method.parameters.values(), start=n_tiles):
             if parameter.grad is not None:
@@ -42,7 +44,7 @@ class TiledAdam:
             amsgrad=False,
             beta1=0.9,
             beta2=0.999,
-            lr=self._method.settings.learning_rate,
+            lr=self._learning_rate,
             weight_decay=0.0,
             eps=1e-8,
             maximize=False,

@@ -16,9 +16,11 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.kernels.machine import computing, give_back_memory, lasting
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.rows import Batch
+from dpaa.methods.settings import TrainedSettings, with_settings_of_old
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.schedule import learning_rate_at
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 
@@ -50,14 +52,18 @@ class EpochReport:
     loss: float
     seconds: float
     valid: dict[str, float]
+    """Empty where there was no validation after this epoch."""
     extras: dict[str, Any]
     """What the method's `refresh` said."""
     best_epoch: int
+    learning_rate: float | None = None
+    """Of the epoch's last step; None where it is the same all along."""
 
     def line(self) -> dict[str, Any]:
         """As it is stored: what a method adds stands beside the rest."""
         fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
-        return fixed | self.extras
+        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
+        return fixed | rate | self.extras
 
 
 @dataclass
@@ -78,12 +84,20 @@ class Progress:
     """How many epochs in a row, up to the last, had a mean loss above `ABOVE` times the start's."""
     lowest_loss: float = math.inf
     """The lowest mean loss of an epoch after the first."""
+    step: int = 0
+    """Steps done, in all epochs."""
+    validated_step: int | None = None
+    """The step after which validation came last."""
+    best_step: int = 0
+    best_measured: float = -math.inf
+    smoothed: float | None = None
 
     def check(self) -> None:
         """Refuse what no training has written, with a TypeError."""
-        whole = (self.epoch, self.batch, self.triples, self.best_epoch, self.epochs_above)
-        numbers = [self.loss_sum, self.epoch_seconds, self.best_value, self.lowest_loss]
-        numbers += [] if self.start_loss is None else [self.start_loss]
+        whole = [self.epoch, self.batch, self.triples, self.best_epoch, self.epochs_above, self.step, self.best_step]
+        whole += [] if self.validated_step is None else [self.validated_step]
+        numbers = [self.loss_sum, self.epoch_seconds, self.best_value, self.lowest_loss, self.best_measured]
+        numbers += [number for number in (self.start_loss, self.smoothed) if number is not None]
         fine = all(type(number) is int and number >= 0 for number in whole)
         if not (fine and all(type(number) in (int, float) for number in numbers) and isinstance(self.extras, dict)):
             raise TypeError("its progress is damaged")
@@ -103,7 +117,25 @@ class Progress:
             start_loss=self.start_loss,
             epochs_above=self.epochs_above + 1 if loss > ABOVE * self.start_level else 0,
             lowest_loss=self.lowest_loss if self.epoch == 1 else min(self.lowest_loss, loss),
+            step=self.step,
+            validated_step=self.validated_step,
+            best_step=stopping.best_step,
+            best_measured=stopping.best_measured,
+            smoothed=stopping.smoothed,
         )
+
+    def stopping(self, settings: TrainedSettings) -> EarlyStopping:
+        """Patience as it stands here."""
+        found = EarlyStopping.of(settings)
+        for name in ("best_value", "best_epoch", "best_step", "best_measured", "smoothed"):
+            setattr(found, name, getattr(self, name))
+        return found
+
+    def validation_is_due(self, settings: TrainedSettings) -> bool:
+        """After the first and the last epoch, and where enough steps have passed since the last time."""
+        if self.validated_step is None or self.epoch == settings.epochs:
+            return True
+        return self.step - self.validated_step >= settings.validation_steps
 
 
 @dataclass
@@ -140,20 +172,21 @@ class Trainer:
         self._saved_at = time.monotonic()
         at = self._resume(checkpoint) if checkpoint else Progress()
         self.on_start(self._seconds_per_step() * method.compute.n_batches)
-        stopping = EarlyStopping(settings.patience, at.best_value, at.best_epoch)
+        stopping = at.stopping(settings)
         early = self.validate is not None and not self.keep_last
-        while at.epoch <= settings.epochs and not (early and stopping.exhausted(at.epoch - 1)):
+        while at.epoch <= settings.epochs and not (early and stopping.exhausted(at.epoch - 1, at.step)):
             self._train_epoch(at)
             began = time.perf_counter()
-            valid = self._validate()
-            better = bool(self.validate) and stopping.improved(at.epoch, valid[MONITOR])
+            valid = self._validate(at)
+            better = bool(valid) and stopping.improved(at.epoch, valid[MONITOR], at.step)
             if better or not self.validate or self.keep_last:
                 self._best = {}  # let the old best go first: two at once would be a table more
                 with lasting():
                     stopping.best_epoch, self._best = at.epoch, method.state()
             seconds = at.epoch_seconds + time.perf_counter() - began
             loss = at.loss_sum / max(at.triples, 1)
-            self.on_epoch(EpochReport(at.epoch, loss, seconds, valid, at.extras, stopping.best_epoch))
+            rate = learning_rate_at(at.step, settings) if settings.warmup_steps else None
+            self.on_epoch(EpochReport(at.epoch, loss, seconds, valid, at.extras, stopping.best_epoch, rate))
             at = at.after_epoch(stopping)
             if at.epochs_above >= LONG:
                 raise self._diverged(f"was {loss:.4g} in epoch {at.epoch - 1}, the {LONG}th in a row far", at)
@@ -170,7 +203,7 @@ class Trainer:
         if at.batch == 0:
             at.extras = self.method.refresh(at.epoch)
         for batch in self.method.batches(at.epoch, at.batch):
-            loss = self._step(batch)
+            loss = self._step(batch, learning_rate_at(at.step + 1, self.method.settings))
             if not math.isfinite(loss):
                 raise DivergedError(
                     f"the loss became {loss} in epoch {at.epoch} with learning_rate "
@@ -179,6 +212,7 @@ class Trainer:
             if at.start_loss is None and at.epoch == 1 and at.batch == 0:
                 at.start_loss = loss
             at.batch += 1
+            at.step += 1
             at.loss_sum += loss * len(batch)
             at.triples += len(batch)
             at.epoch_seconds = before + time.perf_counter() - began
@@ -202,14 +236,14 @@ class Trainer:
             f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate"
         )
 
-    def _step(self, batch: Batch) -> float:
+    def _step(self, batch: Batch, learning_rate: float | None = None) -> float:
         if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
             give_back_memory()
             self._gave_back_at = time.monotonic()
         rows = self.method.forward(batch)
         loss = self.method.loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        self._adam.step(rows)
+        self._adam.step(rows, self.method.settings.learning_rate if learning_rate is None else learning_rate)
         return loss.item()
 
     def _seconds_per_step(self) -> float:
@@ -226,9 +260,10 @@ class Trainer:
             times.append(time.perf_counter() - began)
         return min(times, default=0.0)
 
-    def _validate(self) -> dict[str, float]:
-        if self.validate is None:
+    def _validate(self, at: Progress) -> dict[str, float]:
+        if self.validate is None or not at.validation_is_due(self.method.settings):
             return {}
+        at.validated_step = at.step
         self.method.make_embeddings()
         found = self.validate(self.method)
         self.method.drop_embeddings()
@@ -250,6 +285,8 @@ class Trainer:
         made_with = dict(checkpoint.progress["identity"])
         for name, value in self.identity.items():
             found = made_with.get(name)
+            if name == "settings" and isinstance(found, dict):
+                found = with_settings_of_old(type(self.method.settings), found)
             if found == value:
                 continue
             if isinstance(found, dict) and isinstance(value, dict):
@@ -265,7 +302,7 @@ class Trainer:
     def _resume(self, checkpoint: Checkpoint) -> Progress:
         self.check(checkpoint)
         try:
-            at = Progress(**checkpoint.progress["at"])
+            at = Progress(**{"best_measured": checkpoint.progress["at"]["best_value"]} | checkpoint.progress["at"])
             at.check()
             self._best = checkpoint.part("best")
             if self._best or at.best_epoch or at.epoch > self.method.settings.epochs:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from dpaa.errors import InputError
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.settings import TrainedSettings, make_settings
+from dpaa.methods.settings import Settings, TrainedSettings, make_settings
 
 SPACES = ("wide", "paper")
 SMALL = 100_000
@@ -51,7 +51,7 @@ Dimension = Range | tuple[Any, ...]
 Space = dict[str, Dimension]
 
 SHARED: Space = {
-    "learning_rate": Range(1e-4, 1e-2, log=True),
+    "learning_rate": Range(1e-3, 3e-2, log=True),
     "l2": Range(1e-6, 1e-2, log=True),
     "layers": Range(1, 4, whole=True),
 }
@@ -153,10 +153,9 @@ def _values(dimension: Dimension) -> Sequence[Any] | None:
     return range(int(dimension.low), int(dimension.high) + 1) if dimension.whole else None
 
 
-def defaults(method: type[Method], space: Space) -> dict[str, Any]:
-    """The method's defaults, as far as they lie in the space: the first trial, so that tuning never loses to them."""
-    fields = method.settings_type.model_fields
-    return {name: fields[name].default for name, dimension in space.items() if fields[name].default in dimension}
+def first_point(untuned: Settings, space: Space) -> dict[str, Any]:
+    """The untuned settings, as far as they lie in the space: the first trial, so that tuning never loses to them."""
+    return {name: getattr(untuned, name) for name, tried in space.items() if getattr(untuned, name) in tried}
 
 
 def _trained(method: type[Method]) -> bool:

@@ -40,10 +40,10 @@ from dpaa.files import (
 )
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
-from dpaa.methods.settings import make_settings
+from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings, make_settings
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from dpaa.tuning.space import SMALL, Space, defaults, in_words, search_space, size
+from dpaa.tuning.space import SMALL, Space, first_point, in_words, search_space, size
 from dpaa.tuning.storage import check_storage, without_secrets
 from dpaa.tuning.study import LOCK, STORAGE, TRIAL_LINES, Study, TrialStore, storage_in_words
 from dpaa.tuning.trial import TRAINED, Trial, best_toml
@@ -124,6 +124,7 @@ def tune(
     seeds: int = 3,
     settings: Mapping[str, object] | None = None,
     values: Mapping[str, Sequence[object]] | None = None,
+    defaults: Mapping[str, object] | None = None,
     prune_after: int = 30,
     seed: int = 0,
     say: Callable[[str], None] = lambda _line: None,
@@ -134,13 +135,17 @@ def tune(
 
     `space`: `wide` (ranges, searched by TPE) or `paper` (the paper's grids, point by point).  `trials`: different
     settings to try, 30 in the wide space, all of a grid.  `values`: setting → values to try, in place of those of the
-    space.  `settings`: fixed ones.  `prune_after`: epochs before a trial that is worse than the median may be stopped,
+    space.  `settings`: fixed ones.  `defaults`: in place of the method's own; the paper's grids come with its way of
+    training (`PAPER_TRAINING`).  `prune_after`: epochs before a trial that is worse than the median may be stopped,
     0 for never.  `seed`: of the search and its trainings; the best is trained with `seed`, `seed + 1`, …
     """
     kind = find_method(method)
-    checked = make_settings(kind.settings_type, settings or {}, kind.name)
+    if defaults is None:
+        defaults = PAPER_TRAINING if space == "paper" and issubclass(kind.settings_type, TrainedSettings) else {}
+    checked = make_settings(kind.settings_type, {**defaults, **(settings or {})}, kind.name)
     fixed = {name: getattr(checked, name) for name in settings or {}}  # as values, where text was given
     searched = _checked_space(kind, space, fixed, values or {})
+    beneath = {name: value for name, value in defaults.items() if name not in fixed}
     least = {"trials": 1, "jobs": 1, "seeds": 0, "prune_after": 0, "seed": 0}
     given = {"trials": trials, "jobs": jobs, "seeds": seeds, "prune_after": prune_after, "seed": seed}
     for name, number in given.items():
@@ -172,14 +177,14 @@ def tune(
         folder=Path(folder),
         name=f"{kind.name}-{hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]}",
         space=searched,
-        first=defaults(kind, searched),
+        first=first_point(checked, searched),
         listed=space == "paper",
         seed=seed,
         prune_after=prune_after,
         storage=storage,
         call=uuid.uuid4().hex,
     )
-    order = WorkOrder(study, METHODS.address(kind.name), fixed, wanted=min(wanted, every or wanted))
+    order = WorkOrder(study, METHODS.address(kind.name), beneath | fixed, wanted=min(wanted, every or wanted))
     with _begun(study, about), storage_in_words(study), closing(TrialStore(study)) as store:
         team = _Team(data, jobs, say, store)
         kept = sum(trial.state in TRAINED for trial in store.trials())
@@ -187,7 +192,7 @@ def tune(
         best = _best(store.write())
         numbers = range(seed, seed + (seeds if kind.seeded else min(seeds, 1)))
         order = replace(order, best=best.settings, best_number=best.number, seeds=tuple(numbers))
-        chosen = fixed | best.settings
+        chosen = beneath | fixed | best.settings
         write_file(study.folder / BEST, best_toml(kind.name, chosen, best, order.wanted), REMEDY)
         return TuneResult(
             folder=study.folder,

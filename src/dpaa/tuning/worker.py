@@ -109,10 +109,12 @@ class Worker:
 
     def _train(self, claim: Claim) -> None:
         began = time.perf_counter()
-        study, curve = self.order.study, []
+        study = self.order.study
+        curve: list[float] = []
 
         def on_epoch(report: EpochReport) -> None:
-            curve.append(round(report.valid[MONITOR], 6))
+            # The first epoch is always validated; where a later one is not, nothing better is known.
+            curve.append(round(report.valid[MONITOR], 6) if report.valid else curve[-1])
             since = report.epoch - study.prune_after
             asked = study.prune_after and since >= 0 and since % PRUNE_EVERY == 0
             if asked and claim.should_stop(report.epoch, max(curve)):
