@@ -13,10 +13,11 @@ from pathlib import Path
 
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
+from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.runs.fit import evaluate, fit
 
 SIZES = (2048, 8192, 32_768)
-SETTINGS = {"learning_rate": 5e-3, "patience": 20, "threads": 1}
+SETTINGS = PAPER_TRAINING | {"learning_rate": 5e-3, "patience": 20, "threads": 1}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])

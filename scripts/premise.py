@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.reproduction.sources import LAYERS, Sources
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.trace.run import trace_run
@@ -29,7 +30,9 @@ LENGTHS: dict[str, dict[str, Any]] = {"stopped early": {}, "300 epochs": {"epoch
 def row(place: Path, label: str, data: Dataset, layers: int, length: str, settings: dict[str, Any]) -> str:
     """A line of the table."""
     folder = place / f"{label}-{length}"
-    method = make_method(data, "lightgcn", {"embedding_size": 256, "layers": layers, "seed": 0} | settings)
+    method = make_method(
+        data, "lightgcn", PAPER_TRAINING | {"embedding_size": 256, "layers": layers, "seed": 0} | settings
+    )
     model = fit_into(folder, data, method, keep_last=bool(settings))
     trained = model.manifest["training"]["best_epoch"]
     told = [

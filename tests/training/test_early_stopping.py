@@ -43,7 +43,7 @@ def test_smoothing_by_hand() -> None:
 
 def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
     default = EarlyStopping.of(TrainedSettings())
-    assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (10, 50, 150, 0.0)
+    assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (15, 50, 150, 0.0)
     slow = EarlyStopping.of(TrainedSettings(learning_rate=1e-3))
     assert (slow.patience_steps, slow.minimum_steps) == (500, 1500)
     set_by_hand = EarlyStopping.of(TrainedSettings(patience_steps=7, minimum_steps=0))

@@ -54,7 +54,9 @@ class DpaaAutoSettings(TrainedSettings):
     """LightGCN's settings, and how much may be spent."""
 
     learning_rate: float = Field(default=1e-3, gt=0)
-    """Adam's step size; with `warmup_steps` the one it rises to."""
+    """Adam's step size; of a schedule the largest."""
+    learning_rate_schedule: Literal["inverse-sqrt", "constant"] = "constant"
+    """After the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays."""
     warmup_steps: int = Field(default=0, ge=0)
     """Steps in which the learning rate rises from 0 to its full size, in each of the trainings; 0: none."""
     patience: int = Field(default=50, ge=1)

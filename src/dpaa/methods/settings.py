@@ -39,14 +39,16 @@ class TrainedSettings(Settings):
     layers: int = Field(default=3, ge=0, le=64)
     """Propagation layers (L); 0 is matrix factorisation."""
     learning_rate: float = Field(default=1e-2, gt=0)
-    """Learning rate of Adam; with `warmup_steps` the one it rises to."""
+    """Learning rate of Adam; of a schedule the largest."""
+    learning_rate_schedule: Literal["inverse-sqrt", "constant"] = "inverse-sqrt"
+    """After the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays."""
     warmup_steps: int = Field(default=100, ge=0)
     """Steps in which the learning rate rises from 0 to its full size, in a straight line; 0: none."""
     batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = 2048
     """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
     epochs: int = Field(default=1000, ge=1)
     """Maximum number of epochs."""
-    patience: int = Field(default=10, ge=1)
+    patience: int = Field(default=15, ge=1)
     """Epochs without a better validation recall@20 before stopping."""
     patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     """Steps that must have passed without one as well; `auto` is 0.5 / learning_rate (50 at 0.01)."""
@@ -69,6 +71,7 @@ class TrainedSettings(Settings):
 
 
 NOT_YET_SETTINGS: dict[str, Any] = {
+    "learning_rate_schedule": "constant",
     "warmup_steps": 0,
     "patience_steps": 0,
     "minimum_steps": 0,

@@ -185,7 +185,8 @@ class Trainer:
                     stopping.best_epoch, self._best = at.epoch, method.state()
             seconds = at.epoch_seconds + time.perf_counter() - began
             loss = at.loss_sum / max(at.triples, 1)
-            rate = learning_rate_at(at.step, settings) if settings.warmup_steps else None
+            changes = settings.warmup_steps > 1 or settings.learning_rate_schedule != "constant"
+            rate = learning_rate_at(at.step, settings) if changes else None
             self.on_epoch(EpochReport(at.epoch, loss, seconds, valid, at.extras, stopping.best_epoch, rate))
             at = at.after_epoch(stopping)
             if at.epochs_above >= LONG:
