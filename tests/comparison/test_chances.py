@@ -151,12 +151,12 @@ def test_files_of_strangers_never_break_it(config: dict[str, Any], manifest: dic
 def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
     small_world.write(tmp_path / "data")
     quick = {"embedding_size": 8, "layers": 1, "threads": 1}
-    for name, settings in (("short", {"epochs": 2}), ("fast", {"epochs": 2, "learning_rate": 0.01})):
+    for name, settings in (("short", {"epochs": 2}), ("fast", {"epochs": 2, "learning_rate": 0.05})):
         fit_into(tmp_path / name, small_world, make_method(small_world, "lightgcn", quick | settings))
     _, entries = read_entries([tmp_path / "short", tmp_path / "fast"], tmp_path / "data")
     notes = [note for entry in entries for note in entry.notes]
     assert notes[0].startswith(
-        "unequal training budgets: short trained 2 of 2 epochs at learning rate 0.001; fast trained 2 of 2"
+        "unequal training budgets: short trained 2 of 2 epochs at learning rate 0.01; fast trained 2 of 2"
     )
     manifest = json.loads((tmp_path / "short" / "manifest.json").read_text())
     assert manifest["tuning"] == {"trials": 0}
@@ -164,6 +164,6 @@ def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
 
 def test_a_fitted_model_knows_its_chances(small_world: Dataset) -> None:
     found = Chances.of_model(fit(small_world, "lightgcn", embedding_size=8, layers=1, epochs=3, threads=1))
-    assert (found.epochs, found.allowed, found.patience, found.rates, found.trials) == (3, 3, 50, (1e-3, 1e-3), 0)
+    assert (found.epochs, found.allowed, found.patience, found.rates, found.trials) == (3, 3, 15, (1e-2, 1e-2), 0)
     assert Chances.of_model(fit(small_world, "ease")).epochs is None
     assert Chances.of_model(fit(small_world, "most-popular")).trials is None

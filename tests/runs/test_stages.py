@@ -16,11 +16,12 @@ from dpaa.evaluation.dial_curve import KAPPAS
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import ndcg
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, _fit_part, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.stages import RunStages
 
-QUICK = {"embedding_size": 8, "layers": 2, "epochs": 12, "patience": 50, "threads": 1}
+QUICK = PAPER_TRAINING | {"embedding_size": 8, "layers": 2, "epochs": 12, "threads": 1}
 
 
 def test_the_least_turn_that_validation_cannot_tell_from_the_best_is_taken(small_world: Dataset) -> None:

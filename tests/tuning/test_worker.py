@@ -59,10 +59,10 @@ def test_a_trial_worse_than_the_median_is_pruned_and_leaves_no_file(
 
 
 def test_a_loss_that_is_no_number_is_a_result_too(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
-    values = FEW | {"learning_rate": (1e-3, 1e30), "layers": (1,)}
+    values = FEW | {"learning_rate": (1e-2, 1e30), "layers": (1,)}
     found = tune(tmp_path, world, "lightgcn", settings=TINY, values=values, seeds=0)
     assert [trial.state for trial in found.trials if trial.state != "repeated"] == ["complete", "diverged"]
-    assert found.best.settings["learning_rate"] == 1e-3
+    assert found.best.settings["learning_rate"] == 1e-2
     tune(tmp_path, world, "lightgcn", settings=TINY, values=values, seeds=0)
     assert len(trained) == 2
     with pytest.raises(InputError, match="no trial came to a result: the loss became"):
@@ -83,7 +83,7 @@ def test_trials_share_one_pretrained_model_whatever_their_learning_rate(
     found = tune(tmp_path, world, "dpaa", settings=TINY, trials=3, seeds=2)
     assert len({trial.settings["learning_rate"] for trial in found.trials}) == 3
     rate = found.settings["learning_rate"]
-    assert into == [("lightgcn", 1e-3, 0), ("dpaa", rate, 0), ("lightgcn", 1e-3, 1), ("dpaa", rate, 1)]
+    assert into == [("lightgcn", 1e-2, 0), ("dpaa", rate, 0), ("lightgcn", 1e-2, 1), ("dpaa", rate, 1)]
     assert found.runs[0].valid_recall == found.best.value
     origin = load(found.runs[1].folder).manifest["pretrained"]["run"]
     assert Path(origin).parent == tmp_path.resolve()
