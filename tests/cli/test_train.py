@@ -10,8 +10,15 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from dpaa.data.dataset import read_dataset
 from dpaa.kernels.spmm import KERNELS
+from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
+from dpaa.runs.fit import Callbacks, fit_into, make_method
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import load
+from dpaa.training.trainer import Interrupted
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 
@@ -119,3 +126,25 @@ def test_a_reader_that_leaves_early_sees_no_traceback(command: str) -> None:
     said = subprocess.run(["/bin/sh", "-c", words], capture_output=True, text=True, timeout=60, check=True)
     assert said.stderr == ""
     assert said.stdout.count("\n") == 1
+
+
+def test_a_training_begun_before_the_schedule_goes_on_as_it_was_begun(walk: Path, tmp_path: Path) -> None:
+    """The same call, with other defaults in between."""
+    data, stops = read_dataset(walk / "data"), iter([False] * 5)
+    words = ("train", walk / "data", "--set", "embedding_size=4", "--set", "layers=1", "--set", "epochs=6")
+    settings = PAPER_TRAINING | {"embedding_size": 4, "layers": 1, "epochs": 6}
+    method = make_method(data, "lightgcn", settings)
+    with pytest.raises(Interrupted):
+        fit_into(tmp_path / "run", data, method, callbacks=Callbacks(stop_requested=lambda: next(stops, True)))
+    run = RunFolder(tmp_path / "run")
+    kept = run.checkpoints.load()
+    assert kept is not None
+    config = {name: value for name, value in config_of(run.path).items() if name not in NOT_YET_SETTINGS}
+    (run.path / "config.json").write_text(json.dumps(config))
+    for name in NOT_YET_SETTINGS:
+        del kept.progress["identity"]["settings"][name]
+    run.checkpoints.save(kept)
+    assert "going on in epoch" in dpaa_ok(*words, "--out", run.path, "--resume").err
+    straight = fit_into(tmp_path / "straight", data, make_method(data, "lightgcn", settings))
+    assert torch.equal(load(run.path).method.user_embedding, straight.method.user_embedding)
+    assert config_of(run.path)["learning_rate_schedule"] == "constant"

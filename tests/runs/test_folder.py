@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.files import lock_of, locked
+from dpaa.files import digest, lock_of, locked
+from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
@@ -258,3 +259,20 @@ def test_metrics_without_a_value_are_null(tmp_path: Path) -> None:
     text = (tmp_path / "run" / "metrics.json").read_text()
     assert "NaN" not in text
     assert None in json.loads(text)["metrics"].values()
+
+
+def test_a_run_of_before_the_schedule_says_how_it_was_trained(small_world: Dataset, tmp_path: Path) -> None:
+    """Its config lacks what was no setting then: it is read with what was done, not with today's defaults."""
+    settings = PAPER_TRAINING | SETTINGS
+    before = fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", settings))
+    config, manifest = tmp_path / "run" / "config.json", tmp_path / "run" / "manifest.json"
+    content = {name: value for name, value in json.loads(config.read_text()).items() if name not in NOT_YET_SETTINGS}
+    config.write_text(json.dumps(content))
+    about = json.loads(manifest.read_text())
+    about["files"]["config.json"] = digest(config)
+    manifest.write_text(json.dumps(about))
+    found = load(tmp_path / "run")
+    assert found.method.settings == before.method.settings
+    assert RunFolder(tmp_path / "run").finished_before(before.method, small_world.fingerprint)
+    ours = make_method(small_world, "lightgcn", SETTINGS)
+    assert not RunFolder(tmp_path / "run").finished_before(ours, small_world.fingerprint)
