@@ -80,7 +80,7 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
 ) -> None:
     """Where all items are equally popular, only who learns tastes can tell the withheld item from the other kind's."""
     data, withheld = checkerboard
-    settings = quick(name) | ({"epochs": 60, "patience": 60} if quick(name) else {})
+    settings = quick(name) | ({"epochs": 60, "patience": 60, "warmup_steps": 0} if quick(name) else {})
     model = fit(data, name, **(settings | GENTLE.get(name, {})))
     lists = model.recommend(k=1, popularity_dial=0)
     right = sum(withheld[user] == item for user, item in lists.select("user_id", "item_id").iter_rows())
@@ -94,7 +94,7 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
 @pytest.mark.parametrize("epochs", [1, 3, 50])
 def test_a_learning_rate_of_a_thousand_is_said_to_diverge(name: str, epochs: int, small_world: Dataset) -> None:
     with pytest.raises(DivergedError, match="training diverged: the loss was"):
-        fit(small_world, name, **(quick(name) | {"epochs": epochs, "learning_rate": 1e3}))
+        fit(small_world, name, **(quick(name) | {"epochs": epochs, "learning_rate": 1e3, "warmup_steps": 0}))
 
 
 @trained_methods
