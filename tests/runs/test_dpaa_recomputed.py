@@ -16,10 +16,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dpaa.data.dataset import Dataset
+from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.runs.fit import fit_into, make_method
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "recompute_run.py"
-COMMON = {"embedding_size": 12, "layers": 3, "epochs": 6, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
+SMALL = {"embedding_size": 12, "layers": 3, "epochs": 6, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
+COMMON = PAPER_TRAINING | SMALL
 
 
 @pytest.fixture(scope="module")
