@@ -109,3 +109,23 @@ def test_one_type() -> None:
         one_type([pl.Series(["a"]), small], "user_id")
     with pytest.raises(InputError, match="negative"):
         one_type([pl.Series([-1]), large], "user_id")
+
+
+@given(st.sets(texts, min_size=1), st.lists(texts | st.none()), st.sampled_from([0, 10**6]))
+def test_few_and_many_text_ids_are_found_alike(known: set[str], wanted: list[str | None], few: int) -> None:
+    ids = distinct_ids([pl.Series(sorted(known))])
+    values = pl.Series([*wanted, *list(known)[:2]], dtype=pl.String)
+    expected = [ids.to_list().index(value) if value in known else -1 for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.data.ids.FEW", few)  # 0: always by bisection
+        assert encode(values, ids).tolist() == expected
+
+
+@given(st.sets(integers, min_size=1), st.lists(integers), st.sampled_from([0, 10**6]))
+def test_few_and_many_integer_ids_are_found_alike(known: set[int], wanted: list[int], few: int) -> None:
+    ids = distinct_ids([pl.Series(sorted(known))])
+    values = pl.Series([*wanted, *list(known)[:2]], dtype=pl.Int64)
+    expected = [ids.to_list().index(value) if value in known else -1 for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.data.ids.FEW", few)
+        assert encode(values, ids).tolist() == expected

@@ -45,7 +45,7 @@ def test_lists_equal_sorting_one_user_at_a_time(
     listed = None if candidates is None else np.array(candidates)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranking, "BLOCK_SCORES", block)
-        ranker = Ranker(5, 8, torch.device("cpu"), hidden, listed)
+        ranker = Ranker(8, torch.device("cpu"), hidden, listed)
     seen = []
     for part, index in ranker.blocks(np.array(users)):
         assert part.tolist() == index.tolist()

@@ -3,11 +3,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
+from dpaa.reranking.dial import dialled
 from dpaa.runs.fit import fit
 from dpaa.runs.model import Model
 
@@ -131,3 +133,37 @@ def test_ids_go_in_and_come_out_as_they_are(users: list[str], big: int) -> None:
     lists = model.recommend(users, k=3, seen=True)
     assert set(lists["user_id"]) == set(users)
     assert set(lists["item_id"]) == set(items[:3])
+
+
+@pytest.mark.parametrize("dial", [0.0, -0.7])
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("exclude", [(), ["i0003", "i0007", "i0011"]])
+def test_one_user_bit_for_bit_as_with_the_mask_of_all_pairs(
+    model: Model, dial: float, every: int, exclude: list[str]
+) -> None:
+    """The slow way: the scores of this user over the allowed items, all training pairs hidden."""
+    known = model.item_ids.to_list()
+    items = known[::every] if every > 1 else None
+    allowed = [known.index(item) for item in (known if items is None else items) if item not in exclude]
+    columns = torch.tensor(allowed)
+    for user in range(0, 60, 7):
+        chosen = None if items is None and not exclude else columns
+        scores = dialled(model.method, dial, chosen)(torch.tensor([user]))[0].numpy()
+        hidden = np.zeros((len(model.user_ids), len(known)), dtype=bool)
+        hidden[model.train.user, model.train.item] = True
+        scores[hidden[user, allowed]] = -np.inf
+        best = [place for place in np.argsort(-scores, kind="stable")[:9] if scores[place] > -np.inf]
+        mine = model.recommend([model.user_ids[user]], 9, items=items, exclude=exclude, popularity_dial=dial)
+        assert mine["item_id"].to_list() == [known[allowed[place]] for place in best]
+        assert mine["score"].to_list() == scores[best].tolist()
+
+
+def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: Model) -> None:
+    for item in (0, 17, 99):
+        unit = torch.nn.functional.normalize(model.method.item_vectors(), dim=1)  # type: ignore[arg-type]
+        cosine = (unit[[item]] @ unit.T)[0].numpy()
+        cosine[item] = -np.inf
+        best = np.argsort(-cosine, kind="stable")[:6]
+        mine = model.similar_items([model.item_ids[item]], 6)
+        assert mine["similar_item_id"].to_list() == model.item_ids.gather(best).to_list()
+        assert mine["score"].to_list() == cosine[best].tolist()

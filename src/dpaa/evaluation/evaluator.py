@@ -290,7 +290,7 @@ class Evaluator:
     def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> Ints:
         """The lists of n strengths of a correction, from one pass over the users.  (n, users, largest k)."""
         dataset = self.dataset
-        ranker = Ranker(dataset.n_users, dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
+        ranker = Ranker(dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
         scores_of = family(ranker.columns)
         lists = np.empty((n, len(self.users), self.protocol.k[-1]), dtype=np.int32)
         place = 0

@@ -42,10 +42,8 @@ class RankedBlock:
 class Ranker:
     """Which users, which candidates, which pairs never: turns blocks of scores into lists."""
 
-    def __init__(
-        self, n_users: int, n_items: int, device: torch.device, masked: Pairs | None, candidates: Ints | None
-    ) -> None:
-        self._mask = _MaskedColumns.of(masked, n_users, n_items, candidates) if masked is not None else None
+    def __init__(self, n_items: int, device: torch.device, masked: Pairs | None, candidates: Ints | None) -> None:
+        self._mask = _MaskedColumns.of(masked, n_items, candidates) if masked is not None else None
         self._candidates = candidates
         self._device = device
         self.columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
@@ -90,8 +88,7 @@ def ranked_blocks(
     `dialled`; `reranker` makes the lists from the scores.
     """
     graph = method.graph
-    n_users = graph.n_users if histories is None else histories.n_users
-    ranker = Ranker(n_users, graph.n_items, graph.edge_user.device, masked, candidates)
+    ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates)
     kappa = method.popularity_dial if dial is None else dial
     scored = dialled if reranker is None else reranker.scorer
     scorer = scored(method, kappa, ranker.columns, histories, prepared)
@@ -103,27 +100,31 @@ def ranked_blocks(
 
 @dataclass(frozen=True)
 class _MaskedColumns:
-    """Per user, the columns of the score block that must not be recommended (CSR)."""
+    """The columns of the score block that must not be recommended; pairs are looked at only of the users asked for."""
 
-    indptr: Ints
-    columns: Ints
+    pairs: Pairs
+    column_of: Ints | None
+    """Column of each item, −1 where it is no candidate; None where the columns are all items."""
 
     @classmethod
-    def of(cls, pairs: Pairs, n_users: int, n_items: int, candidates: Ints | None) -> _MaskedColumns:
+    def of(cls, pairs: Pairs, n_items: int, candidates: Ints | None) -> _MaskedColumns:
         if candidates is None:
-            return cls(pairs.indptr(n_users), pairs.item.astype(np.int64))
+            return cls(pairs, None)
         column_of = np.full(n_items, -1, dtype=np.int64)
         column_of[candidates] = np.arange(len(candidates))
-        columns = column_of[pairs.item]
-        kept = columns >= 0
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(pairs.user[kept], minlength=n_users))])
-        return cls(indptr, columns[kept])
+        return cls(pairs, column_of)
 
     def hide(self, scores: Tensor, users: Ints) -> None:
         """Set the masked scores of these rows to −inf."""
-        first, last = self.indptr[users], self.indptr[users + 1]
+        owners = self.pairs.user
+        wanted = users.astype(owners.dtype)  # of another type, all pairs would be converted
+        first, last = (np.searchsorted(owners, wanted, side=side) for side in ("left", "right"))
         lengths = last - first
         rows = np.repeat(np.arange(len(users)), lengths)
         slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
-        flat = torch.from_numpy(rows * scores.shape[1] + self.columns[slots]).to(scores.device)
+        columns = self.pairs.item[slots].astype(np.int64)
+        if self.column_of is not None:
+            columns = self.column_of[columns]
+            rows, columns = rows[columns >= 0], columns[columns >= 0]
+        flat = torch.from_numpy(rows * scores.shape[1] + columns).to(scores.device)
         scores.view(-1).index_fill_(0, flat, -torch.inf)

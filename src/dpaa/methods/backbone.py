@@ -150,7 +150,7 @@ class GraphMethod(Hooks):
 
     def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
         """Read-out vectors of users (those of the histories, if given) and items."""
-        table = self.item_embedding if items is None else self.item_embedding[items]
+        table = self.item_embedding if items is None else self.item_embedding.index_select(0, items)
         users = self.user_embedding if histories is None else self.fold_in(histories)
         return Vectors(lambda index: users[index], table)
 

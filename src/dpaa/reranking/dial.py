@@ -51,7 +51,7 @@ def dialled(
     if vectors is not None:
         extended = prepared or DialVectors.of(method)
         assert extended is not None
-        queries, table = vectors.queries, extended.items if items is None else extended.items[items]
+        queries, table = vectors.queries, extended.items if items is None else extended.items.index_select(0, items)
         return lambda index: extended.queries(queries(index), kappa) @ table.T
     scored, popularity = _scores_and_deviations(method, items, histories), _coordinate(method, items)
     return lambda index: _turned(*scored(index), kappa, popularity)

@@ -121,10 +121,7 @@ class Model(RunRecord):
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
         """The k items most like each of these by cosine; `item_id, similar_item_id, score, rank`."""
         index = look_up(items, self.item_ids, "item")
-        vectors = self.method.item_vectors()
-        if vectors is None:
-            raise InputError(f"method {self.method.name} has no item vectors to compare; use a trained method")
-        unit = torch.nn.functional.normalize(vectors, dim=1)
+        unit = self.unit_vectors
         frames = []
         for first in range(0, len(index), 1024):
             block = torch.from_numpy(index[first : first + 1024].astype(np.int64)).to(unit.device)
@@ -220,6 +217,14 @@ class Model(RunRecord):
         return {Column.USER: self.user_ids.dtype, Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
 
     @cached_property
+    def unit_vectors(self) -> torch.Tensor:
+        """Item vectors of length 1, whose inner products are the cosines of `similar_items`; made once, and kept."""
+        vectors = self.method.item_vectors()
+        if vectors is None:
+            raise InputError(f"method {self.method.name} has no item vectors to compare; use a trained method")
+        return torch.nn.functional.normalize(vectors, dim=1)
+
+    @cached_property
     def _dial_vectors(self) -> DialVectors | None:
         """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
         return DialVectors.of(self.method)
@@ -228,7 +233,9 @@ class Model(RunRecord):
         denied = look_up(exclude, self.item_ids, "item")
         allowed = self.candidates if items is None else np.unique(look_up(items, self.item_ids, "item"))
         if len(denied):
-            allowed = np.setdiff1d(np.arange(len(self.item_ids)) if allowed is None else allowed, denied)
+            kept = np.ones(len(self.item_ids), dtype=bool)
+            kept[denied] = False
+            allowed = np.flatnonzero(kept) if allowed is None else allowed[kept[allowed]]
         if allowed is not None and not len(allowed):
             raise InputError("no item is left to recommend; allow more items or exclude fewer")
         return allowed
