@@ -13,7 +13,7 @@ import dpaa
 ORDER = [
     *("errors", "words", "text", "files", "plugins"),
     *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
-    *("runs", "comparison", "trace", "tuning", "frontier", "report", "reproduction", "cli"),
+    *("runs", "comparison", "trace", "serving", "tuning", "frontier", "report", "reproduction", "cli"),
 ]
 ROOT = Path(dpaa.__file__).parent
 LATE = {"cli", "__init__", "methods/__init__", "methods/registry", "methods/catalogue"}
@@ -76,7 +76,7 @@ def test_imports_of_ours_stand_at_the_top() -> None:
     assert late == ["dpaa.reproduction.tuned imports dpaa.tuning.tune"]  # Optuna is an extra
 
 
-@pytest.mark.parametrize("room", ["training", "runs", "evaluation", "reranking"])
+@pytest.mark.parametrize("room", ["training", "runs", "evaluation", "reranking", "serving"])
 def test_these_rooms_know_no_method_by_name(room: str) -> None:
     from dpaa.methods import METHODS
 

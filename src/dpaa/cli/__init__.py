@@ -22,6 +22,7 @@ from dpaa.cli.recommend import recommend
 from dpaa.cli.report import report
 from dpaa.cli.reproduce import reproduce
 from dpaa.cli.rerank import rerank
+from dpaa.cli.serve import serve
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
@@ -38,7 +39,11 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
-for _command in (audit, train, evaluate, recommend, rerank, debias, compare, tune, trace, report, methods, reproduce):
+_COMMANDS = (
+    *(audit, train, evaluate, recommend, rerank, debias, compare, tune),
+    *(trace, report, serve, methods, reproduce),
+)
+for _command in _COMMANDS:
     app.command()(_command)
 for _group in (app, data_app):
     for _info in _group.registered_commands:

@@ -211,6 +211,19 @@ class GraphMethod(Hooks):
         self.ego = TiledTable.from_dense(dense, self.compute.tile_columns)
         super().load_tensors(rest)
 
+    def tensors_to_score(self) -> dict[str, Tensor]:
+        """Whoever ranks by the read-out needs no layer 0."""
+        found = self.tensors()
+        egos = ("user_ego", "item_ego") if self.vectors() is not None else ()
+        return {name: tensor for name, tensor in found.items() if name not in egos}
+
+    def adopt(self, tensors: dict[str, Tensor]) -> None:
+        """The read-out tables themselves; copies where layer 0 is among them, which is kept in tiles."""
+        if "user_ego" in tensors:
+            self.load_tensors(tensors)
+        else:
+            super().adopt(tensors)
+
     def message_weights(self) -> list[tuple[str, Tensor]]:
         """`weight_0 … weight_{L−1}`, and `weight_back_…` where the way back differs."""
         columns = []

@@ -173,6 +173,15 @@ class Method(ABC):
         """What `model.safetensors` holds: every attribute that is `saved`, as float32."""
         return {name: torch.as_tensor(getattr(self, name), dtype=torch.float32) for name in self.saved_shapes()}
 
+    def tensors_to_score(self) -> dict[str, Tensor]:
+        """Those of `tensors` without which it could not score; `adopt` takes them."""
+        return self.tensors()
+
+    def adopt(self, tensors: dict[str, Tensor]) -> None:
+        """Ready to score with these very tensors, which may be mapped from a file: they are read, never written."""
+        for name, tensor in tensors.items():
+            setattr(self, name, tensor if tensor.ndim else tensor.item())
+
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Take back what `tensors` gave; ready to score afterwards."""
         for name, tensor in tensors.items():

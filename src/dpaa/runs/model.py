@@ -184,7 +184,7 @@ class Model(RunRecord):
 
     def dial_vector_blocks(self, users: Ids | None = None) -> tuple[Iterator[pl.DataFrame], Iterator[pl.DataFrame]]:
         """The same, a block at a time; there is always a first block, if need be without rows."""
-        prepared, vectors = self._dial_vectors, self.method.vectors()
+        prepared, vectors = self.prepared_dial, self.method.vectors()
         if prepared is None or vectors is None:
             raise InputError(
                 f"method {self.method.name} does not rank by an inner product, so it has no vectors to export; "
@@ -225,7 +225,7 @@ class Model(RunRecord):
         return torch.nn.functional.normalize(vectors, dim=1)
 
     @cached_property
-    def _dial_vectors(self) -> DialVectors | None:
+    def prepared_dial(self) -> DialVectors | None:
         """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
         return DialVectors.of(self.method)
 
@@ -268,7 +268,7 @@ class Model(RunRecord):
             candidates=self._allowed(items, exclude),
             histories=histories,
             dial=kappa,
-            prepared=self._dial_vectors if kappa else None,
+            prepared=self.prepared_dial if kappa else None,
             reranker=self.reranker(rerank),
         )
         return (self._frame(block, people) for block in blocks)

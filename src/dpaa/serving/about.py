@@ -1,0 +1,86 @@
+"""What a service says of its run: to the live page, and to whoever wants to know what he is asking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpaa.errors import InputError
+from dpaa.reranking.registry import RERANKERS
+from dpaa.serving.settings import ServeSettings
+from dpaa.serving.snapshot import Snapshot
+
+
+def about(snapshot: Snapshot, settings: ServeSettings | None) -> dict[str, Any]:
+    """Method, sizes, the dial with its curve, re-rankers and limits."""
+    model = snapshot.model
+    dataset = model.manifest.get("dataset")
+    name = dataset.get("name") if isinstance(dataset, dict) else None
+    found: dict[str, Any] = {
+        "run": model.path.name if model.path is not None else str(name or snapshot.name),
+        "dataset": None if name is None else str(name),
+        "method": model.method.name,
+        "users": len(snapshot.users),
+        "items": len(snapshot.items),
+        "popular_items": int(snapshot.popular.sum()),
+        "titles": snapshot.items.titles is not None,
+        "similar": snapshot.unit is not None,
+        "dial": {"kappa": snapshot.kappa, "curve": curve(snapshot)},
+        "rerankers": rerankers(),
+        "snapshot": snapshot.name,
+        "index": None if snapshot.index is None else {"kind": snapshot.index.kind, "recall": snapshot.index.recall},
+    }
+    if settings is not None:
+        found["limits"] = {
+            "k": settings.most_k,
+            "people": settings.most_people,
+            "ids": settings.most_ids,
+            "bytes": settings.most_bytes,
+        }
+    return found
+
+
+def curve(snapshot: Snapshot) -> list[dict[str, Any]] | None:
+    """The dial's stored curve on validation; None where the run has none or it is damaged."""
+    try:
+        stored = snapshot.model.dial_curve
+    except InputError:
+        return None
+    if stored is None:
+        return None
+    return [{"k": stored.k, **{name: _or_none(value) for name, value in point.items()}} for point in stored.per_kappa]
+
+
+def rerankers() -> list[dict[str, Any]]:
+    """Those that can be named in a request, with the settings that are numbers."""
+    found = []
+    for name in RERANKERS:
+        try:
+            kind = RERANKERS[name]
+        except InputError:  # an installed plug-in that does not load
+            continue
+        numbers = []
+        for setting, field in kind.model_fields.items():
+            if isinstance(field.default, bool) or not isinstance(field.default, int | float):
+                continue
+            bounds = {
+                edge: getattr(rule, edge)
+                for rule in field.metadata
+                for edge in ("ge", "gt", "le", "lt")
+                if hasattr(rule, edge)
+            }
+            low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+            numbers.append(
+                {
+                    "name": setting,
+                    "default": field.default,
+                    "least": -2 if low is None else low,
+                    "most": (2 if low is None else max(1, 2 * field.default)) if high is None else high,
+                    "meaning": field.description or "",
+                }
+            )
+        found.append({"name": name, "title": kind.title, "settings": numbers})
+    return found
+
+
+def _or_none(value: float) -> float | None:
+    return None if value != value else value

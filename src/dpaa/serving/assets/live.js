@@ -1,0 +1,436 @@
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const root = document.documentElement;
+  const K = 20;
+
+  // ------------------------------------------------------------ text: ids and titles are strangers'
+
+  const ACTS = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff]/gu;
+  const LONGEST = 80;
+  const shown = (value) => {
+    const text = String(value).replace(ACTS, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
+    return text.length <= LONGEST ? text : text.slice(0, LONGEST) + "…";
+  };
+  const make = (tag, className, text) => {
+    const node = document.createElement(tag);
+    if (className) node.className = className;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  };
+  const whole = (value) => Math.round(value).toLocaleString("en");
+  const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
+  const signed = (value) => (value === 0 ? "0" : `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`);
+
+  // ------------------------------------------------------------ light and dark
+
+  const wish = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : wish.matches);
+  const label = () => {
+    $("theme").textContent = isDark() ? "Light" : "Dark";
+    $("theme").setAttribute("aria-pressed", String(isDark()));
+    $("theme").setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+  };
+  const keep = (store, name, value) => { try { store().setItem(name, value); } catch { /* a page from a file may not */ } };
+  const kept = (store, name) => { try { return store().getItem(name); } catch { return null; } };
+  const theme = kept(() => localStorage, "dpaa-theme");
+  if (theme === "dark" || theme === "light") root.dataset.theme = theme;
+  $("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    keep(() => localStorage, "dpaa-theme", root.dataset.theme);
+    label();
+  });
+  wish.addEventListener("change", label);
+  label();
+
+  // ------------------------------------------------------------ where answers come from: the service, or this file
+
+  class Refused extends Error {}
+
+  const service = () => {
+    const get = async (path, parameters = {}, signal) => {
+      const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined));
+      const token = kept(() => sessionStorage, "dpaa-token");
+      const headers = token ? { Authorization: `Bearer ${token}` } : {};
+      const answer = await fetch(`${path}?${query}`, { headers, signal });
+      const content = await answer.json();
+      if (answer.status === 401) throw new Refused("token");
+      if (!answer.ok) throw new Error(content.detail ?? "the service does not answer");
+      return content;
+    };
+    const part = (id) => encodeURIComponent(id);
+    return {
+      step: 0.05,
+      about: () => get("about"),
+      search: (kind, q) => get("search", { kind, q }).then((found) => found.found),
+      user: (id) => get(`users/${part(id)}`),
+      list: async (id, dial, rerank, signal) => {
+        const found = await get(`recommend/${part(id)}`, { k: K, dial, rerank, explain: true }, signal);
+        return found.items.map((one) => ({ ...one, interactions: one.explanation.interactions, group: one.explanation.group, because: one.explanation.because ?? [] }));
+      },
+      audit: (dial, signal) => get("audit", { dial, k: K }, signal).then((found) => found.numbers),
+      item: (id, dial) => get(`items/${part(id)}`, { dial, k: K }),
+    };
+  };
+
+  const fromFile = (data) => {
+    const item = (place) => data.items[place];
+    const row = (place, rank) => ({ ...item(place), rank: rank + 1, because: [] });
+    const nearest = (values, wanted) => values.reduce((best, one, place) => (Math.abs(one - wanted) < Math.abs(values[best] - wanted) ? place : best), 0);
+    const find = (id) => data.users.find((one) => String(one.id) === String(id));
+    const at = (user, dial, rerank) => {
+      if (!rerank || rerank === "none") return user.lists[nearest(data.kappas, dial)];
+      const [name, setting] = rerank.split(",");
+      const kind = data.rerankers[name];
+      return user.reranked[name][setting ? nearest(kind.values, Number(setting.split("=")[1])) : 0];
+    };
+    return {
+      step: data.step,
+      about: async () => data.about,
+      search: async (kind, q) => {
+        const words = q.toLowerCase();
+        const has = (one) => String(one.id).toLowerCase().startsWith(words) || (words && (one.title ?? "").toLowerCase().includes(words));
+        return (kind === "user" ? data.users : data.items.filter((one) => one.similar)).filter(has).slice(0, 50);
+      },
+      user: async (id) => {
+        const user = find(id);
+        if (!user) throw new Error("this customer is not in the sample that the file holds");
+        return { id: user.id, interactions: user.interactions, taken: user.taken.map(item) };
+      },
+      list: async (id, dial, rerank) => at(find(id), dial, rerank).map(row),
+      audit: async (dial) => data.audits[nearest(data.kappas, dial)],
+      item: async (id, dial) => {
+        const place = data.items.findIndex((one) => String(one.id) === String(id));
+        const step = nearest(data.kappas, dial);
+        const who = data.users.filter((one) => one.lists[step].includes(place));
+        const found = item(place);
+        return {
+          ...found, similar: (found.similar ?? []).map((one, rank) => row(one, rank)),
+          recommended: { k: data.k, sampled_users: data.users.length, in_lists: who.length, users: who.map((one) => one.id) },
+        };
+      },
+    };
+  };
+
+  const embedded = JSON.parse($("data").textContent);
+  const source = embedded ? fromFile(embedded) : service();
+
+  // ------------------------------------------------------------ what is shown
+
+  const state = { about: null, user: null, dial: 0, before: [], after: [], audits: new Map() };
+
+  const trouble = (error) => {
+    if (error.name === "AbortError") return;
+    if (error instanceof Refused) {
+      $("token-form").hidden = false;
+      $("main").hidden = true;
+      $("token").focus();
+      return;
+    }
+    $("trouble").textContent = `${error.message}.`;
+    $("trouble").hidden = false;
+  };
+  const fine = () => { $("trouble").hidden = true; };
+
+  const rerank = () => {
+    const name = $("rerank").value;
+    if (!name || name === "none") return "none";
+    return $("strength-box").hidden ? name : `${name},${$("strength").dataset.name}=${$("strength").value}`;
+  };
+
+  const entry = (one, options = {}) => {
+    const line = make("li", "entry");
+    if (options.place) line.append(make("span", "place", `${options.place}.`));
+    const button = make("button");
+    button.type = "button";
+    button.append(make("span", "name", shown(one.title ?? one.id)));
+    if (one.title) button.append(" ", make("span", "id", shown(one.id)));
+    if (one.because?.length) button.title = `like ${one.because.map(shown).join(", ")}, which this customer took`;
+    button.addEventListener("click", () => openItem(one.id));
+    line.append(button);
+    const end = make("span", "end");
+    if (one.group === "niche") end.append(make("span", "badge", "niche"), " ");
+    end.append(`${whole(one.interactions ?? 0)}×`);
+    if (options.move) end.append(" ", make("span", "move", options.move));
+    line.append(end);
+    if (options.className) line.classList.add(options.className);
+    return line;
+  };
+
+  const drawLists = () => {
+    const before = new Map(state.before.map((one) => [String(one.id), one.rank]));
+    const after = new Map(state.after.map((one) => [String(one.id), one.rank]));
+    $("before").replaceChildren(...state.before.map((one) =>
+      entry(one, { place: one.rank, className: after.has(String(one.id)) ? "" : "gone" })));
+    $("after").replaceChildren(...state.after.map((one) => {
+      const was = before.get(String(one.id));
+      const move = was === undefined ? "new" : was === one.rank ? "" : was > one.rank ? `▲ ${was - one.rank}` : `▼ ${one.rank - was}`;
+      return entry(one, { place: one.rank, move, className: was === undefined ? "new" : "" });
+    }));
+    const fresh = state.after.filter((one) => !before.has(String(one.id))).length;
+    $("before-how").textContent = `dial at ${signed(state.about.dial.kappa)}, as the run keeps it`;
+    const how = rerank();
+    $("after-how").textContent = `dial at ${signed(state.dial)}${how === "none" ? "" : `, ${how}`}: ${fresh} new`;
+    $("said").textContent = `${fresh} of ${state.after.length} items are new`;
+  };
+
+  // ------------------------------------------------------------ gauges
+
+  const mean = (list, value) => (list.length ? list.reduce((sum, one) => sum + value(one), 0) / list.length : null);
+  const nicheShare = (list) => mean(list, (one) => (one.group === "niche" ? 1 : 0));
+  const popularity = (list) => mean(list, (one) => one.interactions);
+  const fromCurve = (name, dial) => {
+    const points = state.about.dial.curve;
+    if (!points?.length) return null;
+    const place = points.findIndex((one) => one.kappa >= dial);
+    if (place === -1) return points.at(-1)[name];
+    const high = points[place], low = points[Math.max(place - 1, 0)];
+    if (high.kappa === low.kappa || high[name] === null || low[name] === null) return high[name];
+    return low[name] + ((dial - low.kappa) / (high.kappa - low.kappa)) * (high[name] - low[name]);
+  };
+  const gauge = (name, was, now, most, words) => {
+    const box = make("div", "gauge");
+    box.append(make("div", "name", name));
+    box.append(make("div", "value", now === null || now === undefined ? "–" : words(now)));
+    box.append(make("div", "change", was === null || was === undefined ? "" : `before ${words(was)}`));
+    if (now !== null && now !== undefined && most > 0) {
+      const track = make("div", "track"), fill = make("div", "fill");
+      fill.style.width = `${Math.min(100, (100 * now) / most)}%`;
+      track.append(fill);
+      if (was !== null && was !== undefined) {
+        const mark = make("div", "was");
+        mark.style.left = `${Math.min(100, (100 * was) / most)}%`;
+        track.append(mark);
+      }
+      box.append(track);
+    }
+    return box;
+  };
+  const auditOf = (dial) => state.audits.get(dial.toFixed(2));
+  const drawGauges = () => {
+    const run = state.about.dial.kappa;
+    const was = auditOf(run), now = auditOf(state.dial);
+    const plain = rerank() === "none";
+    const counts = [popularity(state.before), popularity(state.after)].filter((one) => one !== null);
+    const arps = [was, now].filter(Boolean).map((one) => one[`arp@${K}`]);
+    const curve = state.about.dial.curve;
+    const k = curve?.[0]?.k ?? K;
+    const best = curve ? Math.max(...curve.map((one) => one.ndcg)) : 0;
+    const drawn = [
+      gauge("Niche items in this list", nicheShare(state.before), nicheShare(state.after), 1, percent),
+      gauge("Mean popularity of this list", popularity(state.before), popularity(state.after), 1.15 * Math.max(1, ...counts), whole),
+    ];
+    if (plain) {
+      drawn.push(
+        gauge("Niche items, all customers", was?.[`aplt@${K}`], now?.[`aplt@${K}`], 1, percent),
+        gauge("Mean popularity, all customers", was?.[`arp@${K}`], now?.[`arp@${K}`], 1.15 * Math.max(1, ...arps), whole),
+        gauge("Coverage of the catalogue", was?.[`coverage@${K}`], now?.[`coverage@${K}`], 1, percent),
+      );
+      if (curve) drawn.push(gauge(`Expected accuracy (NDCG@${k})`, fromCurve("ndcg", run), fromCurve("ndcg", state.dial), 1.1 * best, (one) => one.toFixed(4)));
+    }
+    $("gauges").replaceChildren(...drawn);
+    $("note").textContent = !plain ? "Gauges over all customers are known for the dial alone."
+      : curve ? "Expected accuracy is the dial's stored curve on validation." : "This run stores no curve of the dial, so the expected accuracy is not known.";
+  };
+
+  // ------------------------------------------------------------ asking
+
+  let asking = null, auditing = null, waiting = 0;
+  const refresh = async () => {
+    if (state.user === null) return;
+    asking?.abort();
+    const mine = (asking = new AbortController());
+    try {
+      const found = await source.list(state.user, state.dial, rerank(), mine.signal);
+      if (mine.signal.aborted) return;
+      state.after = found;
+      fine();
+      drawLists();
+      drawGauges();
+    } catch (error) { trouble(error); }
+    clearTimeout(waiting);
+    waiting = setTimeout(refreshAudit, embedded ? 0 : 250);
+    keepPlace();
+  };
+  const refreshAudit = async () => {
+    auditing?.abort();
+    const mine = (auditing = new AbortController());
+    try {
+      for (const dial of [state.about.dial.kappa, state.dial]) {
+        if (!auditOf(dial)) state.audits.set(dial.toFixed(2), await source.audit(dial, mine.signal));
+      }
+      drawGauges();
+    } catch (error) { trouble(error); }
+  };
+  const pick = async (id) => {
+    try {
+      const [user, before] = await Promise.all([source.user(id), source.list(id, state.about.dial.kappa, "none")]);
+      state.user = user.id;
+      state.before = before;
+      $("customer").value = shown(user.id);
+      $("taken").replaceChildren(...user.taken.map((one) => entry(one)));
+      const more = user.interactions > user.taken.length ? `, the ${user.taken.length} most popular of them` : "";
+      $("taken-how").textContent = `${whole(user.interactions)} items${more}`;
+      await refresh();
+    } catch (error) { trouble(error); }
+  };
+  const keepPlace = () => {
+    const place = new URLSearchParams({ customer: state.user, dial: state.dial });
+    try { history.replaceState(null, "", `#${place}`); } catch { /* a page from a file may not */ }
+  };
+
+  // ------------------------------------------------------------ the dial and the re-ranker
+
+  const setDial = (value) => {
+    state.dial = Math.round(value * 100) / 100 + 0;
+    $("dial").value = state.dial;
+    $("dial-value").textContent = `κ ${signed(state.dial)}`;
+    $("dial").setAttribute("aria-valuetext", `kappa ${signed(state.dial)}`);
+  };
+  $("dial").addEventListener("input", () => { setDial(Number($("dial").value)); refresh(); });
+  $("dial-run").addEventListener("click", () => { setDial(state.about.dial.kappa); refresh(); });
+  const chooseReranker = () => {
+    const found = state.about.rerankers.find((one) => one.name === $("rerank").value);
+    const setting = found?.settings?.[0];
+    $("strength-box").hidden = !setting;
+    if (setting) {
+      const slider = $("strength");
+      slider.min = setting.least; slider.max = setting.most;
+      slider.step = Number.isInteger(setting.default) && setting.most - setting.least >= 4 ? 1 : (setting.most - setting.least) / 20;
+      slider.value = setting.default;
+      slider.dataset.name = setting.name;
+      $("strength-name").textContent = setting.name.replaceAll("_", " ");
+      slider.title = setting.meaning;
+      $("strength-value").textContent = slider.value;
+    }
+  };
+  $("rerank").addEventListener("change", () => { chooseReranker(); refresh(); });
+  $("strength").addEventListener("input", () => { $("strength-value").textContent = $("strength").value; refresh(); });
+
+  // ------------------------------------------------------------ search: a combobox, by pointer and by key
+
+  let found = [], chosen = -1, searching = 0;
+  const close = () => {
+    $("choices").hidden = true;
+    $("customer").setAttribute("aria-expanded", "false");
+    $("customer").removeAttribute("aria-activedescendant");
+    chosen = -1;
+  };
+  const take = (one) => {
+    close();
+    if (one.kind === "user") pick(one.id); else openItem(one.id);
+  };
+  const mark = (place) => {
+    chosen = place;
+    [...$("choices").children].forEach((line, number) => line.setAttribute("aria-selected", String(number === place)));
+    $("choices").children[place]?.scrollIntoView({ block: "nearest" });
+    if (place >= 0) $("customer").setAttribute("aria-activedescendant", `choice-${place}`);
+  };
+  const search = async () => {
+    const words = $("customer").value.trim(), mine = ++searching;
+    try {
+      const [users, items] = await Promise.all([source.search("user", words), words ? source.search("item", words) : []]);
+      if (mine !== searching) return;
+      found = [...users.slice(0, 20).map((one) => ({ ...one, kind: "user" })), ...items.slice(0, 20).map((one) => ({ ...one, kind: "item" }))];
+      const lines = found.map((one, place) => {
+        const line = make("li", "", one.kind === "user" ? `customer ${shown(one.id)}` : `item ${shown(one.title ?? one.id)}`);
+        line.id = `choice-${place}`;
+        line.setAttribute("role", "option");
+        line.setAttribute("aria-selected", "false");
+        line.addEventListener("pointerdown", (event) => { event.preventDefault(); take(one); });
+        return line;
+      });
+      if (!lines.length) {
+        const none = make("li", "none", "nobody and nothing goes by that");
+        none.setAttribute("role", "option");
+        none.setAttribute("aria-disabled", "true");
+        none.setAttribute("aria-selected", "false");
+        lines.push(none);
+      }
+      $("choices").replaceChildren(...lines);
+      $("choices").hidden = false;
+      $("customer").setAttribute("aria-expanded", "true");
+      chosen = -1;
+    } catch (error) { trouble(error); }
+  };
+  $("customer").addEventListener("input", search);
+  $("customer").addEventListener("focus", () => { $("customer").select(); });
+  $("customer").addEventListener("click", () => { if ($("choices").hidden) { $("customer").value = ""; search(); } });
+  $("customer").addEventListener("blur", () => { close(); if (state.user !== null) $("customer").value = shown(state.user); });
+  $("customer").addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      if ($("choices").hidden) { $("customer").value = ""; search(); return; }
+      if (found.length) mark((chosen + (event.key === "ArrowDown" ? 1 : found.length - (chosen < 0 ? 0 : 1))) % found.length);
+    } else if (event.key === "Enter" && !$("choices").hidden && found.length) {
+      event.preventDefault();
+      take(found[Math.max(chosen, 0)]);
+    } else if (event.key === "Escape") close();
+  });
+
+  // ------------------------------------------------------------ an item
+
+  const openItem = async (id) => {
+    try {
+      const one = await source.item(id, state.dial);
+      $("item-title").textContent = shown(one.title ?? one.id);
+      const rank = one.popularity_rank ? `, number ${whole(one.popularity_rank)} by popularity` : "";
+      $("item-facts").textContent = `${shown(one.id)} · taken by ${whole(one.interactions)} customers · ${one.group}${rank}`;
+      const who = one.recommended;
+      $("item-share").textContent = who.in_lists
+        ? `In the lists of ${who.in_lists} of ${who.sampled_users} sampled customers, dial at ${signed(state.dial)}.`
+        : `In none of the lists of ${who.sampled_users} sampled customers, dial at ${signed(state.dial)}.`;
+      $("item-users").replaceChildren(...who.users.slice(0, 12).map((user) => {
+        const button = make("button", "", shown(user));
+        button.type = "button";
+        button.addEventListener("click", () => { $("item").close(); pick(user); });
+        return button;
+      }));
+      $("item-similar").replaceChildren(...one.similar.map((other) => {
+        const line = entry(other);
+        line.querySelector(".end").textContent = other.score === undefined ? "" : other.score.toFixed(2);
+        return line;
+      }));
+      if (!one.similar.length) $("item-similar").replaceChildren(make("li", "soft", "not known here"));
+      if (!$("item").open) $("item").showModal();
+      $("item").scrollTop = 0;
+    } catch (error) { trouble(error); }
+  };
+  $("item-close").addEventListener("click", () => $("item").close());
+  $("item").addEventListener("click", (event) => { if (event.target === $("item")) $("item").close(); });
+
+  // ------------------------------------------------------------ begin
+
+  const begin = async () => {
+    try {
+      const about = (state.about = await source.about());
+      $("token-form").hidden = true;
+      fine();
+      $("title").textContent = `${shown(about.run)}: turn the dial`;
+      document.title = `dpaa live: ${shown(about.run)}`;
+      const sample = embedded ? `, ${embedded.users.length} of them in this file` : "";
+      $("facts").textContent = `${about.method} · ${whole(about.users)} customers${sample} · ${whole(about.items)} items, ${whole(about.popular_items)} of them popular`;
+      const reach = Math.max(2, Math.abs(about.dial.kappa));
+      $("dial").min = -reach; $("dial").max = reach; $("dial").step = source.step;
+      const others = about.rerankers.filter((one) => one.name !== "dial");
+      $("rerank").replaceChildren(...["none", ...others.map((one) => one.name)].map((name) => {
+        const option = make("option", "", name);
+        option.value = name;
+        return option;
+      }));
+      $("rerank-box").hidden = !others.length;
+      $("main").hidden = false;
+      const place = new URLSearchParams(location.hash.slice(1));
+      const wanted = Number(place.get("dial") ?? about.dial.kappa);
+      setDial(Number.isFinite(wanted) ? Math.max(-reach, Math.min(reach, wanted)) : about.dial.kappa);
+      const first = place.get("customer") ?? (await source.search("user", ""))[0]?.id;
+      if (first !== undefined) await pick(first);
+    } catch (error) { trouble(error); }
+  };
+  $("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    keep(() => sessionStorage, "dpaa-token", $("token").value.trim());
+    begin();
+  });
+  begin();
+})();

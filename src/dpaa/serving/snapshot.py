@@ -1,0 +1,202 @@
+"""A run as workers serve it: every table prepared once, in another process, and mapped from files by all of them.
+
+`write_snapshot` prepares, `open_snapshot` maps: opening copies and computes next to nothing, so that a worker can take
+a new run while it answers from the old one, and several workers share one copy in memory.  The files are ours, in a
+folder that only we can read; a stranger's run is checked where it is loaded, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpaa.data.pairs import Pairs
+from dpaa.data.popularity import popular_items
+from dpaa.evaluation.concentration import head
+from dpaa.files import LARGE_JSON, as_json, read_json
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import METHODS
+from dpaa.methods.settings import make_settings
+from dpaa.reranking.dial import DialVectors
+from dpaa.runs.model import Model
+from dpaa.serving.index import Index, build_index, read_index
+from dpaa.serving.lookup import IdTable
+from dpaa.serving.tables import Table, bits_hold
+
+ABOUT = "about.json"
+IDS, TITLES = "ids", "titles"
+TRIED = 128
+"""Users an index is tried with."""
+GRAPH = ("edge_user", "edge_item", "user_degree", "item_degree", "indptr", "neighbours", "by_item")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """One run, ready to be asked; nothing in it changes."""
+
+    name: str
+    model: Model
+    users: IdTable
+    items: IdTable
+    plain: Table | None
+    """What is ranked at κ = 0, by an inner product; None where the method ranks by anything else."""
+    dialled: Table | None
+    """The same with the popularity coordinate."""
+    unit: Table | None
+    """Item vectors of length 1."""
+    index: Index | None
+    popular: NDArray[np.bool_]
+    """(n_items,): the smallest set of items that has 80 % of the interactions; the others are niche."""
+    head: NDArray[np.bool_]
+    """(n_items,): the fifth of the items with the most interactions."""
+    counts: NDArray[np.float32]
+    """(n_items,): training interactions."""
+
+    @cached_property
+    def most_popular(self) -> NDArray[np.int64]:
+        """Candidates by falling count, for somebody nobody knows."""
+        model = self.model
+        some = np.arange(len(self.items)) if model.candidates is None else np.asarray(model.candidates)
+        found: NDArray[np.int64] = some[np.argsort(-self.counts[some], kind="stable")]
+        return found
+
+    @cached_property
+    def kappa(self) -> float:
+        """κ that the run keeps in force."""
+        return self.model.kappa()
+
+    def taken(self, user: int) -> NDArray[np.int32]:
+        """Items of a user's training pairs."""
+        pairs, wanted = self.model.train, np.int32(user)
+        first, last = (int(np.searchsorted(pairs.user, wanted, side)) for side in ("left", "right"))
+        return pairs.item[first:last]
+
+    def warm(self) -> None:
+        """Touch what answers read, so that the first of them does not wait for pages."""
+        for table in (self.plain, self.dialled, self.unit):
+            if table is not None:
+                table.rows.sum()
+        self.most_popular  # noqa: B018  # made and kept
+
+
+def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: Mapping[Any, str] | None = None) -> None:
+    """Prepare a run for `open_snapshot`; the folder must not exist."""
+    folder.mkdir(mode=0o700)
+    method, graph = model.method, model.method.graph
+    arrays = {f"graph.{name}": getattr(graph, name).numpy() for name in GRAPH}
+    if model.train.count is not None:
+        arrays["graph.edge_count"] = graph.edge_count.numpy()
+    arrays |= {f"method.{name}": tensor.detach().numpy() for name, tensor in method.tensors_to_score().items()}
+    if model.candidates is not None:
+        arrays["candidates"] = np.asarray(model.candidates)
+    tables = _tables(model)
+    if "dialled" in tables:
+        prepared = DialVectors.of(method)
+        assert prepared is not None
+        arrays["covariance"] = prepared.covariance.numpy()
+        arrays["dial"] = prepared.items.numpy()
+    for name, table in tables.items():
+        if name == "unit" or model.candidates is not None:  # the others are those of the method and the dial
+            arrays[f"table.{name}"] = table.numpy()
+    counts = graph.item_degree.numpy()
+    arrays |= {"popular": popular_items(counts.astype(np.float64)), "head": head(counts)}
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+    pl.DataFrame({IDS: model.user_ids}).write_ipc(folder / "users.arrow", compression="uncompressed")
+    items = pl.DataFrame({IDS: model.item_ids})
+    if titles is not None:
+        items = items.with_columns(pl.Series(TITLES, [titles.get(one) for one in model.item_ids], dtype=pl.String))
+    items.write_ipc(folder / "items.arrow", compression="uncompressed")
+    about = {
+        "method": method.name,
+        "settings": method.settings.model_dump(mode="json"),
+        "manifest": model.manifest,
+        "path": None if model.path is None else str(model.path),
+        "batches": {name: bits_hold(table) for name, table in tables.items()},
+        "index": build_index(index, tables.get("dialled"), _queries(model), folder),
+    }
+    (folder / ABOUT).write_text(as_json(about), encoding="utf-8")
+
+
+def _queries(model: Model) -> Tensor:
+    """Of some users at some κ, such as will be asked: for an index to be tried with."""
+    vectors, prepared = model.method.vectors(), DialVectors.of(model.method)
+    if vectors is None or prepared is None:
+        return torch.empty(0)
+    some = np.linspace(0, len(model.user_ids) - 1, TRIED).astype(np.int64)
+    plain = vectors.queries(torch.from_numpy(some))
+    kappas = (0.0, -1.0, -0.5, 1.0)
+    return torch.cat([prepared.queries(plain[number :: len(kappas)], kappa) for number, kappa in enumerate(kappas)])
+
+
+def _tables(model: Model) -> dict[str, Tensor]:
+    """What is ranked by inner products, one row for each column of the scores."""
+    method, found = model.method, {}
+    some = None if model.candidates is None else torch.from_numpy(np.asarray(model.candidates, dtype=np.int64))
+    vectors, prepared = method.vectors(), DialVectors.of(method)
+    if vectors is not None and prepared is not None:
+        for name, table in (("plain", vectors.items), ("dialled", prepared.items)):
+            found[name] = table if some is None else table.index_select(0, some)
+    if method.item_vectors() is not None:
+        found["unit"] = model.unit_vectors
+    return found
+
+
+def open_snapshot(folder: Path) -> Snapshot:
+    """What `write_snapshot` prepared, mapped."""
+    about = read_json(folder / ABOUT, LARGE_JSON, "start the service again")
+    arrays = {file.stem: _mapped(file) for file in folder.glob("*.npy")}
+    users, items = (pl.read_ipc(folder / f"{name}.arrow") for name in ("users", "items"))
+    n_users, n_items = len(users), len(items)
+    parts = {name: torch.from_numpy(arrays[f"graph.{name}"]) for name in GRAPH}
+    pairs = Pairs(arrays["graph.edge_user"], arrays["graph.edge_item"])
+    counted = arrays.get("graph.edge_count")
+    if counted is not None:
+        pairs = Pairs(pairs.user, pairs.item, counted.astype(np.int32))
+    ones = torch.ones(1).expand(len(pairs))
+    graph = BipartiteGraph(n_users, n_items, edge_count=ones if counted is None else torch.from_numpy(counted), **parts)
+    kind = METHODS.stored(about["method"], None, folder)
+    method = kind(graph, make_settings(kind.settings_type, about["settings"], kind.name))
+    method.adopt({name[7:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("method.")})
+    path = None if about["path"] is None else Path(about["path"])
+    candidates = arrays.get("candidates")
+    model = Model(method, users[IDS], items[IDS], pairs, candidates, about["manifest"], path)
+    batches, tables = about["batches"], {}
+    if "dial" in arrays:
+        dial = DialVectors(torch.from_numpy(arrays["dial"]), torch.from_numpy(arrays["covariance"]))
+        model.__dict__["prepared_dial"] = dial  # cached properties: made here, and so never again
+        vectors = method.vectors()
+        assert vectors is not None
+        tables = {"plain": vectors.items, "dialled": dial.items}
+    if "table.unit" in arrays:
+        model.__dict__["unit_vectors"] = torch.from_numpy(arrays["table.unit"])
+    tables |= {name[6:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("table.")}
+    made = {name: Table(rows, batches[name], None if name == "unit" else candidates) for name, rows in tables.items()}
+    return Snapshot(
+        name=folder.name,
+        model=model,
+        users=IdTable(model.user_ids),
+        items=IdTable(model.item_ids, items[TITLES] if TITLES in items.columns else None),
+        plain=made.get("plain"),
+        dialled=made.get("dialled"),
+        unit=made.get("unit"),
+        index=read_index(about["index"], folder),
+        popular=arrays["popular"],
+        head=arrays["head"],
+        counts=arrays["graph.item_degree"],
+    )
+
+
+def _mapped(file: Path) -> NDArray[Any]:
+    """Shared with all who map it, for reading; torch wants memory that could be written, which is then a copy."""
+    array = np.load(file, mmap_mode="c", allow_pickle=False)
+    return np.asarray(array)

@@ -1,0 +1,67 @@
+"""Models with drawn vectors: as large as a test needs, without training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import find_method
+from dpaa.runs.model import Model
+
+
+def drawn_model(
+    n_users: int = 120,
+    n_items: int = 1003,
+    size: int = 24,
+    seed: int = 0,
+    text: bool = True,
+    candidates: bool = False,
+    curve: bool = True,
+) -> Model:
+    """LightGCN as it might have come out of training; popularity is skewed."""
+    rng = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, n_items + 1)
+    taken = rng.choice(n_items, size=n_users * 12, p=weights / weights.sum())
+    pairs = Pairs.of(np.repeat(np.arange(n_users), 12), taken)
+    kind = find_method("lightgcn")
+    settings = kind.settings_type(embedding_size=size, layers=2)  # type: ignore[call-arg]
+    method: Any = kind(BipartiteGraph.from_pairs(pairs, n_users, n_items), settings)
+    generator = torch.Generator().manual_seed(seed)
+    for name, rows in (("user_embedding", n_users), ("item_embedding", n_items), ("item_message", n_items)):
+        setattr(method, name, 0.3 * torch.randn(rows, size, generator=generator))
+    method.item_embedding += 0.2
+    method.load_tensors(
+        {name: torch.zeros(rows, size) for name, rows in (("user_ego", n_users), ("item_ego", n_items))}
+        | {name: getattr(method, name) for name in ("user_embedding", "item_embedding", "item_message")}
+    )
+    users, items = np.arange(n_users), np.arange(n_items)
+    manifest: dict[str, Any] = {"dataset": {"name": "drawn", "path": None}}
+    if curve:
+        manifest["dial"] = drawn_curve()
+    return Model(
+        method,
+        pl.Series([f"u{one:05d}" for one in users]) if text else pl.Series(users * 7 + 3),
+        pl.Series([f"i{one:05d}" for one in items]) if text else pl.Series(items * 11 - 40),
+        pairs,
+        np.flatnonzero(rng.random(n_items) < 0.7) if candidates else None,
+        manifest,
+    )
+
+
+def drawn_curve() -> dict[str, Any]:
+    """A stored curve of the dial."""
+    points = [
+        {"kappa": kappa, "ndcg@20": 0.1 - 0.01 * kappa**2, "recall@20": 0.2 - 0.02 * kappa**2}
+        | {"recall@20/niche": 0.05 - 0.01 * kappa, "arp@20": 30 + 10 * kappa, "coverage@20": 0.4 - 0.1 * kappa}
+        for kappa in (-2.0, -1.0, 0.0, 1.0, 2.0)
+    ]
+    exposure = {"biased": True, "known": True, "tilt": None}
+    return {"kappa": 0.0, "chosen_for": None, "suggested": 0.0, "objective": "ndcg", "k": 20, "users": 100} | {
+        "curve": points,
+        "exposure": exposure,
+    }

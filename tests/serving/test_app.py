@@ -1,0 +1,289 @@
+"""The service over HTTP: its answers are the library's, and whatever a stranger sends gets one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from dpaa.runs.model import Model
+from tests.serving.conftest import Served
+
+TOKEN = "0123456789abcdef0123"
+
+
+def pairs(content: dict[str, Any]) -> list[tuple[object, float]]:
+    return [(row["id"], row["score"]) for row in content["items"]]
+
+
+def rows(frame: Any, name: str = "item_id") -> list[tuple[object, float]]:
+    return list(zip(frame[name].to_list(), frame["score"].to_list(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("query", "how"),
+    [
+        ({}, {}),
+        ({"k": 7}, {}),
+        ({"dial": -0.5}, {"popularity_dial": -0.5}),
+        ({"dial": "run"}, {}),
+        ({"exclude": ["i00003", "i00050", "nowhere"]}, {"exclude": ["i00003", "i00050"]}),
+        (
+            {"allow": ["i00003", "i00050", "i00120"], "dial": 1},
+            {"items": ["i00003", "i00050", "i00120"], "popularity_dial": 1},
+        ),
+        ({"rerank": "dial,kappa=-0.4"}, {"rerank": "dial,kappa=-0.4"}),
+        ({"rerank": "none"}, {"rerank": None}),
+    ],
+)
+def test_lists_equal_the_library(served: Served, model: Model, query: dict[str, Any], how: dict[str, Any]) -> None:
+    client = served()
+    for user in ("u00000", "u00017", "u00119"):
+        answer = client.get(f"/recommend/{user}", params=query)
+        assert answer.status_code == 200, answer.text
+        content = answer.json()
+        assert content["user"] == user
+        assert content["fallback"] is None
+        assert pairs(content) == rows(model.recommend([user], query.get("k", 20), **how))
+        assert [row["rank"] for row in content["items"]] == list(range(1, len(content["items"]) + 1))
+
+
+def test_many_users_and_histories(served: Served, model: Model) -> None:
+    client = served()
+    users = [f"u{number:05d}" for number in range(40)]
+    content = client.post("/recommend", json={"users": users, "k": 5, "dial": -1}).json()
+    assert [one["user"] for one in content["lists"]] == users
+    for user, one in zip(users, content["lists"], strict=True):
+        assert pairs(one) == rows(model.recommend([user], 5, popularity_dial=-1))
+    histories = [["i00003", "i00009"], ["i00001", "nowhere"], ["nowhere"]]
+    lists = client.post("/recommend", json={"histories": histories, "k": 5}).json()["lists"]
+    assert pairs(lists[0]) == rows(model.recommend_for(["i00003", "i00009"], 5))
+    assert pairs(lists[1]) == rows(model.recommend_for(["i00001"], 5))
+    assert [one["fallback"] for one in lists] == [None, None, "popularity"]
+
+
+def test_somebody_unknown_gets_the_popular_items_and_is_told(served: Served, model: Model) -> None:
+    client = served()
+    content = client.get("/recommend/nobody", params={"k": 3, "exclude": "i00000"}).json()
+    assert content["fallback"] == "popularity"
+    counts = model.method.graph.item_degree.numpy()
+    best = sorted(range(1, len(counts)), key=lambda item: (-counts[item], item))[:3]
+    assert pairs(content) == [(model.item_ids[item], counts[item]) for item in best]
+
+
+def test_similar_items_and_titles(served: Served, model: Model) -> None:
+    content = served().get("/similar/i00003", params={"k": 6}).json()
+    assert pairs(content) == rows(model.similar_items(["i00003"], 6), "similar_item_id")
+    assert all("title" in row for row in content["items"])
+
+
+def test_explanations(served: Served, model: Model) -> None:
+    content = served().get("/recommend/u00003", params={"explain": "true", "dial": -0.5, "k": 5}).json()
+    plain = dict(rows(model.recommend(["u00003"], 400, popularity_dial=0)))
+    taken = {model.item_ids[item] for item in model.train.item[model.train.user == 3].tolist()}
+    for row in content["items"]:
+        why = row["explanation"]
+        assert why["group"] in ("popular", "niche")
+        assert set(why["because"]) <= taken
+        assert plain[row["id"]] + why["dial_part"] == pytest.approx(row["score"], abs=1e-4)
+
+
+def test_items_users_search_audit_and_about(served: Served, model: Model) -> None:
+    client = served()
+    item = client.get("/items/i00000", params={"dial": 2}).json()
+    assert item["title"] == "Title of i00000"
+    assert item["popularity_rank"] == 1
+    assert item["recommended"]["in_lists"] == len(item["recommended"]["users"]) or item["recommended"]["in_lists"] > 50
+    user = client.get("/users/u00003").json()
+    taken = model.train.item[model.train.user == 3]
+    assert {one["id"] for one in user["taken"]} == set(model.item_ids.gather(taken).to_list())
+    found = client.get("/search", params={"q": "u0001"}).json()["found"]
+    assert [one["id"] for one in found] == [f"u{number:05d}" for number in range(10, 20)]
+    found = client.get("/search", params={"kind": "item", "q": "of i0000"}).json()["found"]
+    assert [one["id"] for one in found] == [f"i{number:05d}" for number in range(10)]
+    numbers = {dial: client.get("/audit", params={"dial": dial}).json()["numbers"] for dial in (-2, 0, 2)}
+    assert numbers[-2]["arp@20"] < numbers[0]["arp@20"] < numbers[2]["arp@20"]
+    assert numbers[-2]["aplt@20"] > numbers[2]["aplt@20"]
+    about = client.get("/about").json()
+    assert (about["users"], about["items"], len(about["dial"]["curve"])) == (120, 400, 5)
+    assert {one["name"] for one in about["rerankers"]} >= {"dial"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/recommend/u00001?k=0", 400, "k must be a whole number from 1 to 200, got '0'"),
+        ("/recommend/u00001?k=two", 400, "got 'two'"),
+        ("/recommend/u00001?k=201", 400, "from 1 to 200"),
+        ("/recommend/u00001?k=5&k=6", 400, "'k' is given twice"),
+        ("/recommend/u00001?colour=red", 400, "there is no parameter 'colour'; known here: k, dial"),
+        ("/recommend/u00001?dial=nan", 400, "dial must be run or a number, got 'nan'"),
+        ("/recommend/u00001?dial=1e9", 400, "from −1000 to 1000"),
+        ("/recommend/u00001?explain=maybe", 400, "explain must be true or false"),
+        ("/recommend/u00001?rerank=nobody", 400, "nobody"),
+        ("/recommend/u00001?rerank=os:system", 400, "a request names no class"),
+        ("/recommend/u00001?rerank=dial,kappa=x", 400, "kappa"),
+        ("/recommend/u00001?allow=nowhere", 400, "no item of allow is known"),
+        ("/recommend/u00001?allow=i00001&exclude=i00001", 400, "no item is left to recommend"),
+        ("/similar/nowhere", 404, "there is no item 'nowhere'"),
+        ("/items/nowhere", 404, "there is no item"),
+        ("/users/nobody", 404, "there is no user 'nobody'"),
+        ("/search?kind=thing", 400, "kind must be user or item"),
+        ("/nothing", 404, "see /openapi.json"),
+        ("/recommend", 405, "another method"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(served: Served, path: str, status: int, words: str) -> None:
+    answer = served().get(path)
+    check_problem(answer, status, words)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"{", 400, "not readable JSON"),
+        (b"[]", 400, "the body"),
+        (b"{}", 400, "give either users or histories"),
+        (b'{"users": ["u00001"], "histories": [["i00001"]]}', 400, "give either users or histories"),
+        (b'{"users": []}', 400, "1 to 100 users"),
+        (b'{"users": [true]}', 400, "users.0"),
+        (b'{"users": ["u00001"], "k": 1.5}', 400, "k:"),
+        (b'{"users": ["u00001"], "k": 100000}', 400, "from 1 to 200"),
+        (b'{"users": ["u00001"], "colour": 1}', 400, "colour"),
+        (b'{"users": ["u00001"], "dial": "far"}', 400, "dial must be run or a number"),
+        (b'{"users": [184467440737095516150]}', 400, "users.0"),
+        (b'{"histories": [["i00001", null]]}', 400, "histories"),
+        (b'{"users": ["\\ud800"]}', 400, "JSON"),
+        (b'{"users": [' + b'"u00001",' * 100 + b'"u00001"]}', 400, "1 to 100 users"),
+        (b'{"histories": [[' + b"1," * 1000 + b"1]]}", 400, "a history has 1,001 ids"),
+    ],
+)
+def test_bad_bodies(served: Served, body: bytes, status: int, words: str) -> None:
+    answer = served().post("/recommend", content=body, headers={"content-type": "application/json"})
+    check_problem(answer, status, words)
+
+
+def check_problem(answer: Any, status: int, words: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    content = answer.json()
+    assert content["status"] == status
+    assert words in content["detail"]
+    assert "\n" not in content["detail"]
+
+
+def test_bodies_are_bounded_and_typed(served: Served) -> None:
+    client = served(most_bytes=1000)
+    check_problem(
+        client.post("/recommend", content=b"x" * 2000, headers={"content-type": "application/json"}), 413, "1,000 bytes"
+    )
+    check_problem(
+        client.post("/recommend", content=b"{}", headers={"content-type": "text/plain"}), 415, "application/json"
+    )
+
+
+def test_a_token_is_needed_where_there_is_one(served: Served) -> None:
+    client = served(token=TOKEN)
+    assert client.get("/health").status_code == 200
+    assert client.get("/").status_code == 200
+    for path in ("/recommend/u00001", "/metrics", "/openapi.json", "/about"):
+        check_problem(client.get(path), 401, "Bearer")
+        check_problem(client.get(path, headers={"Authorization": "Bearer wrong"}), 401, "Bearer")
+        assert client.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_reload_needs_a_token_in_any_case(served: Served) -> None:
+    check_problem(served().post("/reload"), 403, "needs a token")
+    check_problem(served(token=TOKEN).post("/reload"), 401, "Bearer")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80"])
+def test_names_of_strangers_are_refused(served: Served, host: str) -> None:
+    check_problem(served().get("/about", headers={"Host": host}), 421, "--allow-host")
+    assert served(any_host=True).get("/about", headers={"Host": host}).status_code == 200
+
+
+def test_names_of_our_own_are_taken(served: Served) -> None:
+    client = served(allow_host=("shop.example",))
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:9", "shop.example", "Shop.Example:443"):
+        assert client.get("/about", headers={"Host": host}).status_code == 200
+
+
+def test_other_origins_only_if_allowed(served: Served) -> None:
+    client = served(allow_origin=("https://shop.example",))
+    answer = client.get("/about", headers={"Origin": "https://shop.example"})
+    assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+    assert "access-control-allow-origin" not in client.get("/about", headers={"Origin": "https://evil.example"}).headers
+    asked = {"Origin": "https://shop.example", "Access-Control-Request-Method": "POST"}
+    assert client.options("/recommend", headers=asked).status_code == 204
+
+
+def test_what_waits_is_bounded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = served(most_waiting=5)
+    users = [f"u{number:05d}" for number in range(20)]
+    answer = client.post("/recommend", json={"users": users})
+    check_problem(answer, 503, "come again")
+    assert answer.headers["retry-after"] == "1"
+    assert client.post("/recommend", json={"users": users[:4]}).status_code == 200
+
+
+def test_too_late_is_told(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = served(timeout=0.05)
+
+    async def never(_asks: object) -> None:
+        await asyncio.sleep(5)
+
+    monkeypatch.setattr(client.service, "_answers", never)  # type: ignore[attr-defined]
+    check_problem(client.get("/recommend/u00001"), 503, "took too long")
+
+
+def test_our_own_mistakes_tell_nothing(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = served()
+
+    async def fail(_asks: object) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(client.service, "_answers", fail)  # type: ignore[attr-defined]
+    answer = client.get("/recommend/u00001")
+    check_problem(answer, 500, "has been logged")
+    assert "secret" not in answer.text
+
+
+def test_counters(served: Served) -> None:
+    client = served()
+    for number in range(5):
+        client.get(f"/recommend/u{number:05d}")
+    client.get("/recommend/u00001", params={"dial": -0.5})
+    client.get("/similar/nowhere")
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    text = answer.text
+    assert text.endswith("# EOF\n")
+    assert 'dpaa_requests_total{route="recommend",status="2xx"} 6' in text
+    assert 'dpaa_requests_total{route="similar",status="4xx"} 1' in text
+    assert 'dpaa_request_seconds_count{route="recommend"} 6' in text
+    assert "dpaa_batch_size_count 6" in text
+    assert 'dpaa_served_items{dial="0"} 100' in text
+    assert 'dpaa_served_items{dial="-1 to -0.25"} 20' in text
+    assert 'dpaa_served_coverage{dial="-1 to -0.25"} 0.05' in text
+
+
+def test_pages_may_do_nothing_but_ask_us(served: Served) -> None:
+    answer = served().get("/")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in answer.text.replace("http-equiv", "")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_ids_may_be_any_text(served: Served) -> None:
+    client: TestClient = served()
+    for user in ("a/b", "ü 𝔘", "?", "#", "\u202e"):
+        content = client.get(f"/recommend/{quote(user, safe='')}").json()
+        assert content["user"] == user
+        assert content["fallback"] == "popularity"
