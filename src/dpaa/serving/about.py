@@ -62,24 +62,28 @@ def rerankers() -> list[dict[str, Any]]:
         for setting, field in kind.model_fields.items():
             if isinstance(field.default, bool) or not isinstance(field.default, int | float):
                 continue
-            bounds = {
-                edge: getattr(rule, edge)
-                for rule in field.metadata
-                for edge in ("ge", "gt", "le", "lt")
-                if hasattr(rule, edge)
-            }
-            low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+            least, most = _ends(field.metadata, field.default)
             numbers.append(
                 {
                     "name": setting,
                     "default": field.default,
-                    "least": -2 if low is None else low,
-                    "most": (2 if low is None else max(1, 2 * field.default)) if high is None else high,
+                    "least": least,
+                    "most": most,
                     "meaning": field.description or "",
                 }
             )
         found.append({"name": name, "title": kind.title, "settings": numbers})
     return found
+
+
+def _ends(rules: list[Any], default: float) -> tuple[float, float]:
+    """Where a slider ends: at the setting's own bounds, just inside of those that it must not reach."""
+    bounds = {edge: getattr(rule, edge) for rule in rules for edge in ("ge", "gt", "le", "lt") if hasattr(rule, edge)}
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+    least: float = -2 if low is None else low
+    most: float = high if high is not None else 2 if low is None else max(least + 1, 2 * default)
+    inside = (most - least) / 20
+    return least + (inside if "gt" in bounds else 0), most - (inside if "lt" in bounds else 0)
 
 
 def _or_none(value: float) -> float | None:
