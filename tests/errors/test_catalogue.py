@@ -20,6 +20,7 @@ from tests.errors import (
     mistakes_in_recommendations,
     mistakes_in_reports,
     mistakes_in_reproductions,
+    mistakes_in_serving,
     mistakes_in_studies,
     mistakes_in_tables,
     mistakes_with_rerankers,
@@ -41,6 +42,7 @@ SECTIONS = (
     | mistakes_with_rerankers.SECTIONS
     | mistakes_in_studies.SECTIONS
     | mistakes_in_reproductions.SECTIONS
+    | mistakes_in_serving.SECTIONS
 )
 MISTAKES = [mistake for section in SECTIONS.values() for mistake in section]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
 from dpaa.reranking.base import Dial
 from dpaa.runs.fit import fit
 from dpaa.runs.model import Model
@@ -146,3 +147,16 @@ def test_an_index_finds_nearly_all_and_scores_exactly(tmp_path: Path, kind: str)
         taken = snapshot.taken(ask.number).tolist()
         assert not {snapshot.items.id(item) for item in taken} & set(items)
     assert hits >= 0.9 * 10 * len(asks)
+
+
+@pytest.mark.parametrize(
+    ("model", "index", "words"),
+    [
+        (drawn_model(n_items=150), "hnsw", "150 items are too few for an index hnsw; use exact"),
+        (drawn_model(n_items=150), "tree", "there is no index 'tree'"),
+    ],
+)
+def test_indexes_that_make_no_sense_are_refused(tmp_path: Path, model: Model, index: str, words: str) -> None:
+    pytest.importorskip("faiss")
+    with pytest.raises(InputError, match=words):
+        write_snapshot(model, tmp_path / "one", index)
