@@ -46,7 +46,7 @@ def drawn_model(
     return Model(
         method,
         pl.Series([f"u{one:05d}" for one in users]) if text else pl.Series(users * 7 + 3),
-        pl.Series([f"i{one:05d}" for one in items]) if text else pl.Series(items * 11 - 40),
+        pl.Series([f"i{one:0{max(5, len(str(n_items)))}d}" for one in items]) if text else pl.Series(items * 11 - 40),
         pairs,
         np.flatnonzero(rng.random(n_items) < 0.7) if candidates else None,
         manifest,

@@ -283,7 +283,7 @@ def test_pages_may_do_nothing_but_ask_us(served: Served) -> None:
 
 def test_ids_may_be_any_text(served: Served) -> None:
     client: TestClient = served()
-    for user in ("a/b", "ü 𝔘", "?", "#", "\u202e"):
+    for user in ("a/b", "ü 𝔘", "?", "#", "\u202e", "two\nlines", "\n"):
         content = client.get(f"/recommend/{quote(user, safe='')}").json()
         assert content["user"] == user
         assert content["fallback"] == "popularity"

@@ -36,6 +36,7 @@ def serve(
         list[str] | None, Option(metavar="NAME", help="Name the service is asked under; repeatable.")
     ] = None,
     most_k: Annotated[int, Option("--most-k", min=1, max=10_000, help="Longest list.")] = 200,
+    most_together: Annotated[int, Option(min=1, max=1024, help="Requests that are answered in one batch.")] = 32,
     most_waiting: Annotated[int, Option(min=1, help="Requests that may wait; more are told to come again.")] = 256,
     timeout: Annotated[float, Option(min=0.1, help="Seconds after which a request is given up.")] = 10.0,
     grace: Annotated[float, Option(min=0, help="Seconds that requests get to end when the service stops.")] = 10.0,
@@ -80,6 +81,7 @@ def serve(
         "workers": workers,
         "threads": threads,
         "most_k": most_k,
+        "most_together": most_together,
         "most_waiting": most_waiting,
         "timeout": timeout,
         "grace": grace,

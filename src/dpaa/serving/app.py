@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -30,6 +31,20 @@ from dpaa.serving.sample import Lists, lists_of, sample_asks, sampled_users
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import Snapshot
 
+
+class _AnyId(Convertor[str]):
+    """An id in a path: whatever text it is, slashes and line ends included."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("id", _AnyId())
 Reload = Callable[[], Awaitable[str]]
 LISTS = ("k", "dial", "rerank", "explain")
 ID_LISTS = ("exclude", "allow")
@@ -296,11 +311,11 @@ class Service:
 
         guard = Guard(self.settings, self.metrics)
         routes = [
-            route("/recommend/{user:path}", self.recommend, "recommend"),
+            route("/recommend/{user:id}", self.recommend, "recommend"),
             route("/recommend", self.recommend_many, "recommend_many", "POST"),
-            route("/similar/{item:path}", self.similar, "similar"),
-            route("/items/{item:path}", self.item, "items"),
-            route("/users/{user:path}", self.user, "users"),
+            route("/similar/{item:id}", self.similar, "similar"),
+            route("/items/{item:id}", self.item, "items"),
+            route("/users/{user:id}", self.user, "users"),
             route("/search", self.search, "search"),
             route("/audit", self.audit, "audit"),
             route("/about", self.about, "other"),

@@ -115,7 +115,7 @@ def _paths(settings: ServeSettings) -> Schema:
     user, item = (_parameter(name, {"type": "string", "minLength": 1}, "path") for name in ("user", "item"))
     length = _parameter("k", {"type": "integer", "minimum": 1, "maximum": settings.most_k})
     dial = _parameter("dial", DIAL)
-    ids = _array({"type": "string", "maxLength": LONGEST_TEXT}, min(settings.most_ids, 100))
+    ids = _array({"type": "string", "maxLength": 200}, min(settings.most_ids, 20))  # a URL takes 64 KB; a body more
     how = [length, dial, _parameter("exclude", ids), _parameter("allow", ids), _parameter("rerank", RERANK)]
     how.append(_parameter("explain", {"type": "boolean"}))
     people: Schema = {

@@ -28,7 +28,7 @@ from dpaa.plugins import add_plugin
 from dpaa.reranking.registry import RERANKERS
 from dpaa.serving.app import Service
 from dpaa.serving.metrics import Metrics
-from dpaa.serving.problems import ProblemError
+from dpaa.serving.problems import ProblemError, problem
 from dpaa.serving.snapshot import Snapshot, open_snapshot
 from dpaa.serving.state import ReloadingError, State
 
@@ -56,6 +56,13 @@ class Protocol(HttpToolsProtocol):
         """The head is there."""
         self._arrived()
         super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP, or has a head that is too long, is told like any other mistake."""
+        body = problem(400, f"this is no HTTP request that can be read ({msg.rstrip('.')})").body
+        head = f"content-type: application/problem+json\r\ncontent-length: {len(body)}\r\nconnection: close"
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + b"\r\n\r\n" + bytes(body))
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Gone."""
