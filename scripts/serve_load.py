@@ -331,6 +331,7 @@ def main() -> None:
     pages = []
     with tempfile.TemporaryDirectory(prefix="dpaa-load-") as folder:
         for name in told.only or PARTS:
+            print(f"{name} …", flush=True)
             pages += ["", *PARTS[name](Path(folder), told)]
             print("\n".join(pages[-12:]), flush=True)
     if told.out is not None:

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("starlette", reason="the extra `serve` is not installed")
-
 from starlette.testclient import TestClient
 
 from dpaa.runs.model import Model

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from dpaa.serving import asked
 from dpaa.serving.about import about
-from dpaa.serving.batcher import Batcher, all_or_first_error
+from dpaa.serving.batcher import Batcher, OverloadedError, all_or_first_error
 from dpaa.serving.engine import Answer, Ask, answer
 from dpaa.serving.explain import explained
 from dpaa.serving.guard import Guard, Handler
@@ -154,6 +154,8 @@ class Service:
 
     async def _answers(self, asks: Sequence[Ask]) -> list[Answer]:
         self.metrics.waiting(self.batcher.waiting + len(asks))
+        if self.batcher.waiting + len(asks) > self.settings.most_waiting:
+            raise OverloadedError
         if len(asks) == 1:
             return [await self.batcher.ask(asks[0])]
         found = await asyncio.gather(*(self.batcher.ask(one) for one in asks), return_exceptions=True)

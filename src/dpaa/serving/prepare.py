@@ -40,8 +40,9 @@ def main() -> None:
     """Called by the supervisor, or by a worker that was told to reload."""
     state, name = State(Path(sys.argv[1])), sys.argv[2]
     settings = state.settings()
-    with suppress(OSError):
-        os.nice(10)  # whoever is being served goes first
+    if state.begun:
+        with suppress(OSError):
+            os.nice(5)  # whoever is being served goes first
     torch.set_num_threads(1)
     for place in settings.plugins:
         add_plugin(place, METHODS, RERANKERS)

@@ -120,6 +120,7 @@ class Supervisor:
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket at this address; port 0 is any that is free."""
+    found: socket.socket | None = None
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         found = socket.socket(family, socket.SOCK_STREAM)
@@ -128,5 +129,7 @@ def listen(host: str, port: int) -> socket.socket:
         found.bind((host, port))
         found.listen(1024)
     except (OSError, OverflowError, UnicodeError) as error:
+        if found is not None:
+            found.close()
         raise InputError(f"cannot listen on {host} port {port} ({reason(error)}); choose another with --port") from None
     return found

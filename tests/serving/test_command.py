@@ -1,0 +1,51 @@
+"""`dpaa serve` before anything is started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaa.serving.settings import check_token, is_loopback
+from tests.command import run_dpaa
+
+
+@pytest.mark.parametrize(
+    ("missing", "words", "extra"), [("starlette", (), "serve"), ("faiss", ("--index", "hnsw"), "index")]
+)
+def test_a_missing_extra_says_what_to_install(
+    missing: str, words: tuple[str, ...], extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    said = run_dpaa("serve", "run", *words)
+    assert said.code == 2
+    assert f"pip install 'dpaa[{extra}]'" in said.err
+
+
+def test_starting_needs_no_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The supervisor stays light: what it refuses, it refuses at once."""
+    for name in [name for name in sys.modules if name.startswith("dpaa.serving")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "token").write_text("x" * 40)
+    said = run_dpaa("serve", tmp_path, "--host", "192.0.2.1", "--token-file", tmp_path / "token")
+    assert said.code == 2
+    assert "cannot listen on 192.0.2.1" in said.err
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "")),
+    ],
+)
+def test_what_is_loopback(host: str, own: bool) -> None:
+    assert is_loopback(host) == own
+
+
+def test_no_token_is_needed_where_a_proxy_watches() -> None:
+    check_token("0.0.0.0", None, no_token=True)
+    check_token("127.0.0.1", None, no_token=False)
+    check_token("0.0.0.0", "x" * 32, no_token=False)
