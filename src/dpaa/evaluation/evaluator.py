@@ -306,7 +306,7 @@ class Evaluator:
         Returns (re-rankers, users, largest k).
         """
         dataset, k = self.dataset, self.protocol.k[-1]
-        ranker = Ranker(dataset.n_users, dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
+        ranker = Ranker(dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
         lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
         place = 0
