@@ -18,6 +18,7 @@ import platform
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -63,6 +64,7 @@ def main() -> None:
     asked.add_argument("--out", type=Path, default=ROOT / "docs" / "results", help="where the page is written")
     asked.add_argument("--seeds", type=int, default=SEEDS)
     asked.add_argument("--minutes", type=float, default=math.inf, help="no training is begun after so many minutes")
+    asked.add_argument("--note", default="", help="what readers of this page must know of how it came about")
     given = asked.parse_args()
     torch.set_num_threads(1)
     given.work.mkdir(parents=True, exist_ok=True)
@@ -81,7 +83,7 @@ def main() -> None:
             file.write(json.dumps(line) + "\n")
         lines.append(line)
         print(json.dumps(line), flush=True)
-    write_page(lines, given.out)
+    write_page(lines, given.out, given.note)
 
 
 def wanted(seeds: int) -> Iterator[tuple[str, str, int]]:
@@ -167,7 +169,7 @@ def _read(store: Path) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------- the page
 
 
-def write_page(lines: list[dict[str, Any]], out: Path) -> None:
+def write_page(lines: list[dict[str, Any]], out: Path, note: str = "") -> None:
     """Markdown for people, CSV of every training for machines."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / FIGURES).open("w", encoding="utf-8", newline="") as file:
@@ -177,14 +179,14 @@ def write_page(lines: list[dict[str, Any]], out: Path) -> None:
         names = ("data", "training")
         for line in sorted(lines, key=lambda one: (*(places.index(one[name]) for name in names), one["seed"])):
             writer.writerow({name: _short(line.get(name)) for name in writer.fieldnames})
-    (out / PAGE).write_text(page(lines), encoding="utf-8")
+    (out / PAGE).write_text(page(lines, note), encoding="utf-8")
 
 
 def _short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def page(lines: list[dict[str, Any]]) -> str:
+def page(lines: list[dict[str, Any]], note: str = "") -> str:
     """A table per dataset."""
     seeds = max((line["seed"] for line in lines), default=-1) + 1
     text = [
@@ -201,12 +203,19 @@ def page(lines: list[dict[str, Any]]) -> str:
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}.",
         f"Every training: [{FIGURES}]({FIGURES}).",
+        *(["Rows with fewer seeds are of a call that was ended before its last trainings."] if _fewer(lines) else []),
     ]
+    text += ["", note] if note else []
     for name in DATA:
         here = [line for line in lines if line["data"] == name]
         if here:
             text += ["", f"## {TITLES[name]}", "", *_table(here)]
     return "\n".join(text) + "\n"
+
+
+def _fewer(lines: list[dict[str, Any]]) -> bool:
+    """Whether some rows have fewer seeds than others."""
+    return len(set(Counter((line["data"], line["training"]) for line in lines).values())) > 1
 
 
 def _table(lines: list[dict[str, Any]]) -> list[str]:
