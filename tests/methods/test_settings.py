@@ -55,3 +55,19 @@ def test_settings_are_frozen() -> None:
 def test_every_setting_says_what_it_means(name: str) -> None:
     for field, info in METHODS[name].settings_type.model_fields.items():
         assert info.description, f"{name}: {field} has no meaning written under it"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "rule"),
+    [
+        ("learning_rate_schedule", "cosine", "'inverse-sqrt' or 'constant'"),
+        ("warmup_steps", -1, "greater than or equal to 0"),
+        ("patience_steps", "soon", "'auto'"),
+        ("minimum_steps", -1, "greater than or equal to 0"),
+        ("validation_steps", 0, "greater than or equal to 1"),
+        ("validation_smoothing", 1, "less than 1"),
+    ],
+)
+def test_what_says_how_training_goes_is_checked(setting: str, value: object, rule: str) -> None:
+    with pytest.raises(InputError, match=f"setting {setting}: .*{rule}"):
+        make_settings(TrainedSettings, {setting: value}, "lightgcn")
