@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dpaa.methods.simgcl import SimGCLSettings as SimGCL
     from dpaa.methods.ssm import SsmSettings as SSM
     from dpaa.methods.ubpr import UbprSettings as UBPR
+    from dpaa.methods.ultragcn import UltraGCNSettings as UltraGCN
     from dpaa.methods.xsimgcl import XSimGCLSettings as XSimGCL
     from dpaa.runs.fit import evaluate, fit
     from dpaa.runs.model import Model, load
@@ -104,6 +105,7 @@ _METHODS = {
     "SVDGCN": "svd-gcn",
     "SimGCL": "simgcl",
     "UBPR": "ubpr",
+    "UltraGCN": "ultragcn",
     "XSimGCL": "xsimgcl",
 }
 """Public name → method: a class of settings, `dpaa.DPAA(layers=2)`, which `fit` takes and which has `.fit(data)`."""
@@ -150,6 +152,7 @@ __all__ = [
     "RelMF",
     "SAMReg",
     "SimGCL",
+    "UltraGCN",
     "XSimGCL",
     "__version__",
     "audit",

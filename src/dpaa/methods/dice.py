@@ -29,6 +29,9 @@ from dpaa.methods.losses import margins
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
+COMPARED = 512
+"""Triples of a batch whose nodes the distance correlation is taken over: it costs their number squared."""
+
 
 class DiceSettings(TrainedSettings):
     """LightGCN's settings and DICE's; vectors of `embedding_size` hold both halves."""
@@ -100,7 +103,9 @@ class DICE(GraphMethod):
             terms = popular * softplus(follows) + (1.0 - popular) * softplus(-follows)
             total = total + shrunk * settings.conformity_weight * terms.mean()
         if settings.discrepancy_weight:
-            sides = zip((batch.users, batch.positive), batch.split(rows.readout), strict=False)
-            alike = [distance_correlation(*torch.tensor_split(distinct(*side)[1], 2, dim=1)) for side in sides]
-            total = total + settings.discrepancy_weight * (alike[0] + alike[1])
+            user, item, _ = batch.split(rows.readout)
+            for nodes, vectors in ((batch.users, user), (batch.positive, item)):
+                _, some = distinct(nodes[:COMPARED], vectors[:COMPARED])
+                alike = distance_correlation(*torch.tensor_split(some, 2, dim=1))
+                total = total + settings.discrepancy_weight * alike
         return total

@@ -46,6 +46,7 @@ METHODS: Registry[Method] = Registry(
         "als-reg": "dpaa.methods.als_reg:AlsReg",
         "ipl": "dpaa.methods.ipl:IPL",
         "resn": "dpaa.methods.resn:ReSN",
+        "ultragcn": "dpaa.methods.ultragcn:UltraGCN",
         "most-popular": "dpaa.methods.references.most_popular:MostPopular",
         "item-knn": "dpaa.methods.references.item_knn:ItemKNN",
         "ease": "dpaa.methods.references.ease:EASE",

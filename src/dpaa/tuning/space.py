@@ -86,7 +86,7 @@ def wide_space(method: type[Method]) -> Space:
     own = {
         name: stretched(values, method.settings_type.model_fields[name])
         for name, values in (method.grid | method.wide).items()
-        if not (_trained(method) and name in SHARED)
+        if not (_trained(method) and name in SHARED and name not in method.wide)
     }
     return (dict(SHARED) if _trained(method) else {}) | own
 
