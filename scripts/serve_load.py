@@ -107,9 +107,11 @@ class Wrk:
         self._folder = tempfile.TemporaryDirectory()
         place = Path(self._folder.name)
         lines = []
-        for user in np.linspace(0, USERS - 1, CHECKED).astype(int):
-            body = service.get(f"/recommend/u{user:05d}", headers=KEY).text
-            lines.append(f"u{user:05d}\t{re.sub(chr(34) + 'snapshot' + chr(34) + ':[^,]*,', '', body)}\n")
+        with httpx2.Client(base_url=service.url, headers=KEY, timeout=60) as client:
+            names = [f"u{user:05d}" for user in np.linspace(0, USERS - 1, CHECKED).astype(int)]
+            bodies = {user: client.get(f"/recommend/{user}").text for user in names}
+        for user, body in bodies.items():
+            lines.append(f"{user}\t{re.sub(chr(34) + 'snapshot' + chr(34) + ':[^,]*,', '', body)}\n")
         (place / "expected").write_text("".join(lines))
         script = ASK.replace("EXPECTED", str(place / "expected")).replace("TOKEN", TOKEN)
         script = script.replace("PAUSE", f"{1e3 * pause:.3f}").replace("CHECK", "true" if check else "false")
@@ -221,7 +223,9 @@ def overload(folder: Path, told: argparse.Namespace) -> list[str]:
         quiet = load(service, 1, told.seconds)
         connections = 128
         before, samples = resident(service), []
-        wrk = Wrk(service, connections, 60 * told.minutes, pause=connections / (2 * capacity))
+        wrk = Wrk(
+            service, connections, 60 * told.minutes, pause=connections / (4 * capacity)
+        )  # those that wait ask less
         while wrk.running():
             time.sleep(2)
             samples.append(resident(service))
