@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dpaa.errors import InputError
 from dpaa.serving.settings import check_token, is_loopback
+from dpaa.serving.supervisor import listen
 from tests.command import run_dpaa
 
 
@@ -49,3 +53,29 @@ def test_no_token_is_needed_where_a_proxy_watches() -> None:
     check_token("0.0.0.0", None, no_token=True)
     check_token("127.0.0.1", None, no_token=False)
     check_token("0.0.0.0", "x" * 32, no_token=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel spreads connections on Linux")
+def test_each_worker_gets_some_of_the_connections() -> None:
+    sockets = listen("127.0.0.1", 0, 2)
+    address = sockets[0].getsockname()
+    assert {one.getsockname() for one in sockets} == {address}
+    clients = [socket.create_connection(address) for _ in range(40)]
+    taken = []
+    for one in sockets:
+        one.setblocking(False)
+        taken.append(0)
+        with suppress(BlockingIOError):
+            while True:
+                one.accept()[0].close()
+                taken[-1] += 1
+    for one in (*clients, *sockets):
+        one.close()
+    assert sum(taken) == 40
+    assert min(taken) > 0
+
+
+def test_a_port_that_somebody_has_is_refused() -> None:
+    (busy,) = listen("127.0.0.1", 0)
+    with busy, pytest.raises(InputError, match="cannot listen"):
+        listen("127.0.0.1", busy.getsockname()[1], 2)

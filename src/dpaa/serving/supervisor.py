@@ -1,7 +1,8 @@
 """The process that `dpaa serve` is: it listens, starts workers, replaces those that die, and stops them in peace.
 
-It computes nothing and answers nobody.  The socket is its own, so that while a worker is replaced connections wait
-instead of being refused.
+It computes nothing and answers nobody.  The sockets are its own, so that while a worker is replaced connections wait
+instead of being refused.  On Linux each worker has one of the same address, among which the kernel spreads
+connections; from a shared one whoever wakes first would take all that are waiting.
 """
 
 from __future__ import annotations
@@ -46,25 +47,26 @@ class Supervisor:
 
     def run(self) -> int:
         """Until a signal says stop.  Returns the exit code."""
-        listening = listen(self.host, self.port)
+        sockets = listen(self.host, self.port, self.settings.workers)
         folder = Path(tempfile.mkdtemp(prefix="dpaa-serve-"))
         inside, outside = os.pipe()
         before = {which: signal.signal(which, self._came) for which in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
         try:
             state = State.make(folder, self.settings)
             for slot in range(self.settings.workers):  # they get ready while the run is prepared, and wait for it
-                self._start(slot, folder, listening, inside)
+                self._start(slot, folder, sockets, inside)
             state.prepare()
-            host, port = listening.getsockname()[:2]
+            host, port = sockets[0].getsockname()[:2]
             self.say(f"serving {self.settings.run} on http://{f'[{host}]' if ':' in host else host}:{port}")
-            return self._watch(state, listening, inside)
+            return self._watch(state, sockets, inside)
         finally:
             self._stop()
             for which, handler in before.items():
                 signal.signal(which, handler)
             os.close(outside)
             os.close(inside)
-            listening.close()
+            for one in sockets:
+                one.close()
             shutil.rmtree(folder, ignore_errors=True)
 
     def _came(self, number: int, _frame: FrameType | None) -> None:
@@ -72,12 +74,12 @@ class Supervisor:
         if not self._watching and number != signal.SIGHUP:
             raise KeyboardInterrupt  # still preparing: nobody is being served
 
-    def _start(self, slot: int, folder: Path, listening: socket.socket, parent: int) -> None:
-        handles = (listening.fileno(), parent)
+    def _start(self, slot: int, folder: Path, sockets: list[socket.socket], parent: int) -> None:
+        handles = (sockets[slot % len(sockets)].fileno(), parent)
         call = [sys.executable, "-m", "dpaa.serving.worker", str(folder), str(slot), *map(str, handles)]
         self._workers[slot] = subprocess.Popen(call, pass_fds=handles, stdin=subprocess.DEVNULL)
 
-    def _watch(self, state: State, listening: socket.socket, parent: int) -> int:
+    def _watch(self, state: State, sockets: list[socket.socket], parent: int) -> int:
         self._watching = True
         while True:
             time.sleep(LOOK)
@@ -93,7 +95,7 @@ class Supervisor:
                         self.say("the workers die as soon as they are started; see their messages above")
                         return 1
                     self.say(f"worker {worker.pid} ended with {worker.returncode}; another takes its place")
-                    self._start(slot, state.folder, listening, parent)
+                    self._start(slot, state.folder, sockets, parent)
 
     def _reload(self, state: State) -> None:
         """On SIGHUP.  Workers go on meanwhile, and follow by themselves."""
@@ -118,18 +120,24 @@ class Supervisor:
         self._workers.clear()
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket at this address; port 0 is any that is free."""
-    found: socket.socket | None = None
+def listen(host: str, port: int, workers: int = 1) -> list[socket.socket]:
+    """Sockets at this address, one for each worker where the kernel can spread connections; port 0 is any free one."""
+    several = workers if sys.platform == "linux" else 1
+    found: list[socket.socket] = []
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        found.bind((host, port))
-        found.listen(1024)
+        for _ in range(several):
+            found.append(one := socket.socket(family, socket.SOCK_STREAM))
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if len(found) > 1:  # whether somebody else has the port is asked without it
+                for each in found:
+                    each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            one.bind((host, found[0].getsockname()[1] if len(found) > 1 else port))
+        for one in found:
+            one.listen(1024)
     except (OSError, OverflowError, UnicodeError) as error:
-        if found is not None:
-            found.close()
+        for one in found:
+            one.close()
         raise InputError(f"cannot listen on {host} port {port} ({reason(error)}); choose another with --port") from None
     return found
