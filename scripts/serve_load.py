@@ -33,6 +33,7 @@ from tests.serving.made import drawn_model
 from tests.serving.running import Running, running
 
 from dpaa.kernels.topk import top_k
+from dpaa.serving.state import State
 
 TOKEN = "a-token-for-the-load-test"
 KEY = {"Authorization": f"Bearer {TOKEN}"}
@@ -316,7 +317,49 @@ def reloads(folder: Path, told: argparse.Namespace) -> list[str]:
     ]
 
 
-PARTS: dict[str, Any] = {"grid": grid, "overload": overload, "kill": kill, "reloads": reloads}
+def exchanges(folder: Path, told: argparse.Namespace) -> list[str]:
+    """What of a reload happens in the worker, many times: copies of a snapshot are published one after the other."""
+    n_items, place = told.items[-1], folder / "state"
+    place.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = str(place)
+    with served(folder, n_items) as service:
+        state = State(next(place.glob("dpaa-serve-*")))
+        first = state.current()
+        pause = 8 / (0.4 * load(service, 8, told.seconds).rate)
+        calm = load(service, 8, 15, pause)
+        wrk = Wrk(service, 8, 30, pause)
+        done = 0
+        while wrk.running() and done < told.reloads:
+            name = f"run-copy{done}"
+            shutil.copytree(state.snapshot(first), state.snapshot(name), copy_function=os.link)
+            first = name
+            state.publish(name)
+            done += 1
+            time.sleep(0.5)
+        found = wrk.result()
+        served_now = service.get("/ready").json()["snapshot"]
+        after = load(service, 8, 15, pause)
+    del os.environ["TMPDIR"]
+    normal = (calm.p99 + after.p99) / 2
+    return [
+        f"## {done} exchanges under load",
+        "",
+        f"The worker's part of a reload alone ({n_items:,} items, 8 connections at .4 × capacity): snapshots that were "
+        f"prepared before are published one after the other, the last is served at the end ({served_now == name}).",
+        "",
+        f"- {found.ok:,} answered, {found.busy + found.other + found.lost:,} failed, {found.wrong} wrong.",
+        f"- p99 {found.p99:.0f} ms meanwhile, {normal:.0f} ms without (before {calm.p99:.0f}, after {after.p99:.0f}): "
+        f"{found.p99 / normal:.1f} ×.",
+    ]
+
+
+PARTS: dict[str, Any] = {
+    "grid": grid,
+    "overload": overload,
+    "kill": kill,
+    "reloads": reloads,
+    "exchanges": exchanges,
+}
 
 
 def main() -> None:
