@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from dpaa.cli.console import cells, err, number, out, print_json, print_notes, p
 from dpaa.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from dpaa.cli.train import StopSignals
     from dpaa.frontier.result import Debiased
     from dpaa.methods.base import Method
     from dpaa.runs.callbacks import Callbacks
@@ -95,27 +97,26 @@ def debias(
     signals = StopSignals()
     named = None if methods is None else [name.strip() for one in methods for name in one.split(",") if name.strip()]
     try:
-        with signals:
-            found = find(
-                out_folder,
-                data,
-                methods=named,
-                runs=runs or (),
-                base=base,
-                goals=goals or ("niche-recall",),
-                keep_accuracy=keep_accuracy,
-                targets=targets or (),
-                estimate=estimate,
-                rerank=rerank,
-                k=k,
-                budget=budget,
-                confidence=confidence,
-                settings=read_settings(None, assignments or [], None),
-                seed=seed,
-                overwrite=overwrite,
-                watch=lambda method: _watched(method, signals),
-                say=err.print,
-            )
+        found = find(
+            out_folder,
+            data,
+            methods=named,
+            runs=runs or (),
+            base=base,
+            goals=goals or ("niche-recall",),
+            keep_accuracy=keep_accuracy,
+            targets=targets or (),
+            estimate=estimate,
+            rerank=rerank,
+            k=k,
+            budget=budget,
+            confidence=confidence,
+            settings=read_settings(None, assignments or [], None),
+            seed=seed,
+            overwrite=overwrite,
+            watch=lambda method: _watched(method, signals),
+            say=err.print,
+        )
     except Interrupted:
         err.print(f"stopped; go on with the same call (what is done is in {out_folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))
@@ -134,17 +135,18 @@ def debias(
 
 
 @contextmanager
-def _watched(method: Method, signals: object) -> Iterator[Callbacks]:
+def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
+    """A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once."""
     from dpaa.cli.progress import EpochDisplay
     from dpaa.runs.fit import Callbacks
 
     display = EpochDisplay(method)
-    with display:
+    with signals, display:
         yield Callbacks(
             on_start=display.start,
             on_preview=display.preview,
             on_epoch=display.epoch,
-            stop_requested=lambda: getattr(signals, "received", None) is not None,
+            stop_requested=lambda: signals.received is not None,
             say=err.print,
         )
 
@@ -197,7 +199,7 @@ def _row(found: Debiased, place: int) -> list[str]:
         f"{mark} {point.candidate.name}".strip(),
         number(point.accuracy_of(frontier.chooser.estimate)),
         *cells("+.1%", change.estimate),
-        f"{change.low:+.1%} … {change.high:+.1%}",
+        f"{change.low:+.1%} … {change.high:+.1%}" if isfinite(change.low) else "–",
         *(number(value) for value in point.values),
         *cells(".1%", point.metrics[f"coverage@{k}"]),
         *cells(",.1f", point.metrics[f"arp@{k}"]),

@@ -15,6 +15,7 @@ from dpaa.comparison.compare import Entry
 from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import InputError
+from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.files import as_json, settled, write_file
@@ -83,7 +84,10 @@ class _Given:
         (manifest, about), config = folder.read_manifest(), folder.read_json(CONFIG)
         settings = {key: value for key, value in config.items() if key not in NOT_SETTINGS}
         dial = manifest.get("dial")
-        settings["dial chosen for"] = dial.get("chosen_for") if isinstance(dial, dict) else None
+        dial = dial if isinstance(dial, dict) else {}
+        settings["dial chosen for"] = dial.get("chosen_for")
+        if settings["dial chosen for"] == BY_DEBIAS:  # for one wish or another: what tells them apart is κ
+            settings["dial"] = dial.get("kappa")
         settings["re-ranker"] = manifest.get("rerank")
         seed = config.get("seed")
         return cls(

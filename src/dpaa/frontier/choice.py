@@ -2,21 +2,25 @@
 
 The promise "at least this share of the baseline's accuracy" is kept on users that had no part in the choice
 (cross-fitting).  A rule asks for a certainty z: of the points whose accuracy, minus z standard errors, is within the
-promise, take the one that is best for the goal.  The users are cut into folds; for each fold the rule chooses on the
-others, and the fold's own users say what its choice is worth.  From the strictest rule (the baseline itself) on, rules
+promise, take the one that is best for the goal, else the baseline.  The users are cut into folds; for each fold the
+rule chooses on the others, and the fold's own users say what its choice is worth.  From the strictest rule on, rules
 are relaxed step by step, as long as those users confirm the promise at 95 %, one-sided; the first that is not confirmed
-ends it, so that trying several rules costs no certainty (fixed-sequence testing).  The last rule that was confirmed
-then chooses on all users.
+ends it, so that trying several rules costs no certainty (fixed-sequence testing).  No rule asks for less certainty than
+the confidence does.  The last rule that was confirmed then chooses on all users, as strictly as in the folds: its
+standard errors are those of as many users as a fold was chosen for with.
+
+A rule is put to the test only where it leaves the baseline for every fold: a fold that keeps the baseline keeps all of
+the accuracy, and its users would vouch for the others' choices with the share that was allowed to be lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from dpaa.auditing.checks import Check
 from dpaa.comparison.statistics import crossed_t
@@ -27,15 +31,15 @@ from dpaa.frontier.points import Point, Rows, measured_goals
 
 Floats = NDArray[np.float64]
 FOLDS = 5
-CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0)
-"""Standard errors that rules ask for, the strictest first."""
+CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)
+"""Standard errors that rules ask for, the strictest first; as far as they are above those of the confidence."""
 CONFIDENCE = 0.95
 """Of the intervals that are shown."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A relative change with its 95 % interval over users (Student's t of paired differences); NaN without a value."""
+    """A relative change with its 95 % interval over users (see `relative_change`); NaN without a value."""
 
     estimate: float
     low: float
@@ -63,17 +67,13 @@ class Confirmation:
     confidence: float
     """One-sided, with which they had to confirm it."""
     certainty: float | None
-    """Standard errors that the rule in force asks for; None: the baseline alone."""
+    """Standard errors that the rule in force asks for; None: none was confirmed."""
     change: Change
     """Of accuracy against the baseline, on users that had no part in choosing."""
     users: int
     folds: int
     refused: float | None
-    """The first certainty that those users did not confirm; None where all were."""
-
-    def as_json(self) -> dict[str, Any]:
-        """For files."""
-        return asdict(self)
+    """The certainty that those users did not confirm; None where all were, or there is nothing to confirm."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ class Chooser:
         turned = np.array([[goal.score(value) for goal, value in zip(goals, row, strict=True)] for row in values])
         if turned.shape[1] == 1:
             return np.asarray(turned[:, 0])
-        gain = turned - turned[self.base]
-        with np.errstate(invalid="ignore"):
-            largest = np.maximum(gain.max(axis=0), 1e-12)
-        return np.asarray(np.nan_to_num(gain / largest, nan=-np.inf).min(axis=1))
+        with np.errstate(invalid="ignore"):  # a goal without a value is −inf
+            gain = turned - turned[self.base]
+            shares = gain / np.maximum(gain.max(axis=0), 1e-12)
+        return np.asarray(np.where(np.isnan(shares), -np.inf, shares).min(axis=1))
 
     def frontier(self) -> list[int]:
         """The points that no other beats in both accuracy and goal, the most accurate first."""
@@ -127,22 +127,42 @@ class Chooser:
 
     def within(self, keep: float) -> tuple[int, Confirmation]:
         """The best point that keeps so much of the baseline's accuracy, as confirmed by users it was not chosen on."""
-        folds = self._folds()
-        outside = [np.setdiff1d(np.arange(self.n_users), rows) for rows in folds]
-        rules = [_Rule.on(self, keep, rows) for rows in outside]
-        last, found = None, self._held_out(folds, [self.base] * len(folds))
-        refused = None
-        for certainty in CERTAINTIES:
+        folds, everybody = self._folds(), np.arange(self.n_users)
+        outside = [np.setdiff1d(everybody, rows) for rows in folds]
+        fewest = min(map(len, outside))  # that anything is chosen on
+        rules = [_Rule.on(self, keep, rows, fewest) for rows in outside] if fewest > 1 else []
+        last = refused = None
+        found = self._held_out(folds, [self.base] * len(folds))
+        for certainty in self._certainties(fewest) if rules else ():
             chosen = [rule.choose(certainty) for rule in rules]
+            if self.base in chosen:
+                refused = certainty if set(chosen) != {self.base} else None
+                continue
             values = self._held_out(folds, chosen)
-            low = crossed_t(values[:, :1], values[:, 1:], keep, 2 * self.confidence - 1)[1]
-            if not low >= 0:
-                refused = certainty
+            refused = None if self._confirm(values, keep) else certainty
+            if refused is not None:
                 break
             last, found = certainty, values
-        point = self.base if last is None else _Rule.on(self, keep, np.arange(self.n_users)).choose(last)
+        point = self.base
+        if rules:
+            on_all = _Rule.on(self, keep, everybody, fewest)
+            point = self.base if last is None else on_all.choose(last)
+            if last is None and refused is None and on_all.choose(0.0) != self.base:
+                refused = self._certainties(fewest)[-1]  # there is something, and nobody was sure of it
         change = relative_change(found[:, 0], found[:, 1])
         return point, Confirmation(keep, self.confidence, last, change, self.n_users, len(folds), refused)
+
+    def guess(self, keep: float) -> int:
+        """The same as far as can be told, confirmed with a confidence of a half."""
+        return replace(self, confidence=0.5).within(keep)[0]
+
+    def _confirm(self, values: Floats, keep: float) -> bool:
+        """Whether users, each with what was chosen for it and the baseline, confirm the promise."""
+        return bool(crossed_t(values[:, :1], values[:, 1:], keep, 2 * self.confidence - 1)[1] >= 0)
+
+    def _certainties(self, users: int) -> list[float]:
+        least = float(stdtrit(users - 1, self.confidence))
+        return [*(one for one in CERTAINTIES if one > least), max(least, 0.0)]
 
     def _folds(self) -> list[Rows]:
         order = np.random.default_rng([self.seed, 17]).permutation(self.n_users)
@@ -167,11 +187,12 @@ class Chooser:
     def knee(self) -> int:
         """Where returns diminish: the point of the frontier farthest above the line between its two ends.
 
-        Accuracy and goal each run from 0 to 1 along the frontier.  The end with the most accuracy is never below the
-        baseline's, and what is below half of it is no trade.
+        Accuracy and goal each run from 0 to 1 along it.  What does less for the goal than the baseline, or has less
+        than half of its accuracy, is no trade.
         """
         accuracy, score = self.accuracies(), self.scores()
-        line = [place for place in self.frontier() if accuracy[place] >= 0.5 * accuracy[self.base]]
+        trade = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5 * accuracy[self.base])
+        line = [place for place in self.frontier() if trade[place]]
         if len(line) < 3:
             return self.base if self.base in line or not line else line[0]
         spans = [np.ptp(values[line]) or 1.0 for values in (accuracy, score)]
@@ -189,12 +210,11 @@ class _Rule:
     score: Floats
 
     @classmethod
-    def on(cls, chooser: Chooser, keep: float, rows: Rows) -> _Rule:
+    def on(cls, chooser: Chooser, keep: float, rows: Rows, users: int) -> _Rule:
+        """By these rows, at least two; standard errors are those of so many users."""
         promised = keep * chooser._values(chooser.base)[rows]
         differences = np.stack([chooser._values(place)[rows] - promised for place in range(len(chooser.points))])
-        error = (
-            differences.std(axis=1, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.full(len(differences), np.inf)
-        )
+        error = differences.std(axis=1, ddof=1) / np.sqrt(users)
         return cls(chooser.base, differences.mean(axis=1), error, chooser.scores(rows))
 
     def choose(self, certainty: float) -> int:
@@ -209,25 +229,31 @@ def pareto(accuracy: Floats, score: Floats) -> list[int]:
     found: list[int] = []
     best = -np.inf
     for place in np.lexsort((np.arange(len(accuracy)), -score, -accuracy)).tolist():
-        if score[place] > best:
+        if not found or score[place] > best:
             found.append(place)
             best = float(score[place])
     return found
 
 
 def relative_change(one: Floats, other: Floats) -> Change:
-    """The mean of one minus that of the other, as a share of it; users without a value on either side are left out."""
+    """`r = mean(one) / mean(other) − 1`; users without a value on either side are left out.
+
+    The interval is that of a ratio of two means over the same users (the delta method): Student's t of
+    `one − (1 + r) other`, as a share of the other's mean.
+    """
     there = ~(np.isnan(one) | np.isnan(other))
     one, other = one[there], other[there]
     level = float(other.mean()) if len(other) else 0.0
     if len(other) < 2 or level <= 0:
         return Change(float("nan"), float("nan"), float("nan"))
-    found = crossed_t(one[:, None] / level, other[:, None] / level, confidence=CONFIDENCE)
-    return Change(*(float(value) for value in found[:3]))
+    ratio = float(one.mean()) / level
+    _, low, high, _ = crossed_t(one[:, None] / level, other[:, None] / level, ratio, CONFIDENCE)
+    return Change(ratio - 1, ratio - 1 + float(low), ratio - 1 + float(high))
 
 
 def _meets(point: Point, target: Check) -> bool:
-    return target.apply(point.metrics).failed  # a check "fails" where its comparison holds
+    found = target.apply(point.metrics)
+    return found.failed and bool(np.isfinite(found.value))  # a check "fails" where its comparison holds
 
 
 def parse_target(text: str, goals: Sequence[Goal], k: int) -> Check:

@@ -15,35 +15,36 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import polars as pl
 
 from dpaa.auditing.checks import Check
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError, need_type, need_whole, reason
-from dpaa.evaluation.dial_curve import without_curve
+from dpaa.errors import InputError, need_type, need_whole
+from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.offpolicy import FLOOR, POWER
-from dpaa.files import as_json, check_folder_name, check_text, locked, missing_folders, remove_empty, write_files
+from dpaa.files import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
 from dpaa.frontier.choice import Chooser, Confirmation, parse_target, percent
 from dpaa.frontier.estimates import ESTIMATES, Estimate, default_estimate
-from dpaa.frontier.goals import parse_goals
+from dpaa.frontier.goals import Goal, parse_goals
 from dpaa.frontier.models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.frontier.points import MOST_USERS, Measurer, Point
 from dpaa.frontier.result import Debiased, Frontier
 from dpaa.reranking import RERANKERS
 from dpaa.reranking.base import Reranker
-from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, save_model
+from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
 from dpaa.text import finite
 from dpaa.words import counted
 
 JSON, RUN = FRONTIER, CHOSEN
-TABLE, PAGE, LOCK = "frontier.csv", "frontier.html", ".debias.lock"
+TABLE, PAGE = "frontier.csv", "frontier.html"
 OWN = (MODELS, RUN, JSON, TABLE, PAGE)
 AUTO = "auto"
+T = TypeVar("T")
 
 
 class OutOfReachError(InputError):
@@ -83,6 +84,8 @@ def debias(
     for training.  `settings`: for every method that has them.  What was trained before is taken up again.
     """
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset")
+    goals, targets, runs = _several(goals), _several(targets), _several(runs)
+    methods, rerank = None if methods is None else _several(methods), None if rerank is None else _several(rerank)
     wanted = parse_goals(goals)
     _check(data, keep_accuracy, targets, confidence, budget)
     need_whole(k, "k")
@@ -92,6 +95,7 @@ def debias(
     if estimate not in (AUTO, *ESTIMATES):
         raise InputError(f"the estimate must be one of {', '.join((AUTO, *ESTIMATES))}, got {estimate!r}")
     accuracy = measured.accuracies[default_estimate(exposure) if estimate == AUTO else cast("Estimate", estimate)]
+    _check_niche(measured.evaluator, wanted)
     checks = [parse_target(text, wanted, k) for text in targets]
     sweeps = _sweeps(rerank)
     with _begun(folder) as home:
@@ -104,12 +108,26 @@ def debias(
         place = _most_accurate(points, accuracy.estimate) if stands is None else stands
         chooser = Chooser(points, place, accuracy.estimate, confidence, seed)
         found = Frontier(data.name, data.fingerprint, accuracy, exposure, chooser)
-        if not points[chooser.base].accuracy_of(accuracy.estimate) > 0:
-            raise InputError("no model finds anything on validation; check the dataset, or give models with --runs")
+        if not found.base.accuracy_of(accuracy.estimate) > 0:
+            name = found.base.candidate.name
+            raise InputError(f"{name}, the baseline, finds nothing on validation; check the dataset, or name others")
         chosen, why, confirmation = _choose(found, keep_accuracy, checks)
-        result = Debiased(found, chosen, why, confirmation, (*store.notes, *accuracy.notes()))
+        guess = chooser.guess(confirmation.keep) if confirmation and confirmation.refused is not None else None
+        result = Debiased(found, chosen, why, confirmation, guess, (*store.notes, *accuracy.notes()))
         _write(home, result, store.models[points[chosen].candidate.model])
     return result
+
+
+def _several(given: Sequence[T] | T) -> Sequence[T]:
+    """What was given alone, as a list of one."""
+    return [cast("T", given)] if isinstance(given, str | Path) else cast("Sequence[T]", given)
+
+
+def _check_niche(validation: Evaluator, goals: Sequence[Goal]) -> None:
+    truth = validation.truth
+    for goal in goals:
+        if goal.niche and not truth.relevant_per_row(~truth.popular).any():
+            raise InputError(f"no validation pair has a niche item, so {goal.name} cannot be told; choose another goal")
 
 
 def _check(data: Dataset, keep: float | None, targets: Sequence[str], confidence: float, budget: float | None) -> None:
@@ -143,22 +161,25 @@ def _sweeps(names: Sequence[str] | None) -> list[Reranker]:
 @contextmanager
 def _begun(folder: str | Path) -> Iterator[Path]:
     """The folder, held against other calls; one that came to nothing is not left behind."""
-    check_text(Path(folder))
     home = check_folder_name(folder)
     made = [home, *missing_folders(home)] if not home.exists() else []
-    if home.exists() and not home.is_dir():
-        raise InputError(f"{folder} is a file; choose another folder with --out")
-    if home.exists() and any(not one.name.startswith(".") and one.name not in OWN for one in home.iterdir()):
-        raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        with locked(home / LOCK):
-            yield home
-    except OSError as error:
-        raise InputError(f"cannot write {folder} ({reason(error)}); choose another folder with --out") from None
+        with hold_folder(home, folder):
+            _check_ours(home, folder)
+            yield own_folder(home, REMEDY)
     finally:
-        if made:
-            remove_empty([home / MODELS, *made])
+        remove_empty([home / MODELS, *made])
+
+
+def _check_ours(home: Path, shown: str | Path) -> None:
+    """Refuse, before any work, a folder of other things, or one in which the run would go elsewhere."""
+    if home.exists() and not home.is_dir():
+        raise InputError(f"{shown} is a file; choose another folder with --out")
+    if home.exists() and any(not one.name.startswith(".") and one.name not in OWN for one in home.iterdir()):
+        raise InputError(f"{shown} holds something else than a frontier; choose another folder with --out")
+    run = RunFolder(check_within(home / RUN, home))
+    if (run.filled and not run.has_config) or run.path.is_file():
+        raise InputError(f"{run.path} holds something else than a run; choose another folder with --out")
 
 
 def _points(
@@ -216,13 +237,8 @@ def _promise_in_words(found: Frontier, chosen: int, confirmation: Confirmation) 
         return f"the best for the goal whose accuracy is within {loss} of the baseline's, confirmed at {sure}"
     if confirmation.refused is None:
         return f"no point within {loss} of its accuracy does more for the goal"
-    change = found.chooser.change(found.chooser.knee())
-    noise = (change.high - change.low) / 2
-    return (
-        f"no other point could be confirmed at {sure} to be within {loss} of its accuracy by "
-        f"{counted(confirmation.users, 'validation user', 'validation users')}, on whom a change of accuracy is "
-        f"uncertain by about ±{100 * noise:.1f} %"
-    )
+    users = counted(confirmation.users, "validation user", "validation users")
+    return f"no other point could be confirmed at {sure} to be within {loss} of its accuracy by {users}"
 
 
 def _farthest(found: Frontier, targets: Sequence[Check]) -> str:
@@ -242,13 +258,12 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
     content = result.as_json()
     point = result.point.candidate
     manifest = dict(model.manifest)
-    curve = model.dial_curve
-    if point.reranker is None and curve is not None:
-        manifest["dial"] = finite(curve.at_debiased(point.kappa).as_json())
-    elif point.reranker is None:
-        manifest["dial"] = without_curve(point.kappa)
+    if point.kappa != model.kappa():
+        curve = model.dial_curve
+        moved = without_curve(point.kappa) if curve is None else finite(curve.at_debiased(point.kappa).as_json())
+        manifest["dial"] = moved | {"chosen_for": BY_DEBIAS}
     manifest["rerank"] = None if point.reranker is None else point.reranker.as_json()
-    told = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation")
+    told = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation", "best_guess")
     manifest["debias"] = {name: content[name] for name in told}
     history = RunFolder(model.path).history() if model.path else []
     save_model(replace(model, manifest=manifest), home / RUN, overwrite=True, history=history)

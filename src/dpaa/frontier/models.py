@@ -10,12 +10,12 @@ from pathlib import Path
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.files import check_within, own_folder
+from dpaa.files import check_within, own_folder, settled
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import TrainedSettings
 from dpaa.runs.fit import Callbacks, fit_into, make_method
-from dpaa.runs.folder import RunFolder
+from dpaa.runs.folder import CHOSEN, RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
 from dpaa.training.trainer import Interrupted
@@ -43,6 +43,10 @@ def _in_epochs(name: str) -> bool:
     return issubclass(find_method(name).settings_type, TrainedSettings)
 
 
+class OtherRunError(InputError):
+    """A model is there already, and it is not the one that was asked for."""
+
+
 @dataclass
 class ModelStore:
     """Trains what a frontier is made of."""
@@ -65,33 +69,40 @@ class ModelStore:
         """Each method into a run of its own; one that cannot be had is noted, unless it was asked for by name."""
         names = {find_method(name).name: name for name in methods}
         self._check_settings(list(names))
+        home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY) if names else self.folder
+        late = []
         for place, (name, given) in enumerate(names.items()):
-            if self._late:
-                left = ", ".join(list(names)[place:])
-                self.notes.append(f"the time is up, so these were not tried: {left}; call again with a larger --budget")
-                break
+            folder = check_within(home / name, self.folder)
+            if self._late and not RunFolder(folder).finished:
+                late.append(name)
+                continue
             self.say(f"model {place + 1} of {len(names)}: {name}")
             try:
-                self._train_one(name, given)
+                method = self._method(given)
+                if not self.overwrite and RunFolder(folder).finished:
+                    self._check_same(folder, method)
+                self._train_one(folder, method)
+            except OtherRunError:
+                raise
             except InputError as error:
                 if asked:
                     raise
                 self.notes.append(f"{name} was left out: {error}")
+        if late:
+            told = f"the time is up, so these were not tried: {', '.join(late)}"
+            self.notes.append(f"{told}; call again with a larger --budget")
 
     @property
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def _train_one(self, name: str, given: str) -> None:
-        kind = find_method(name)
-        own = {key: value for key, value in self.settings.items() if key in kind.settings_type.model_fields}
-        method = make_method(self.data, given, own | {"seed": self.seed})
-        home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY)
-        folder = check_within(home / name, self.folder)
-        before = self.models.get(kind.pretrained_from) if method.pretrained_layers() is not None else None
-        resume = folder.exists() and not self.overwrite
-        if resume and RunFolder(folder).finished:
-            self._check_same(folder, method)
+    def _method(self, given: str) -> Method:
+        known = find_method(given).settings_type.model_fields
+        own = {key: value for key, value in self.settings.items() if key in known}
+        return make_method(self.data, given, own | {"seed": self.seed})
+
+    def _train_one(self, folder: Path, method: Method) -> None:
+        before = self.models.get(method.pretrained_from) if method.pretrained_layers() is not None else None
         with self.watch(method) as callbacks:
             asked_to_stop = callbacks.stop_requested
             limited = replace(callbacks, stop_requested=lambda: asked_to_stop() or self._late)
@@ -101,25 +112,27 @@ class ModelStore:
                     self.data,
                     method,
                     overwrite=self.overwrite,
-                    resume=resume,
+                    resume=folder.exists() and not self.overwrite,
                     callbacks=limited,
                     pretrained=None if before is None else before.path,
                 )
             except Interrupted:
                 if asked_to_stop():
                     raise
-                self.notes.append(f"the time was up before {name} was trained; call again to go on with it")
+                self.notes.append(f"the time was up before {method.name} was trained; call again to go on with it")
                 return
-        self.models[name] = model
+        self.models[method.name] = model
 
     def _check_same(self, folder: Path, method: Method) -> None:
         if not RunFolder(folder).finished_before(method, self.data.fingerprint):
-            raise InputError(
+            raise OtherRunError(
                 f"{folder} holds a run with other settings or of another dataset; pass --overwrite to train it again, "
                 "or choose another folder with --out"
             )
 
     def _check_settings(self, names: Sequence[str]) -> None:
+        if self.settings and not names:
+            raise InputError("settings are for methods that are trained here, and none is; name some with --methods")
         known = {key for name in names for key in find_method(name).settings_type.model_fields}
         for key in self.settings:
             if key not in known or key == "seed":
@@ -127,18 +140,26 @@ class ModelStore:
                 raise InputError(f"no method of these has a setting {key!r} to set ({', '.join(names)}); {remedy}")
 
     def take(self, runs: Sequence[str | Path]) -> list[str]:
-        """Finished runs on the same dataset, under their folders' names.  Returns these."""
-        names = []
-        for run in runs:
-            model = load(run)
-            if model.manifest.get("dataset", {}).get("fingerprint") != self.data.fingerprint:
-                raise InputError(
-                    f"{run} was trained on another dataset than {self.data.name} (fingerprints differ); "
-                    "name runs on this dataset"
-                )
-            name = printable(Path(run).resolve().name)
-            names.append(name if name not in self.models else printable(str(run)))
-            if names[-1] in self.models:
-                raise InputError(f"{run} is named twice; name each run once")
-            self.models[names[-1]] = model
-        return names
+        """Finished runs on the same dataset, under their folders' names; one that is there already is taken once.
+
+        Returns the names.
+        """
+        return [self._take(Path(run)) for run in runs]
+
+    def _take(self, run: Path) -> str:
+        place = settled(RunFolder(run).path)
+        if place == settled(self.folder / CHOSEN):
+            raise InputError(f"{run} is what this call writes; choose another folder with --out")
+        for name, model in self.models.items():
+            if model.path is not None and settled(model.path) == place:
+                return name
+        model = load(run)
+        if model.trained_on.fingerprint != self.data.fingerprint:
+            raise InputError(
+                f"{run} was trained on another dataset than {self.data.name} (fingerprints differ); "
+                "name runs on this dataset"
+            )
+        names = (printable(settled(run).name), printable(str(run)), printable(str(place)))
+        name = next((one for one in names if one not in self.models), f"{names[-1]} {len(self.models)}")
+        self.models[name] = model
+        return name

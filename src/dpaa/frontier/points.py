@@ -39,8 +39,9 @@ class Candidate:
     model: str
     """Its name in the frontier."""
     reranker: Reranker | None = None
-    """None: the model itself, the popularity dial at `kappa`."""
+    """None: the k highest scores."""
     kappa: float = 0.0
+    """Of the popularity dial over the model's scores, before the re-ranker."""
 
     @property
     def plain(self) -> bool:
@@ -49,17 +50,16 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """`ease`, `ease, dial -0.5`, `ease, xquad 0.3`."""
-        if self.plain:
-            return self.model
-        return f"{self.model}, {f'dial {self.kappa:g}' if self.reranker is None else self._reranker_in_words()}"
+        """`ease`, `ease, dial -0.5`, `ease, xquad 0.3`, `auto, dial 0.25, xquad 0.3`."""
+        dial = [f"dial {self.kappa:g}"] if self.kappa else []
+        return ", ".join([self.model, *dial, *([] if self.reranker is None else [self._in_words(self.reranker)])])
 
-    def _reranker_in_words(self) -> str:
-        assert self.reranker is not None
-        changed = self.reranker.model_dump(mode="json", exclude_defaults=True)
-        strength = changed.pop("strength", getattr(self.reranker, "strength", None))
+    @staticmethod
+    def _in_words(reranker: Reranker) -> str:
+        changed = reranker.model_dump(mode="json", exclude_defaults=True)
+        strength = changed.pop("strength", getattr(reranker, "strength", None))
         shown = "" if strength is None else f" {strength:g}"
-        return f"{self.reranker.name}{shown}" + "".join(f", {name} {value}" for name, value in changed.items())
+        return f"{reranker.name}{shown}" + "".join(f", {name} {value}" for name, value in changed.items())
 
     def as_json(self) -> dict[str, Any]:
         """For files."""

@@ -103,6 +103,8 @@ class Debiased:
     """How it was chosen, in a sentence."""
     confirmation: Confirmation | None
     """Where a share of the accuracy was promised: what users say who had no part in the choice."""
+    guess: int | None = None
+    """Where not all could be confirmed: what would be chosen with a confidence of a half."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -119,10 +121,8 @@ class Debiased:
         """What changes for whom: the goal, the accuracy, the users."""
         found, base = self.frontier, self.frontier.base.candidate.name
         if self.keeps_base:
-            return [f"{base} stays as it is: {self.why}"]
-        told = [f"{self.point.candidate.name} instead of {base}: {self.why}"]
-        changed = "; ".join(self._gain_in_words(place) for place in range(len(found.goals)))
-        told.append(changed)
+            return [f"{base} stays as it is: {self.why}", *self._guess_in_words()]
+        told = [f"{self.point.candidate.name} instead of {base}: {self.why}", self._gains_in_words(self.chosen)]
         change = self.confirmation.change if self.confirmation else found.changes[self.chosen]
         judges = f" on {self.confirmation.users:,} users who had no part in the choice" if self.confirmation else ""
         better, worse = (f"{100 * share:.0f} %" for share in found.better_and_worse(self.chosen))
@@ -132,14 +132,29 @@ class Debiased:
         )
         return told
 
-    def _gain_in_words(self, goal: int) -> str:
+    def _guess_in_words(self) -> list[str]:
+        if self.guess is None or self.confirmation is None or self.confirmation.confidence <= 0.5:
+            return []
+        if self.guess == self.frontier.chooser.base:
+            return ["the best guess, without any confidence, is to keep it too"]
+        name, change = self.frontier.points[self.guess].candidate.name, self.frontier.changes[self.guess]
+        return [
+            f"the best guess is {name}: {self._gains_in_words(self.guess)}; accuracy {change.in_words()}; "
+            "--confidence 0.5 takes it unconfirmed"
+        ]
+
+    def _gains_in_words(self, place: int) -> str:
+        return "; ".join(self._gain_in_words(place, goal) for goal in range(len(self.frontier.goals)))
+
+    def _gain_in_words(self, place: int, goal: int) -> str:
         found = self.frontier
-        one, before, after = found.goals[goal], found.base.values[goal], self.point.values[goal]
-        gain = found.gain(self.chosen, goal)
+        one, before, after = found.goals[goal], found.base.values[goal], found.points[place].values[goal]
+        gain = found.gain(place, goal)
         times = f", {after / before:.1f} times as much" if before > 0 and after / before >= 2 else ""
-        change = f"{gain.in_words() if np.isfinite(gain.low) else percent(gain.estimate)}{times}"
-        told = change if np.isfinite(gain.estimate) else "from nothing" if after > 0 else "no change"
-        return f"{one.name} {told}: {one.key(found.k)} {before:.4g} → {after:.4g}"
+        told = f" {gain.in_words() if np.isfinite(gain.low) else percent(gain.estimate)}{times}"
+        if not np.isfinite(gain.estimate):  # no share of 0, of a number below it, or of none
+            told = " from nothing" if before == 0 < after else ""
+        return f"{one.name}{told}: {one.key(found.k)} {before:.4g} → {after:.4g}"
 
     def as_json(self) -> dict[str, Any]:
         """For `frontier.json`, the page and `--json`."""
@@ -160,6 +175,7 @@ class Debiased:
             "why": self.why,
             "sentences": self.sentences(),
             "confirmation": None if self.confirmation is None else asdict(self.confirmation),
+            "best_guess": None if self.guess is None else found.record(self.guess),
             "points": [found.record(place) for place in range(len(found.points))],
             "frontier": [found.points[place].candidate.name for place in found.line],
             "notes": list(self.notes),

@@ -286,8 +286,8 @@ def _add_json(found: Inputs, path: Path) -> None:
         found.frontiers.append(lenient(FrontierFile, content))
     else:
         raise InputError(
-            f"{path} is neither a comparison nor an audit; make one with `dpaa compare … --out FILE.json` "
-            "or `dpaa audit … --json`"
+            f"{path} is neither a comparison nor an audit nor a frontier; make one with `dpaa compare … --out "
+            "FILE.json`, `dpaa audit … --json` or `dpaa debias`"
         )
 
 

@@ -85,7 +85,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if (self.path / FRONTIER).is_file() and (self.path / CHOSEN / MANIFEST).is_file():
+        if stands_for_run(self.path):
             self.path /= CHOSEN
         self.checkpoints = CheckpointFolder(self.path / "checkpoint")
 
@@ -101,7 +101,7 @@ class RunFolder:
         target = check_folder_name(path)
         made = missing_folders(target)
         try:
-            with _held(target, path):
+            with hold_folder(target, path):
                 run = cls._claimed(Path(path), target, overwrite, resume)
                 begun = run.filled
                 try:
@@ -122,6 +122,7 @@ class RunFolder:
         """Where to write, now that nobody else does."""
         if target.exists() and not target.is_dir():
             raise InputError(f"{shown} is a file; choose another folder with --out")
+        _check_no_frontier(target, shown)
         own_folder(target, ROOM)
         there, beside = cls(target), cls._beside(target)
         if not there.filled:
@@ -156,7 +157,7 @@ class RunFolder:
         target = settled(self.path)
         if not RunFolder(target).finished:
             return False
-        with _held(target, self.path):
+        with hold_folder(target, self.path):
             self.remove_scaffold()
             config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
             made_with = with_settings_of_old(type(method.settings), config)
@@ -196,7 +197,7 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Finish what a process did not that was killed in its last moment, when the run was whole."""
-        with _held(settled(self.path), self.path):
+        with hold_folder(settled(self.path), self.path):
             self.remove_scaffold()
 
     @property
@@ -479,8 +480,20 @@ def _config(method: Method) -> dict[str, Any]:
     return {"method": method.name} | method.settings.model_dump(mode="json")
 
 
+def stands_for_run(folder: Path) -> bool:
+    """Whether this is a folder of `dpaa debias`, whose choice is the run in it; a link there is not followed."""
+    chosen = folder / CHOSEN
+    itself = (folder / CONFIG).exists() or (folder / MANIFEST).exists()
+    return not itself and (folder / FRONTIER).is_file() and (chosen / MANIFEST).is_file() and not chosen.is_symlink()
+
+
+def _check_no_frontier(target: Path, shown: str | Path) -> None:
+    if stands_for_run(target):
+        raise InputError(f"{shown} holds a frontier of `dpaa debias` and its models; choose another folder with --out")
+
+
 @contextmanager
-def _held(target: Path, shown: str | Path) -> Iterator[None]:
+def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
     """Nobody else writes this folder; taken before anything is looked at or moved."""
     with ExitStack() as hold:
         try:
@@ -512,8 +525,9 @@ def save_model(
 ) -> None:
     """Write a run folder from a model; it appears whole or not at all.  `history`: lines of its training."""
     target = check_folder_name(folder)
-    with _held(target, folder):
+    with hold_folder(target, folder):
         if target.exists():
+            _check_no_frontier(target, folder)
             there = RunFolder(target)
             if not target.is_dir() or (there.filled and not there.has_config):
                 raise InputError(f"{folder} holds something else than a run; choose another folder")
