@@ -36,7 +36,7 @@ SECTIONS = {
         Mistake(
             "a page of JSON that is no comparison or audit",
             "dpaa report other.json --out page.html",
-            ("other.json is neither a comparison nor an audit", "dpaa compare"),
+            ("other.json is neither a comparison nor an audit nor a frontier", "dpaa compare"),
             {"other.json": '{"kind": "shopping list"}'},
         ),
         Mistake(

@@ -17,6 +17,7 @@ from tests.errors import (
     mistakes_in_audits,
     mistakes_in_comparisons,
     mistakes_in_datasets,
+    mistakes_in_debiasing,
     mistakes_in_recommendations,
     mistakes_in_reports,
     mistakes_in_reproductions,
@@ -40,6 +41,7 @@ SECTIONS = (
     | mistakes_in_reports.SECTIONS
     | mistakes_with_the_dial.SECTIONS
     | mistakes_with_rerankers.SECTIONS
+    | mistakes_in_debiasing.SECTIONS
     | mistakes_in_studies.SECTIONS
     | mistakes_in_reproductions.SECTIONS
     | mistakes_in_serving.SECTIONS

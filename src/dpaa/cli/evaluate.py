@@ -97,7 +97,9 @@ def evaluate(
     if curve is not None and found.protocol.rerank is None:  # it is that of lists that are not re-ranked
         print_dial(curve, found.protocol.popularity_dial)
     if run is not None:
-        out.print(f"written to {run / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet")
+        from dpaa.runs.folder import RunFolder
+
+        out.print(f"written to {RunFolder(run).path / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet")
 
 
 def _of_run(

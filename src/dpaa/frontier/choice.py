@@ -131,7 +131,7 @@ class Chooser:
         outside = [np.setdiff1d(everybody, rows) for rows in folds]
         fewest = min(map(len, outside))  # that anything is chosen on
         rules = [_Rule.on(self, keep, rows, fewest) for rows in outside] if fewest > 1 else []
-        last = refused = None
+        last, refused = None, None if rules else CERTAINTIES[0]
         found = self._held_out(folds, [self.base] * len(folds))
         for certainty in self._certainties(fewest) if rules else ():
             chosen = [rule.choose(certainty) for rule in rules]

@@ -1,0 +1,134 @@
+"""`dpaa debias`: what it prints, exits with and leaves, and what other commands do with its folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dpaa.methods import METHODS
+from tests.command import dpaa_ok, run_dpaa
+
+QUICK = ("--methods", "ease,item-knn", "--rerank", "dial", "--k", 10)
+
+
+@pytest.fixture(scope="module")
+def trade(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("debias") / "trade"
+    said = dpaa_ok("debias", walk / "data", *QUICK, "--target", "aplt>=0.4", "--out", folder)
+    assert "* chosen, = baseline, - beaten by another point" in said.out
+    assert f"run written to {folder / 'run'}; next: dpaa evaluate {folder / 'run'}" in said.out.replace("\n", " ")
+    assert "model 1 of 2: ease" in said.err
+    return folder
+
+
+@pytest.fixture
+def copy(trade: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trade, tmp_path / "trade"))
+
+
+def test_json_is_the_file(walk: Path, copy: Path) -> None:
+    said = dpaa_ok("debias", walk / "data", *QUICK, "--target", "aplt>=0.4", "--out", copy, "--json")
+    content = json.loads(said.out)
+    assert content == json.loads((copy / "frontier.json").read_text())
+    assert content["chosen"]["metrics"]["aplt@10"] >= 0.4
+    assert {"base", "chosen", "points", "frontier", "sentences", "estimate", "exposure", "notes"} <= set(content)
+    assert "is finished already" in said.err  # nothing is trained twice
+
+
+def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, tmp_path: Path) -> None:
+    of_folder = json.loads(dpaa_ok("evaluate", copy, "--k", 10, "--json").out)["metrics"]
+    assert (copy / "run" / "metrics.json").is_file()
+    assert not (copy / "metrics.json").exists()
+    assert of_folder == json.loads(dpaa_ok("evaluate", copy / "run", "--k", 10, "--json").out)["metrics"]
+    dpaa_ok("recommend", copy, "--k", 5, "--out", tmp_path / "recs.csv")
+    assert pl.read_csv(tmp_path / "recs.csv")["rank"].max() == 5
+    compared = dpaa_ok("compare", walk / "run", copy, "--resamples", 100)
+    assert "trade" in compared.out
+    dpaa_ok("report", copy, "--out", tmp_path / "page.html")
+    assert "The best trade between accuracy and popularity" in (tmp_path / "page.html").read_text()
+
+
+def test_two_choices_of_one_model_are_not_taken_for_two_seeds(walk: Path, copy: Path, tmp_path: Path) -> None:
+    for place, target in enumerate(("aplt>=0.4", "aplt>=0.6")):
+        dpaa_ok(
+            "debias",
+            walk / "data",
+            "--methods",
+            "ease",
+            *QUICK[2:],
+            "--target",
+            target,
+            "--out",
+            tmp_path / f"t{place}",
+        )
+    said = dpaa_ok("compare", tmp_path / "t0", tmp_path / "t1", "--resamples", 100)
+    assert "t0" in said.out
+    assert "t1" in said.out
+
+
+def test_a_promise_and_the_page(walk: Path, copy: Path) -> None:
+    said = dpaa_ok("debias", walk / "data", *QUICK, "--goal", "arp", "--keep-accuracy", 0.5, "--out", copy)
+    assert "stays as it is" in said.out or "confirmed at 95 %" in said.out.replace("\n", " ")
+    assert "Trade" in (copy / "frontier.html").read_text()
+
+
+def test_without_the_extra_there_is_no_page_but_a_run(
+    walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpaa.errors import MissingExtraError
+
+    def missing(*_: object) -> None:
+        raise MissingExtraError("altair", "report")
+
+    monkeypatch.setattr("dpaa.report.page.write_page", missing)
+    said = dpaa_ok("debias", walk / "data", *QUICK, "--out", tmp_path / "trade")
+    assert "there is no page: " in said.err.replace("\n", " ")
+    assert (tmp_path / "trade" / "run" / "manifest.json").is_file()
+    assert not (tmp_path / "trade" / "frontier.html").exists()
+
+
+def test_a_target_out_of_reach_is_an_answer_and_no_fault(walk: Path, tmp_path: Path) -> None:
+    said = run_dpaa("debias", walk / "data", *QUICK, "--target", "coverage>=2", "--out", tmp_path / "trade")
+    assert said.code == 1
+    assert said.out == ""
+    assert "no point reaches coverage@10>=2: coverage@10 runs from" in said.err.replace("\n", " ")
+    assert not (tmp_path / "trade" / "run").exists()
+
+
+def test_an_interrupted_training_is_gone_on_with(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("debias", walk / "data", "--methods", "lightgcn", "--rerank", "dial", "--set", "embedding_size=8",
+             "--set", "layers=2", "--set", "epochs=3", "--set", "threads=1", "--out", tmp_path / "trade")  # fmt: skip
+    from dpaa.cli.progress import EpochDisplay
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EpochDisplay, "epoch", lambda *_: signal.raise_signal(signal.SIGINT))
+        said = run_dpaa(*words)
+    assert said.code == 130
+    assert "go on with the same call" in said.err.replace("\n", " ")
+    assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}
+    assert "going on in epoch 2" in dpaa_ok(*words).err
+    assert (tmp_path / "trade" / "run" / "history.jsonl").read_text().count("\n") == 3
+
+
+def test_an_interrupt_while_measuring_ends_at_once(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.frontier.points.Measurer.points", lambda *_: signal.raise_signal(signal.SIGINT))
+    said = run_dpaa("debias", walk / "data", *QUICK, "--out", tmp_path / "trade")
+    assert said.code == 130
+    assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}
+    assert [file.name for file in tmp_path.iterdir()] == ["trade"]
+
+
+def test_a_plug_in(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "plugin"))
+    before = list(METHODS)
+    place = "dpaa_example.direct_au:DirectAU"
+    said = dpaa_ok("debias", walk / "data", "--methods", place, "--rerank", "dial", "--set", "epochs=1", "--set",
+                   "embedding_size=4", "--set", "threads=1", "--out", tmp_path / "trade")  # fmt: skip
+    (name,) = [file.name for file in (tmp_path / "trade" / "models").iterdir()]
+    assert name not in before
+    assert name in said.out

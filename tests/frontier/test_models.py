@@ -1,0 +1,160 @@
+"""The models of a frontier: trained, taken up again, taken as they are."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.sources import world
+from dpaa.errors import InputError
+from dpaa.frontier.models import MODELS, ModelStore, default_methods
+from dpaa.methods import METHODS
+from dpaa.runs.fit import fit
+from dpaa.runs.folder import RunFolder
+from tests.conftest import TINY
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return world.simulate(users=60, items=40, seed=2)
+
+
+def store(folder: Path, data: Dataset, **more: Any) -> ModelStore:
+    return ModelStore(folder, data, more.pop("settings", {}), 0, **more)
+
+
+def test_those_that_are_tried_unasked_come_in_order_of_their_cost() -> None:
+    names = default_methods()
+    assert {"ease", "item-knn", "lightgcn", "dpaa"} <= set(names)
+    assert names.index("ease") < names.index("lightgcn")
+    assert set(names) <= set(METHODS.built_in)
+
+
+def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> None:
+    first = store(tmp_path, data, settings=TINY)
+    first.train(["ease", "lightgcn"], asked=True)
+    assert list(first.models) == ["ease", "lightgcn"]
+    written = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
+    again = store(tmp_path, data, settings=TINY, deadline=time.monotonic())  # what is there costs no time
+    again.train(["ease", "lightgcn", "item-knn"], asked=True)
+    assert list(again.models) == ["ease", "lightgcn"]
+    assert again.notes == [
+        "the time is up, so these were not tried: item-knn; call again with a larger --budget"
+    ]  # fmt: skip
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == written
+
+
+def test_a_training_that_takes_too_long_is_gone_on_with(data: Dataset, tmp_path: Path) -> None:
+    short = store(tmp_path, data, settings=TINY)
+
+    short.deadline = time.monotonic() + 60
+    epochs = []
+
+    def late(report: object) -> None:
+        epochs.append(report)
+        short.deadline = time.monotonic()
+
+    short.watch = lambda _method: _watching(late)
+    short.train(["lightgcn"], asked=True)
+    assert short.models == {}
+    assert short.notes == ["the time was up before lightgcn was trained; call again to go on with it"]
+    assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
+    longer = store(tmp_path, data, settings=TINY)
+    longer.watch = lambda _method: _watching(epochs.append)
+    longer.train(["lightgcn"], asked=True)
+    assert len(epochs) == TINY["epochs"]
+    assert RunFolder(tmp_path / MODELS / "lightgcn").finished
+
+
+def _watching(on_epoch: Any) -> Any:
+    from contextlib import nullcontext
+
+    from dpaa.runs.callbacks import Callbacks
+
+    return nullcontext(Callbacks(on_epoch=on_epoch))
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_model_with_other_settings_is_never_left_out_in_silence(asked: bool, data: Dataset, tmp_path: Path) -> None:
+    store(tmp_path, data).train(["ease"], asked=True)
+    with pytest.raises(InputError, match="other settings or of another dataset; pass --overwrite"):
+        store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], asked=asked)
+    again = store(tmp_path, data, settings={"ridge": 3.0}, overwrite=True)
+    again.train(["ease"], asked=asked)
+    assert again.models["ease"].method.settings.model_dump()["ridge"] == 3.0
+
+
+def test_a_method_that_cannot_be_had_is_left_out_unless_it_was_asked_for(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("there is no memory for it")
+
+    monkeypatch.setattr(METHODS["ease"], "fit", refuse)
+    some = store(tmp_path, data)
+    some.train(["ease", "item-knn"], asked=False)
+    assert list(some.models) == ["item-knn"]
+    assert some.notes == ["ease was left out: there is no memory for it"]
+    with pytest.raises(InputError, match="no memory"):
+        store(tmp_path, data).train(["ease"], asked=True)
+
+
+def test_settings_go_to_the_methods_that_have_them(data: Dataset, tmp_path: Path) -> None:
+    some = store(tmp_path, data, settings={"neighbours": 7})
+    some.train(["ease", "item-knn"], asked=True)
+    assert some.models["item-knn"].method.settings.model_dump()["neighbours"] == 7
+    for settings, sentence in (
+        ({"neighbors": 7}, "no method of these has a setting 'neighbors'"),
+        ({"seed": 7}, "give it with --seed"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            store(tmp_path, data, settings=settings).train(["ease", "item-knn"], asked=True)
+    with pytest.raises(InputError, match="settings are for methods that are trained here, and none is"):
+        store(tmp_path, data, settings={"ridge": 1}).train([], asked=False)
+
+
+def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path: Path) -> None:
+    for name in ("one/ease", "other/ease", "ease"):
+        fit(data, "ease").save(tmp_path / name)
+    (tmp_path / "link").symlink_to(tmp_path / "one" / "ease")
+    some = store(tmp_path / "trade", data)
+    some.train(["ease"], asked=True)
+    places = [tmp_path / name for name in ("one/ease", "other/ease", "ease", "one/ease", "link")]
+    names = some.take(places)
+    assert len(set(names)) == 3
+    assert names[0] == names[3] == names[4]
+    assert len(some.models) == 4
+    assert some.take([tmp_path / "trade" / MODELS / "ease"]) == ["ease"]
+
+
+def test_a_name_that_is_taken_in_every_form(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run `ease` beside a model `ease` is another run, and no name is given twice."""
+    monkeypatch.chdir(tmp_path)
+    fit(data, "ease").save("ease")
+    some = store(tmp_path / "trade", data)
+    some.train(["ease"], asked=True)
+    assert some.take(["ease"]) == [str(tmp_path / "ease")]
+
+
+def test_runs_of_another_dataset_and_the_run_that_is_written_are_refused(data: Dataset, tmp_path: Path) -> None:
+    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "other")
+    with pytest.raises(InputError, match="trained on another dataset"):
+        store(tmp_path / "trade", data).take([tmp_path / "other"])
+    fit(data, "ease").save(tmp_path / "trade" / "run")
+    with pytest.raises(InputError, match="is what this call writes"):
+        store(tmp_path / "trade", data).take([tmp_path / "trade" / "run"])
+
+
+def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for link in ("models", "models/ease"):
+        home = tmp_path / link.replace("/", "-")
+        (home / link).parent.mkdir(parents=True)
+        (home / link).symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(InputError, match="link"):
+            store(home, data).train(["ease"], asked=True)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
