@@ -1,0 +1,163 @@
+"""Does `dpaa debias` keep its promise, and is it better than one debiasing method?  Measured where test is unbiased.
+
+    python scripts/frontier_study.py --data DIR --work WORK --part all [--seeds N] [--write]
+
+`DIR` holds `coat/` (official files) and `kuairec/paper-split/` (valid.txt, test.txt); the demo world needs no files.
+
+- `estimates`: validation as biased as the log; logged, inverse-propensity and balanced accuracy against the oracle.
+- `promise`: unbiased validation; is the accuracy that was promised kept on test?
+- `frontier`: chosen points, the paper's trained debiasing methods as they are, who is dominated, who is better.
+- `time`: how long `dpaa debias` takes.
+
+`WORK/lists` keeps the lists of every model with every re-ranker, `WORK/records.jsonl` one line for each dataset and
+seed; what is there is not made again, so that the script can be stopped at any time.  `--write` makes the pages in
+docs/results from the lines.  Everything is chosen on validation; test says only what that was worth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from frontier import frontier_page, pages
+from frontier.judge import judge
+from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
+
+WORLD = "world:1000x800"
+DEMO = "world:2000x1500:1"
+MOST_SEEDS = {"kuairec": 3}
+"""Where a training takes long, unless --slow-seeds says otherwise."""
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+PARTS = ("estimates", "promise", "frontier", "time")
+
+
+def cells(part: str, seeds: int, slow: int) -> Iterator[Cell]:
+    """What a part looks at, seed by seed, so that all data have some when it is stopped."""
+    for seed in range(seeds):
+        if part == "estimates":
+            yield from (Cell(f"{WORLD}:{severity}", seed, biased=True) for severity in ("0.5", "1", "2"))
+            yield from (Cell(f"kuairec:{severity}", seed, biased=True) for severity in (0, 3, 5, 9) if seed < slow)
+        elif part == "promise":
+            yield from (Cell(f"{WORLD}:1", seed), Cell("coat", seed))
+            yield from (Cell(f"kuairec:{severity}", seed) for severity in (0, 5, 9) if seed < slow)
+        elif part == "frontier":
+            yield from (Cell("coat", seed), Cell(f"{WORLD}:1", seed))
+            yield from (Cell(f"kuairec:{severity}", seed) for severity in (0, 3, 5, 9) if seed < slow)
+
+
+def read(file: Path) -> dict[str, dict[str, Any]]:
+    """The last record of each cell."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return {one["cell"]: one for one in (json.loads(line) for line in lines if line.endswith("}"))}
+
+
+def append(file: Path, record: dict[str, Any]) -> None:
+    """One line."""
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(record) + "\n")
+
+
+def run(part: str, store: Store, file: Path, seeds: int, slow: int, stopped: Callable[[], bool]) -> None:
+    """Train what is missing and judge what is new."""
+    models = [*SWEPT, *(name for name in (*TRAINED, "most-popular") if name not in SWEPT and part == "frontier")]
+    for cell in cells(part, seeds, slow):
+        if stopped():
+            return
+        store.make(cell, models)
+        judge_one(store, cell, file)
+
+
+def judge_one(store: Store, cell: Cell, file: Path) -> None:
+    """A line, unless there is one with the same models."""
+    there = {path.stem for path in store.file(cell, "x").parent.glob("*.npz") if ".part" not in path.name}
+    if not set(SWEPT) <= there or set(read(file).get(cell.name, {"plain": {}})["plain"]) == there:
+        return
+    clock = time.process_time()
+    append(file, judge(store, cell, sorted(there - set(SWEPT))))
+    print(f"{cell.name} judged in {time.process_time() - clock:.0f} s of CPU", flush=True)
+
+
+def time_debias(data: Path, work: Path, file: Path) -> None:
+    """`dpaa debias` with its defaults, in a process of its own."""
+    program = [sys.executable, "-W", "ignore", "-c", "from dpaa.cli import main; main()"]
+    sources = {"coat": ["coat", str(data / "coat")], DEMO: ["demo"]}
+    for name, source in sources.items():
+        made, out = work / "timed" / "data", work / "timed" / "out"
+        shutil.rmtree(made.parent, ignore_errors=True)
+        made.parent.mkdir(parents=True)
+        subprocess.run([*program, "data", *source, "--out", str(made)], check=True, capture_output=True)
+        clock, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = ["debias", str(made), "--out", str(out), "--keep-accuracy", "0.98"]
+        subprocess.run([*program, *command], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        seconds = time.perf_counter() - clock
+        record = {"cell": f"time {name}", "data": name, "seconds": seconds, "cpu": used, "load": os.getloadavg()[0]}
+        print(record, flush=True)
+        append(file, record)
+
+
+def write(file: Path) -> None:
+    """The pages."""
+    records = [one for name, one in read(file).items() if not name.startswith("time ")]
+    times = [one for name, one in read(file).items() if name.startswith("time ")]
+
+    def command(part: str, some: list[dict[str, Any]]) -> str:
+        slow = [one["seed"] + 1 for one in some if one["data"].startswith("kuairec")]
+        seeds = max(one["seed"] for one in some) + 1
+        return (
+            f"python scripts/frontier_study.py --data DIR --work WORK --part {part} --seeds {seeds} "
+            f"--slow-seeds {max(slow, default=0)} --write"
+        )
+
+    biased = [one for one in records if one["biased"]]
+    full = [one for one in records if not one["biased"] and set(TRAINED) <= set(one["plain"])]
+    unbiased = [one for one in records if not one["biased"] and one["data"] != "kuairec:3"]
+    if biased:
+        pages.estimates(RESULTS, biased, command("estimates", biased))
+    if unbiased:
+        pages.promise(RESULTS, unbiased, command("promise", unbiased))
+    if full:
+        frontier_page.frontier(RESULTS, full, times, command("frontier", full))
+
+
+def main() -> None:
+    """Run parts, write pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument(
+        "--part", choices=(*PARTS, "judge", "all", "none"), default="none", help="judge: new lines only"
+    )
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--slow-seeds", type=int, default=MOST_SEEDS["kuairec"], help="for KuaiRec")
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    store, file = Store(asked.work / "lists", Sources(asked.data)), asked.work / "records.jsonl"
+    asked.work.mkdir(parents=True, exist_ok=True)
+    for part in PARTS if asked.part == "all" else (asked.part,):
+        if part == "time":
+            time_debias(asked.data, asked.work, file)
+        elif part == "judge":
+            for folder in sorted(store.folder.glob("*/*/*")):
+                data, seed, kind = folder.relative_to(store.folder).parts
+                judge_one(store, Cell(data, int(seed), kind == "biased"), file)
+        else:
+            run(part, store, file, asked.seeds, asked.slow_seeds, (asked.work / "stop").exists)
+    if asked.write:
+        write(file)
+
+
+if __name__ == "__main__":
+    main()
