@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpaa.frontier.choice import percent
 from frontier.judge import KEEPS
 from frontier.lists import SWEPT, TRAINED
-from frontier.rows import Record, Rows, by, choices, flat, mean, order, share, sure, table, title, write
+from frontier.rows import Record, Rows, by, choices, flat, mean, middle, order, share, sure, table, title, write
 
 # ---------------------------------------------------------------------- the frontier
 
@@ -210,7 +208,7 @@ def _said(records: Sequence[Record], ratios: Rows) -> list[str]:
             values = [row["ratio"] for row in strict if row["goal"] == goal and row["confidence"] == confidence]
             below = sum(value < 1 for value in values)
             told.append(
-                f"{goal} at {float(confidence):.0%} {np.median(values):.2f} × (below 1 in {below} of {len(values)})"
+                f"{goal} at {sure(float(confidence))} {middle(values):.2f} × (below 1 in {below} of {len(values)})"
                 if values
                 else ""
             )

@@ -87,6 +87,12 @@ def mean(values: Iterable[float]) -> float:
     return statistics.fmean(known) if known else float("nan")
 
 
+def middle(values: Iterable[float]) -> float:
+    """The median; NaN of nothing."""
+    known = [value for value in values if value == value]
+    return statistics.median(known) if known else float("nan")
+
+
 def by(rows: Rows, *names: str) -> dict[tuple[Any, ...], Rows]:
     """Rows with the same values, in the order of the first."""
     groups: dict[tuple[Any, ...], Rows] = {}
