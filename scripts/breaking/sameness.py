@@ -13,6 +13,8 @@ from .judge import Tree, tree
 TIMES = {"started", "finished", "seconds"}
 """Keys of JSON that tell when and how long."""
 DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d( UTC|\+00:00)?")
+SECONDS = re.compile(rb'<td data-by="[^"]*" class="number">[^<]*</td>\s*(<td[^>]*>\(then\))')
+"""How long a run took, beside when it was made, on a page."""
 TRIAL = re.compile(r"\btrial-\d+")
 """Killed trials are numbered too."""
 PLAIN = {".html", ".md", ".tex", ".svg"}
@@ -44,7 +46,7 @@ def without_times(file: Path) -> bytes | None:
             return _timeless(json.loads(_with_settled_digests(file, content)))
     except ValueError:
         return None  # not whole: as it is
-    return DATE.sub(b"(then)", content) if file.suffix in PLAIN else None
+    return SECONDS.sub(rb"\1", DATE.sub(b"(then)", content)) if file.suffix in PLAIN else None
 
 
 def _timeless(value: Any) -> bytes:

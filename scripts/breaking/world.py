@@ -49,6 +49,12 @@ def tune(out: str, trials: int = 3, jobs: int = 1, seeds: int = 1, seed: int = 0
     return [*words, "--trials", str(trials), "--jobs", str(jobs), "--seeds", str(seeds), "--seed", str(seed)]
 
 
+def debias(out: str, data: str = "data") -> list[str]:
+    """A frontier of two small models."""
+    words = ["debias", data, "--methods", "ease,lightgcn", "--rerank", "dial", "--k", "5", *settings(SMALL)]
+    return [*words, "--out", out]
+
+
 def reproduce(*more: str) -> list[str]:
     """The smallest table that trains."""
     small = settings({"epochs": 2, "embedding_size": 4, "layers": 1})
@@ -349,6 +355,7 @@ RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
         ("data", "run-lightgcn", "run-dpaa"),
     ),
     "audit.json": (_audit_json, ("data", "recs.csv")),
+    "trade": (_called(*debias("trade")), ("data",)),
     "study": (_called(*tune("study", trials=2)), ("data",)),
     "study-twin": (_called(*tune("study-twin", trials=2, seed=1)), ("data",)),
     "reproduced": (_reproduced, ("coat",)),

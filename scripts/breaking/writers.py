@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .world import COUNTED, TRAINED, reproduce, settings, train, tune
+from .world import COUNTED, TRAINED, debias, reproduce, settings, train, tune
 
 RESUME, OVERWRITE = "--resume", "--overwrite"
 DIVERGES = settings({"learning_rate": 1e30})
@@ -43,7 +43,7 @@ class Writer:
 
 def writers() -> list[Writer]:
     """All of them."""
-    return [*_data(), *_trainings(), *_lists(), *_pages(), *_studies()]
+    return [*_data(), *_trainings(), *_lists(), *_pages(), *_trades(), *_studies()]
 
 
 def _both(
@@ -131,6 +131,22 @@ def _pages() -> list[Writer]:
         Writer("trace --figures", ("data", "run-dpaa"),
                ("trace", "run-dpaa", "--figures", "drawn", "--figure-format", "svg"), ("drawn/*",), overwrites=False,
                weight=0.3),
+    ]  # fmt: skip
+
+
+def _trades() -> list[Writer]:
+    files = ("frontier.json", "frontier.csv", "frontier.html")
+    results = tuple(f"trade/{name}" for name in ("run", "models/ease", "models/lightgcn", *files))
+    how: dict[str, Any] = {"unfinished": ("trade/models/",), "weight": 0.4}
+    words = tuple(debias("trade"))
+    taken = ("debias", "data", "--runs", "run-lightgcn", "--rerank", "dial", "--keep-accuracy", "0.9", "--out", "trade")
+    return [
+        Writer("debias", ("data",), words, results, **how),
+        Writer("debias on", ("data", "trade"), (*words, "--target", "aplt>=0.3"), results, **how),
+        Writer("debias --overwrite", ("data", "trade"), (*words, OVERWRITE), results,
+               **how | {"unfinished": ("trade/models/", "trade/models/.*")}),
+        Writer("debias --runs", ("data", "run-lightgcn"), taken, ("trade/run", *(f"trade/{name}" for name in files)),
+               weight=0.4),
     ]  # fmt: skip
 
 

@@ -50,7 +50,10 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
     compared = dpaa_ok("compare", walk / "run", copy, "--resamples", 100)
     assert "trade" in compared.out
     dpaa_ok("report", copy, "--out", tmp_path / "page.html")
-    assert "The best trade between accuracy and popularity" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "The best trade between accuracy and popularity" in page
+    assert f"dpaa evaluate {copy / 'run'}" in page
+    assert "--dial-objective debias" not in page  # which is none
 
 
 def test_two_choices_of_one_model_are_not_taken_for_two_seeds(walk: Path, copy: Path, tmp_path: Path) -> None:

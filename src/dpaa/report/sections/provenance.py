@@ -6,6 +6,7 @@ import shlex
 
 from markupsafe import Markup
 
+from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.report.inputs import Inputs, Run
 from dpaa.report.parts import Cell, Section, number, table
 from dpaa.report.rendering import render
@@ -61,7 +62,7 @@ def evaluate_command(run: Run) -> str:
     for k in run.protocol.k:
         words += ["--k", str(k)]
     words += ["--overlap", run.protocol.overlap or "drop"]
-    if run.manifest.dial.chosen_for:
+    if run.manifest.dial.chosen_for not in (None, "", BY_DEBIAS):  # that one is kept by the run, and no objective
         words += ["--dial-objective", run.manifest.dial.chosen_for]
     if run.dial is not None:
         words += ["--popularity-dial", f"{run.dial:g}"]
