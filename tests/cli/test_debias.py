@@ -10,6 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from dpaa.data.dataset import read_dataset
+from dpaa.frontier.debias import debias
 from dpaa.methods import METHODS
 from tests.command import dpaa_ok, run_dpaa
 
@@ -56,19 +58,10 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
     assert "--dial-objective debias" not in page  # which is none
 
 
-def test_two_choices_of_one_model_are_not_taken_for_two_seeds(walk: Path, copy: Path, tmp_path: Path) -> None:
+def test_two_choices_of_one_model_are_not_taken_for_two_seeds(walk: Path, tmp_path: Path) -> None:
+    data = read_dataset(walk / "data")
     for place, target in enumerate(("aplt>=0.4", "aplt>=0.6")):
-        dpaa_ok(
-            "debias",
-            walk / "data",
-            "--methods",
-            "ease",
-            *QUICK[2:],
-            "--target",
-            target,
-            "--out",
-            tmp_path / f"t{place}",
-        )
+        debias(tmp_path / f"t{place}", data, methods="ease", rerank="dial", k=10, targets=target)
     said = dpaa_ok("compare", tmp_path / "t0", tmp_path / "t1", "--resamples", 100)
     assert "t0" in said.out
     assert "t1" in said.out
