@@ -33,7 +33,7 @@ from frontier import frontier_page, pages
 from frontier.judge import judge
 from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
 
-WORLD = "world:1000x800"
+WORLD, SMALL = "world:1000x800", "world:700x600:1"
 DEMO = "world:2000x1500:1"
 MOST_SEEDS = {"kuairec": 3}
 """Where a training takes long, unless --slow-seeds says otherwise."""
@@ -48,8 +48,10 @@ def cells(part: str, seeds: int, slow: int) -> Iterator[Cell]:
             yield from (Cell(f"{WORLD}:{severity}", seed, biased=True) for severity in ("0.5", "1", "2"))
             yield from (Cell(f"kuairec:{severity}", seed, biased=True) for severity in (0, 3, 5, 9) if seed < slow)
         elif part == "promise":
-            yield from (Cell(f"{WORLD}:1", seed), Cell("coat", seed))
-            yield from (Cell(f"kuairec:{severity}", seed) for severity in (0, 5, 9) if seed < slow)
+            yield from (Cell(SMALL, seed), Cell("coat", seed))
+            yield from (
+                Cell(name, seed) for name in (f"{WORLD}:1", "kuairec:0", "kuairec:5", "kuairec:9") if seed < slow
+            )
         elif part == "frontier":
             yield from (Cell("coat", seed), Cell(f"{WORLD}:1", seed))
             yield from (Cell(f"kuairec:{severity}", seed) for severity in (0, 3, 5, 9) if seed < slow)
@@ -140,7 +142,7 @@ def main() -> None:
         "--part", choices=(*PARTS, "judge", "all", "none"), default="none", help="judge: new lines only"
     )
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--slow-seeds", type=int, default=MOST_SEEDS["kuairec"], help="for KuaiRec")
+    parser.add_argument("--slow-seeds", type=int, default=MOST_SEEDS["kuairec"], help="for KuaiRec and larger worlds")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)

@@ -52,9 +52,10 @@ def frontier(place: Path, records: Sequence[Record], times: Sequence[Record], co
         "## Against the best trained debiasing method at the same accuracy",
         "The best of "
         + ", ".join(TRAINED)
-        + " as trained whose *test* accuracy is within the promise: it is chosen on test, "
-        "the frontier's point on validation. Ratios of test values, above 1 in favour of the frontier; – where no "
-        "trained method is within the promise.",
+        + " as trained within the promise. The frontier's point is chosen on validation; theirs first on *test*, "
+        "which nobody can do, then on validation like ours, but without a confirmation (last column: how "
+        "often its test accuracy is within the promise). Ratios of test values, mean (lowest to highest), above 1 in "
+        "favour of the frontier; – where there is no such method, or it finds nothing either.",
         table(
             [
                 "data (seeds)",
@@ -62,9 +63,9 @@ def frontier(place: Path, records: Sequence[Record], times: Sequence[Record], co
                 "confidence",
                 "niche recall",
                 "coverage",
-                "its niche recall",
-                "its coverage",
-                "no method within",
+                "niche recall, its best by validation",
+                "coverage, its best by validation",
+                "its promise held",
             ],
             ratios,
         ),
@@ -154,27 +155,9 @@ def _plain_points(records: Sequence[Record]) -> tuple[Rows, list[list[str]]]:
 def _against_best(records: Sequence[Record]) -> tuple[Rows, list[list[str]]]:
     rows: Rows = []
     for record in records:
-        plain = {name: record["plain"][name]["test"] for name in TRAINED}
         for one in choices([record], base_is="best", confidence=(0.95, 0.5)):
-            measure = "niche" if one["goal"] == "niche-recall" else "coverage"
-            within = {
-                name: values
-                for name, values in plain.items()
-                if values["ndcg"] >= one["keep"] * one["test"]["base"]["ndcg"]
-            }
-            best = max(within, key=lambda name: within[name][measure], default=None)
-            mine = one["test"]["chosen"][measure]
-            theirs = within[best][measure] if best else float("nan")
-            rows.append(
-                {name: one[name] for name in ("data", "seed", "goal", "keep")}
-                | {
-                    "confidence": str(one["confidence"]),
-                    "best_trained": best,
-                    "best_trained_value": theirs,
-                    "chosen_value": mine,
-                }
-                | {"ratio": mine / theirs if theirs > 0 else float("nan")}
-            )
+            row = {name: one[name] for name in ("data", "seed", "goal", "keep")}
+            rows.append(row | {"confidence": str(one["confidence"]), **_beside(record, one)})
 
     def told(group: Rows, key: Callable[[dict[str, Any]], float]) -> str:
         values = [key(row) for row in group if key(row) == key(row)]
@@ -188,10 +171,28 @@ def _against_best(records: Sequence[Record]) -> tuple[Rows, list[list[str]]]:
         lines.append(
             [f"{title(data)} ({len(of['coverage'])})", percent(keep - 1), sure(float(confidence))]
             + [told(found, lambda row: row["ratio"]) for found in of.values()]
-            + [f"{mean(row['best_trained_value'] for row in found):.4f}" for found in of.values()]
-            + [share(row["best_trained"] is None for row in of["coverage"])]
+            + [told(found, lambda row: row["ratio_valid"]) for found in of.values()]
+            + [share(row["trained_held_valid"] for row in group if row["best_trained_valid"])]
         )
     return rows, lines
+
+
+def _beside(record: Record, one: Record) -> dict[str, Any]:
+    """The choice and the best trained method within the promise, as test and as validation choose that."""
+    measure = "niche" if one["goal"] == "niche-recall" else "coverage"
+    mine = one["test"]["chosen"][measure]
+    found: dict[str, Any] = {"chosen_value": mine}
+    for split, suffix in (("test", ""), ("valid", "_valid")):
+        plain = {name: record["plain"][name][split] for name in TRAINED}
+        least = one["keep"] * one[split]["base"]["ndcg"]
+        within = [name for name, values in plain.items() if values["ndcg"] >= least]
+        best = max(within, key=lambda name, of=plain: of[name][measure], default=None)  # type: ignore[misc]
+        theirs = record["plain"][best]["test"][measure] if best else float("nan")
+        ratio = mine / theirs if theirs > 0 else float("nan")
+        least_on_test = one["keep"] * one["test"]["base"]["ndcg"]
+        found[f"trained_held{suffix}"] = best is not None and record["plain"][best]["test"]["ndcg"] >= least_on_test
+        found |= {f"best_trained{suffix}": best, f"best_trained_value{suffix}": theirs, f"ratio{suffix}": ratio}
+    return found
 
 
 def _said(records: Sequence[Record], ratios: Rows) -> list[str]:
@@ -201,20 +202,18 @@ def _said(records: Sequence[Record], ratios: Rows) -> list[str]:
         for one in record["dominated"]
         if one["goal"] == "niche-recall" and one["model"] in TRAINED
     ]
-    strict = [row for row in ratios if row["keep"] == KEEPS[1] and row["ratio"] == row["ratio"]]
     told = []
-    for goal in ("niche-recall", "coverage"):
-        for confidence in ("0.95", "0.5"):
-            values = [row["ratio"] for row in strict if row["goal"] == goal and row["confidence"] == confidence]
-            below = sum(value < 1 for value in values)
-            told.append(
-                f"{goal} at {sure(float(confidence))} {middle(values):.2f} × (below 1 in {below} of {len(values)})"
-                if values
-                else ""
-            )
+    for (goal, confidence), some in by(
+        [row for row in ratios if row["keep"] == KEEPS[1]], "goal", "confidence"
+    ).items():
+        words = []
+        for name in ("ratio", "ratio_valid"):
+            values = [row[name] for row in some if row[name] == row[name]]
+            words.append(f"{middle(values):.2f} × (below 1 in {share(value < 1 for value in values)})")
+        told.append(f"{goal} confirmed at {sure(float(confidence))} {words[0]}, {words[1]}")
     on_valid, on_test = (share(one.get(f"dominated_{split}", False) for one in doubt) for split in ("valid", "test"))
     return [
         f"Of the paper's trained debiasing methods as they are, {on_valid} are dominated on validation, and "
         f"{on_test} by the same point on test.",
-        "Against the best of them within −2 %, chosen on test, median ratios: " + "; ".join(filter(None, told)) + ".",
+        f"Against the best of them within −2 %, chosen on test, then on validation, median ratios: {'; '.join(told)}.",
     ]

@@ -50,7 +50,7 @@ def promise(place: Path, records: Sequence[Record], command: str) -> None:
         "within test noise",
         "accuracy, mean",
         "farthest below",
-        "held where the base was left",
+        "held if base left",
         "goal, median",
     ]
     parts = []
@@ -61,19 +61,23 @@ def promise(place: Path, records: Sequence[Record], command: str) -> None:
             for (data, keep, confidence), group in by(found, "data", "keep", "confidence").items()
         ]
         parts.append(table(["data", "promise", "confidence", *head], lines))
-    said = [
-        f"Confirmed at {sure(confidence)}, the promise held on test in {share(row['held'] for row in some)} choices "
-        f"({of_all(row['held'] for row in some)}; within test noise "
-        f"{of_all(not row['surely_broken'] for row in some)}); of those that left the base, in {share(row['held'] for row in some if row['chosen'] != row['base'])}."
-        for (confidence,), some in by(counted, "confidence").items()
-    ]
+    said = []
+    for (confidence,), some in by(counted, "confidence").items():
+        noise, left = (
+            of_all(not row["surely_broken"] for row in some),
+            [row for row in some if row["chosen"] != row["base"]],
+        )
+        said.append(
+            f"Confirmed at {sure(confidence)}, the promise held on test in {share(row['held'] for row in some)} "
+            f"choices ({of_all(row['held'] for row in some)}; within test noise {noise}); of those that left the base, "
+            f"in {share(row['held'] for row in left)}."
+        )
     about = (
         "Validation is unbiased, the choice is made on it alone, and test was not used for anything but this page. "
         "Base: the model that is most accurate on validation. *Held*: test NDCG@20 ≥ promise × the base's, as point "
         "estimates; *within test noise*: not below it at 95 %, one-sided. *Farthest below* the promise, as a share of "
-        "the base's accuracy. *Goal*: test value of the choice as a multiple of the base's. *Held if base left*: only choices "
-        "other than the base itself. A seed draws world, split "
-        "and models anew."
+        "the base's accuracy. *Goal*: test value of the choice as a multiple of the base's. *Held if base "
+        "left*: of the choices other than the base itself. A seed draws world, split and models anew."
     )
     write(
         place,
