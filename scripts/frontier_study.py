@@ -32,8 +32,6 @@ import torch
 from frontier.judge import judge
 from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
 
-from frontier import frontier_page, pages
-
 WORLD, SMALL = "world:1000x800", "world:700x600:1"
 DEMO = "world:2000x1500:1"
 MOST_SEEDS = {"kuairec": 3}
@@ -118,9 +116,13 @@ def write(file: Path) -> None:
     def command(part: str, some: list[dict[str, Any]]) -> str:
         slow = [one["seed"] + 1 for one in some if one["data"].startswith("kuairec")]
         seeds = max(one["seed"] for one in some) + 1
+        most = max(slow, default=0)
+        there = {one["cell"] for one in some}
+        undone = [one for one in cells(part, seeds, most) if one.name not in there]
+        told = "; ".join(f"{pages.title(one.data)} seed {one.seed}" for one in undone)
         return (
             f"python scripts/frontier_study.py --data DIR --work WORK --part {part} --seeds {seeds} "
-            f"--slow-seeds {max(slow, default=0)} --write"
+            f"--slow-seeds {most} --write" + (f"\n\nStopped before it was through; not done: {told}." if undone else "")
         )
 
     biased = [one for one in records if one["biased"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import stdev
 
 from dpaa.frontier.choice import percent
 from frontier.judge import NAIVE
@@ -14,14 +15,14 @@ from frontier.rows import (
     choices,
     excess,
     flat,
-    gain,
     mean,
-    middle,
     of_all,
     regret,
+    seeds,
     share,
     sure,
     table,
+    times,
     title,
     write,
 )
@@ -42,7 +43,7 @@ def promise(place: Path, records: Sequence[Record], command: str) -> None:
             percent(mean(row["test_change"][0] for row in group)),
             "never" if worst >= -1e-12 else percent(worst),
             share(row["held"] for row in group if row["chosen"] != row["base"]),
-            f"{middle(gain(row) for row in group):.2f} ×",
+            times(group),
         ]
 
     head = [
@@ -85,7 +86,7 @@ def promise(place: Path, records: Sequence[Record], command: str) -> None:
         "Is the promised accuracy kept on test?",
         command,
         said,
-        [about, *parts],
+        [about, seeds(rows), *parts],
         list(map(flat, rows)),
     )
 
@@ -117,7 +118,7 @@ def estimates(place: Path, records: Sequence[Record], command: str) -> None:
             f"{100 * mean(broken):.1f} %" if broken else "–",
             f"{100 * max(below):.1f} %",
             percent(mean(row["test_change"][0] for row in group)),
-            f"{middle(gain(row) for row in group):.2f}",
+            times(group),
             f"{mean(row['base_to_best_plain'] for row in group):.2f}",
         ]
 
@@ -152,11 +153,17 @@ def estimates(place: Path, records: Sequence[Record], command: str) -> None:
     nearest = min(quiet or told, key=lambda name: (0 if quiet else round(told[name][1], 2), told[name][0]))
     those = "Of those that break at most 5 %" if quiet else "None breaks less than 5 %; of those that break the fewest"
     said = [
-        f"{those} of their promises (confirmed at 95 %) on test, `{nearest}` is nearest to the oracle.",
+        f"{those} of their promises (confirmed at 95 %) on test, `{nearest}` is nearest to the oracle"
+        + "".join(
+            f" (regret {told[nearest][0]:.3f}; `{name}` {told[name][0]:.3f})" for name in quiet if name != nearest
+        )
+        + ".",
         "Regret, share broken, farthest below: "
         + "; ".join(f"`{name}` {a:.2f}, {100 * b:.0f} %, {100 * c:.1f} %" for name, (a, b, c) in told.items())
         + ".",
     ]
+    if nearest != "logged":
+        said.append(_paired(at[nearest,], at["logged",], nearest))
     about = (
         "Validation is 15 % of the training pairs, so that it is as biased as the log; test is unbiased. The oracle is "
         "the point that is best for the goal on test among those that keep the promise on test, against the same base. "
@@ -173,6 +180,15 @@ def estimates(place: Path, records: Sequence[Record], command: str) -> None:
         "Which estimate, where validation is as biased as the log?",
         command,
         said,
-        [about, *parts],
-        list(map(flat, rows)),
+        [about, seeds(rows), *parts],
+        [flat(row) for row in rows if row["base_is"] == "best"],
     )
+
+
+def _paired(one: Rows, other: Rows, name: str) -> str:
+    """Whether an estimate is told apart from the log's own accuracy, seed by seed."""
+    sides = [{key: mean(map(regret, some)) for key, some in by(rows, "data", "seed").items()} for rows in (other, one)]
+    less = [sides[0][key] - sides[1][key] for key in sides[0]]
+    error = stdev(less) / len(less) ** 0.5 if len(less) > 1 else float("nan")
+    found = f"{mean(less):.3f} ± {error:.3f} (standard error, {len(less)} data and seeds)"
+    return f"`{name}` has {found} less regret than `logged`."

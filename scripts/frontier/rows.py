@@ -42,18 +42,23 @@ def choices(records: Iterable[Record], **wanted: Any) -> Rows:
     return found
 
 
+def seeds(rows: Rows) -> str:
+    """How many seeds of each data; where they are few, the numbers are of these draws."""
+    found = by(rows, "data")
+    told = [f"{title(data)}: {len({row['seed'] for row in some})}" for (data,), some in found.items()]
+    return f"Seeds: {'; '.join(told)}. Goals and promises of one seed share its models and users."
+
+
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for CSV."""
-    made: dict[str, Any] = {}
-    for name, value in row.items():
-        if name in ("valid_change", "test_change"):
-            made |= {f"{name}{end}": number for end, number in zip(("", "_low", "_high"), value, strict=True)}
-        elif isinstance(value, Mapping):
-            nested = {f"{name}_{key}": each for key, each in value.items()}
-            made |= flat(nested) if any(isinstance(each, Mapping) for each in nested.values()) else nested
-        else:
-            made[name] = str(value) if name == "confidence" else value
-    return {name: round(value, 5) if isinstance(value, float) else value for name, value in made.items()}
+    """A row for CSV: what was chosen, and what it is worth on test."""
+    made = {
+        name: value for name, value in row.items() if name not in ("valid", "test", "goal_of", "certainty", "biased")
+    }
+    made["confidence"] = str(row["confidence"])
+    for name in ("valid_change", "test_change"):
+        made |= {f"{name}{end}": number for end, number in zip(("", "_low", "_high"), made.pop(name), strict=True)}
+    made |= {f"goal_{name}": value for name, value in row["goal_of"].items()}
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in made.items()}
 
 
 def write(
@@ -105,6 +110,12 @@ def gain(row: Record) -> float:
     """The goal's value of the choice, as a multiple of the baseline's."""
     found = row["goal_of"]
     return found["chosen"] / found["base"] if found["base"] > 0 else float("nan")
+
+
+def times(rows: Rows) -> str:
+    """The median of it, `1.17 ×`; – where no base finds anything."""
+    found = middle(gain(row) for row in rows)
+    return f"{found:.2f} ×" if found == found else "–"
 
 
 def regret(row: Record) -> float:
