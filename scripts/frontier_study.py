@@ -32,6 +32,8 @@ import torch
 from frontier.judge import judge
 from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
 
+from frontier import frontier_page, pages
+
 WORLD, SMALL = "world:1000x800", "world:700x600:1"
 DEMO = "world:2000x1500:1"
 MOST_SEEDS = {"kuairec": 3}
