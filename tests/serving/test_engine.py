@@ -14,6 +14,7 @@ from dpaa.reranking.base import Dial
 from dpaa.runs.fit import fit
 from dpaa.runs.model import Model
 from dpaa.serving import engine
+from dpaa.serving import snapshot as snapshots
 from dpaa.serving.engine import Answer, Ask, answer
 from dpaa.serving.snapshot import Snapshot, open_snapshot, write_snapshot
 from tests.serving.made import drawn_model
@@ -87,7 +88,7 @@ def test_where_scoring_again_has_other_bits_everybody_is_answered_alone(
     tmp_path: Path, batches: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "FASTER_ALONE", 0)
-    monkeypatch.setattr("dpaa.serving.snapshot.bits_hold", lambda _table: batches)
+    monkeypatch.setattr(snapshots, "bits_hold", lambda _table: batches)
     model = drawn_model()
     write_snapshot(model, tmp_path / "one")
     snapshot = open_snapshot(tmp_path / "one")

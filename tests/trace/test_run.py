@@ -13,6 +13,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.sources.files import from_files
 from dpaa.errors import InputError
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.trace.run import trace_run
@@ -176,7 +177,7 @@ def test_the_premise_on_coat_turns_with_training(
 ) -> None:
     folder = real_data / "coat-paper-split"
     coat = from_files(folder / "train.txt", test=folder / "test.txt")  # no validation: all epochs are trained
-    settings = {"embedding_size": 256, "layers": 2, "learning_rate": 1e-3, "epochs": epochs}
+    settings = PAPER_TRAINING | {"embedding_size": 256, "layers": 2, "epochs": epochs}
     method = make_method(coat, "lightgcn", settings)
     assert isinstance(method, LightGCN)
     fit_into(tmp_path / "run", coat, method)
