@@ -150,6 +150,7 @@ def test_by_keyboard_alone(opened: Opened) -> None:
     for _ in range(4):
         page.keyboard.press("ArrowLeft")
     expect(page.locator("#dial-value")).to_have_text("κ −0.20")
+    expect(page.locator("#after-how")).to_contain_text("dial at −0.20")  # the list is there that the focus goes to
     first = page.locator("#after button").first
     first.focus()
     page.keyboard.press("Enter")
