@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import select
@@ -187,6 +188,8 @@ def main() -> None:
     while not state.begun:
         if select.select([parent], [], [], LOOK)[0]:
             return  # the supervisor has gone: the run could not be prepared
+    gc.collect()
+    gc.freeze()  # a full collection would walk all that was imported, 0.1 s in which nobody is answered
     worker = Worker(state, slot)
     os.set_inheritable(listening, False)
     loop: Any = None
