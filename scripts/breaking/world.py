@@ -15,12 +15,14 @@ import numpy as np
 import polars as pl
 from safetensors.numpy import save_file
 
+from dpaa.methods.registry import METHODS, find_method
+from dpaa.methods.settings import TrainedSettings
+
 from .arena import Arena, remove
 from .server import Kill
 
-TRAINED = ("lightgcn", "dpaa", "dpaa-as-printed", "dpaa-auto", "apda", "navip", "dap", "ppac", "macr", "cvib", "ips",
-           "sam-reg")  # fmt: skip
-COUNTED = ("most-popular", "item-knn", "ease", "als")
+TRAINED = tuple(name for name in METHODS if issubclass(find_method(name).settings_type, TrainedSettings))
+COUNTED = tuple(name for name in METHODS if name not in TRAINED)
 """Methods without epochs."""
 SMALL = {"epochs": 3, "embedding_size": 8, "layers": 2, "threads": 1}
 LONG = SMALL | {"epochs": 40, "patience": 40}

@@ -103,6 +103,8 @@ def _lists() -> list[Writer]:
     old = ("run-dpaa/users.parquet:out/users.parquet", "run-dpaa/items.parquet:out/items.parquet")
     found.append(Writer("recommend --vectors", run, words, files))
     found.append(Writer("recommend --vectors --overwrite", (*run, *old), (*words, OVERWRITE), files))
+    again = ("rerank", "recs.csv", "--dataset", "data", "--method", "xquad", "--k", "3", "--out", "out.csv")
+    found += _both("rerank", ("data", "recs.csv"), again, "out.csv", "recs.csv")
     words = ("compare", "run-lightgcn", "run-dpaa", "--resamples", "100", "--k", "5", "--out", "out.json")
     found += _both("compare", (*run, "run-dpaa"), words, "out.json", "comparison.json")
     return found
