@@ -7,8 +7,8 @@ Bounded (a number of attacks), seeded (the same seed tries the same) and resumab
 they come, a line per attack, and what is there is not tried again.  Ends with a table and with exit code 1 if anything
 was found.  `--again ID` repeats one attack and leaves its folder, OUT/arena, to look at.
 
-The whole takes about an hour on one core.  A folder is for one code and one seed.  `python -m scripts.breaking.summary`
-makes docs/results/breaking.md of the folders.  Linux only.
+The whole takes about two hours on one core.  A folder is for one code and one seed.
+`python -m scripts.breaking.summary` makes docs/results/breaking.md of the folders.  Linux only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--only", choices=CAMPAIGNS, action="append", help="one campaign; repeatable")
     parser.add_argument("--number", type=int, help="attacks of each campaign; else all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--points", type=int, default=full_disk.MOST, help="writes of each call that a full disk fails")
+    parser.add_argument("--points", type=int, help="writes of each call that a full disk fails; else all")
     parser.add_argument("--slice", choices=("small",), help="a few of each, for tests")
     parser.add_argument("--matching", metavar="REGEX", help="only attacks whose id has this in it")
     parser.add_argument("--again", metavar="ID", help="repeat this attack and change no results")
@@ -97,7 +97,7 @@ def campaigns(asked: argparse.Namespace, out: Path) -> bool:
 
 
 def attacks(
-    campaign: str, cases: Cases, small: bool, seed: int, number: int | None, points: int
+    campaign: str, cases: Cases, small: bool, seed: int, number: int | None, points: int | None
 ) -> Iterator[tuple[str, Callable[[], Attack]]]:
     """Every attack of a campaign: its id, and how to make it."""
     chosen = [one for one in writers() if not small or one.name in SLICE_WRITERS]

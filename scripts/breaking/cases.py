@@ -92,7 +92,7 @@ def left_behind(case: Case, now: Tree) -> list[str]:
 
 def finish(cases: Cases, case: Case) -> tuple[Outcome, list[str]]:
     """The same call once more, undisturbed: it must succeed, with the very result of an undisturbed first call."""
-    writer, words = case.writer, case.writer.again
+    writer, words = case.writer, case.writer.last
     there = all(_part(cases.now(), unit) == _part(case.after, unit) for unit in _units(case))
     if there and writer.overwrites and OVERWRITE not in words:
         words = (*writer.words, OVERWRITE)

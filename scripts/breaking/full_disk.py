@@ -1,7 +1,7 @@
 """A full disk at every write of every call that writes: it says so, leaves what was there, works when there is room.
 
-Needs a C compiler: the library's writes are interposed.  Each write fails once, and once with all that follow it; and
-with `ulimit -f` no file may grow beyond some size.
+Needs a C compiler: the library's writes are interposed.  Each write fails alone, or with all that follow it, or once
+in each way; and with `ulimit -f` no file may grow beyond some size.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from .ledger import Attack
 from .writers import Writer
 
 CAMPAIGN = "full-disk"
-MOST = 40
-"""Writes of a call that are let fail; those of longer calls are spread evenly."""
-SLOW, SLOW_SECONDS = 12, 3.0
-"""The same for calls that take so long."""
+SLOW_SECONDS = 2.0
+"""Of a call that takes so long each write fails in one of the two ways, in turn; of others in both."""
 SIZES = (0, 500, 4_000, 20_000)
 """Bytes that a file may have."""
 MODES = {"one write fails": FAIL_ONCE, "full from": FAIL_FROM}
@@ -31,7 +29,7 @@ Point = tuple[str, int]
 
 
 def attacks(
-    cases: Cases, writers: list[Writer], seed: int, number: int | None = None, most: int = MOST
+    cases: Cases, writers: list[Writer], seed: int, number: int | None = None, most: int | None = None
 ) -> Iterator[tuple[Writer, Point]]:
     """Every writer in turn, a point of each; in the end every point of every writer."""
     everything = random.Random(f"{seed} order").sample(writers, len(writers))
@@ -49,14 +47,19 @@ def attacks(
                 return
 
 
-def _points(cases: Cases, writer: Writer, seed: int, most: int) -> Iterator[Point]:
-    """Evenly over the writes of a call; the last ones among them, where results are put in their places."""
+def _points(cases: Cases, writer: Writer, seed: int, most: int | None) -> Iterator[Point]:
+    """Every write of a call; or so many, evenly, the last ones among them, where results are put in their places."""
     case = cases.case(writer)
-    writes, most = case.writes, min(most, SLOW) if most == MOST and case.seconds > SLOW_SECONDS else most
-    places = range(1, writes + 1)
-    if writes > most:
-        places = sorted({1 + round(step * (writes - 1) / (most - 1)) for step in range(most)})
-    points = [(mode, place) for mode in MODES for place in places] + [("no file larger than", size) for size in SIZES]
+    places = range(1, case.writes + 1)
+    if most is not None and case.writes > most:
+        places = sorted({1 + round(step * (case.writes - 1) / (most - 1)) for step in range(most)})
+    points = [
+        (mode, place)
+        for number, mode in enumerate(MODES)
+        for place in places
+        if case.seconds < SLOW_SECONDS or place % len(MODES) == number
+    ]
+    points += [("no file larger than", size) for size in SIZES]
     random.Random(f"{seed} {writer.name}").shuffle(points)
     yield from points
 

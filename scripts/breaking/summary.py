@@ -135,15 +135,17 @@ COUNTED: dict[str, Callable[[Attack], list[str]]] = {
 def _coverage(attacks: list[Attack]) -> list[str]:
     """Calls of which not every write was let fail."""
     writes: dict[str, int] = {}
-    failed: Counter[str] = Counter()
+    failed: dict[str, set[str]] = {}
     for attack in attacks:
         name, _, point = attack.id.rpartition(" / ")
         if told := re.search(r" of (\d+);", attack.did):
             writes[name] = int(told[1])
-        failed[name] += point.startswith(next(iter(full_disk.MODES)))
-    some = [f"`{name}` {failed[name]} of {number}" for name, number in writes.items() if failed[name] < number]
+        if any(point.startswith(mode) for mode in full_disk.MODES):
+            failed.setdefault(name, set()).add(point.rpartition(" ")[2])
+    counts = {name: len(failed.get(name, ())) for name in writes}
+    some = [f"`{name}` {counts[name]} of {number}" for name, number in writes.items() if counts[name] < number]
     told = f"all but {', '.join(some)}, spread evenly" if some else "all"
-    return [f"Writes that were let fail, of each call: {told}."]
+    return [f"Writes that were let fail, of each call: {told} (of slow calls each in one of the two ways, in turn)."]
 
 
 def _finding(attack: Attack) -> str:

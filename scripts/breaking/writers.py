@@ -23,6 +23,8 @@ class Writer:
     """What it writes: files and folders, each of which is whole at any moment; patterns are of files."""
     resumes: tuple[str, ...] = ()
     """Words that make it go on where it was stopped."""
+    finishes: tuple[str, ...] = ()
+    """The call that is let finish what was interrupted, where another one than the call itself is quicker."""
     unfinished: tuple[str, ...] = ()
     """Where work may be that is to be gone on with; other calls start afresh and leave nothing unfinished."""
     overwrites: bool = True
@@ -34,6 +36,11 @@ class Writer:
     def diverges(self) -> bool:
         """Whether it replaces a run by a training that can be made to diverge."""
         return self.words[0] == "train" and OVERWRITE in self.words and self.words[3] in TRAINED
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The call that is not disturbed any more."""
+        return self.finishes or self.again
 
     @property
     def again(self) -> tuple[str, ...]:
@@ -156,12 +163,15 @@ def _studies() -> list[Writer]:
     pages, study = ("pages/*",), ("study/study.json", "study/best.toml")
     tuning: dict[str, Any] = {"unfinished": ("study/",), "overwrites": False}
     making: dict[str, Any] = {"unfinished": ("results/", "kept/"), "overwrites": False}
+    few = {"trials": 2, "seeds": 0}  # each worker imports everything anew
     before = ("coat", "reproduced/results:results", "reproduced/pages:pages")
     return [
         Writer("tune", ("data",), tuple(tune("study")), study, **tuning),
         Writer("tune on", ("data", "study"), tuple(tune("study")), study, weight=0.5, **tuning),
-        Writer("tune --jobs 2", ("data",), tuple(tune("study", jobs=2)), study, weight=0.5, **tuning),
+        Writer("tune --jobs 2", ("data",), tuple(tune("study", jobs=2, **few)), study, weight=0.5, **tuning,
+               finishes=tuple(tune("study", **few))),
         Writer("reproduce", ("coat",), tuple(reproduce()), pages, **making),
         Writer("reproduce on", before, tuple(reproduce("--method", "ips")), pages, weight=0.5, **making),
-        Writer("reproduce --jobs 2", ("coat",), tuple(reproduce("--jobs", "2")), pages, weight=0.4, **making),
-    ]
+        Writer("reproduce --jobs 2", ("coat",), tuple(reproduce("--jobs", "2")), pages, weight=0.4, **making,
+               finishes=tuple(reproduce())),
+    ]  # fmt: skip
