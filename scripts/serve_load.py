@@ -1,8 +1,8 @@
-"""Load on `dpaa serve`, bounded and on loopback, by `wrk` (Debian's package); writes benchmarks/SERVING.md.
+"""Load on `dpaa serve`, bounded and on loopback, by `wrk` (Debian's package); puts parts into benchmarks/SERVING.md.
 
     python -m scripts.serve_load --out benchmarks/SERVING.md
     python -m scripts.serve_load --only grid --seconds 5
-    python -m scripts.serve_load --only overload --minutes 10
+    python -m scripts.serve_load --only overload --minutes 10 --out benchmarks/SERVING.md
 
 The runs have drawn vectors of 64 columns.  Every figure stands beside the floor that was measured in the same minute:
 one product of a vector with the item table and its top 20, in this process, on one thread.
@@ -375,16 +375,30 @@ def main() -> None:
     told = parser.parse_args()
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed: apt install wrk")
-    pages = []
     with tempfile.TemporaryDirectory(prefix="dpaa-load-") as folder:
         for name in told.only or PARTS:
             print(f"{name} …", flush=True)
-            pages += ["", *PARTS[name](Path(folder), told)]
-            print("\n".join(pages[-12:]), flush=True)
-    if told.out is not None:
-        words = "`python -m scripts.serve_load " + f"--minutes {told.minutes:g} --seconds {told.seconds:g}`"
-        head = ["# Serving: measured", "", f"Made by {words} on {machine()}; `wrk` and the service share its cores."]
-        told.out.write_text("\n".join([*head, *pages]) + "\n", encoding="utf-8")
+            call = f"python -m scripts.serve_load --only {name} {words(name, told)}".rstrip()
+            lines = [*PARTS[name](Path(folder), told), "", f"Made by `{call}` on {machine()}."]
+            print("\n".join(lines), flush=True)
+            if told.out is not None:
+                put(told.out, name, "\n".join(lines))
+
+
+def words(name: str, told: argparse.Namespace) -> str:
+    """What of the call matters for a part."""
+    items = " ".join(map(str, told.items))
+    more = {"overload": f"--minutes {told.minutes:g} ", "reloads": f"--reloads {told.reloads} "}.get(name, "")
+    return f"{more}--seconds {told.seconds:g} --items {items}"
+
+
+def put(page: Path, name: str, text: str) -> None:
+    """A part into its place on the page, which keeps what else it says."""
+    begin, end = f"<!-- {name}: made by scripts/serve_load.py -->", f"<!-- end of {name} -->"
+    whole = page.read_text(encoding="utf-8") if page.exists() else "# Serving: measured\n"
+    before, found, rest = whole.partition(begin)
+    after = rest.partition(end)[2] if found else ""
+    page.write_text(f"{before.rstrip()}\n\n{begin}\n{text}\n{end}\n{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
