@@ -45,12 +45,12 @@ SECTIONS = {
             "titles without a title",
             "dpaa report run --live live.html --titles titles.csv",
             ("titles.csv has no column 'title'", "item_id and title"),
-            {"titles.csv": "item_id,name\ni0001,Coat\n"},
+            {"titles.csv": "item_id,colour\ni0001,red\n"},
         ),
         Mistake(
             "titles of other items",
             "dpaa report run --live live.html --titles titles.csv",
-            ("no item of titles.csv is one of the run", "use the ids of the log"),
+            ("no item of titles.csv is in the log", "use the ids of the log"),
             {"titles.csv": "item_id,title\nx,Coat\n"},
         ),
         Mistake(

@@ -150,3 +150,49 @@ def test_the_protocol_is_told_in_words(small_world: Dataset) -> None:
     words = Evaluator(small_world).protocol.in_words()
     assert "test split" in words
     assert "overlap convention 'drop'" in words
+
+
+GENRES = {"item_id": range(8), "genre": ["a|b", "a", None, "b", "c", "a", "", "b|a"]}
+
+
+@settings(max_examples=30)
+@given(train=pairs.filter(len), test=pairs.filter(len), seed=st.integers(0, 9))
+def test_groups_by_a_column_are_counted_like_any_group(train: Any, test: Any, seed: int) -> None:
+    data = dataset_of(train, [], test, candidates=list(range(8))).with_items(GENRES)
+    if not set(test) - set(train):
+        return
+    scores = np.random.default_rng(seed).random((data.n_users, data.n_items)).astype(np.float32)
+    evaluator = Evaluator(data, (1, 3), group_by="genre")
+    found = evaluator.evaluate(Fixed(data, scores))
+    members = {"a": {0, 1, 5, 7}, "b": {0, 3, 7}, "c": {4}, "(none)": {2, 6}}
+    assert list(found.groups) == [f"genre={name}" for name in members]
+    for value, wanted in members.items():
+        name = f"genre={value}"
+        by_user = []
+        for row, user in enumerate(evaluator.users.tolist()):
+            relevant = {i for u, i in set(test) - set(train) if data.user_ids[user] == u} & wanted
+            if relevant:
+                by_user.append(len(relevant & set(found.lists[row].tolist())) / len(relevant))
+        expected = np.mean(by_user) if by_user else np.nan
+        np.testing.assert_allclose(found.metrics[f"recall@3/{name}"], expected, rtol=1e-12)
+        column = found.per_user[f"recall@3/{name}"].drop_nulls().to_list()
+        np.testing.assert_allclose(column, by_user, rtol=1e-12)
+        shown = found.lists[found.lists >= 0].tolist()
+        share = np.mean([item in wanted for item in shown])
+        np.testing.assert_allclose(found.groups[name]["3"], share, rtol=1e-12)
+        assert found.groups[name]["items"] == len(wanted)
+        assert f"precision@3/{name}" not in found.metrics
+    plain = Evaluator(data, (1, 3)).evaluate(Fixed(data, scores))
+    np.testing.assert_equal({name: found.metrics[name] for name in plain.metrics}, plain.metrics)
+    assert "groups" not in plain.as_json()
+    assert "group_by" not in plain.as_json()["protocol"]
+    assert found.as_json()["protocol"]["group_by"] == "genre"
+    assert "items grouped by 'genre'" in found.protocol.in_words()
+
+
+def test_groups_need_the_column() -> None:
+    data = dataset_of([(0, 0)], [], [(0, 1)])
+    with pytest.raises(InputError, match="dataset made knows nothing of its items, so it has no column 'genre'"):
+        Evaluator(data, group_by="genre")
+    with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
+        Evaluator(data.with_items({"item_id": [0], "title": ["x"]}), group_by="genre")

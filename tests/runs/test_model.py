@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,7 +13,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.reranking.dial import dialled
 from dpaa.runs.fit import fit
-from dpaa.runs.model import Model
+from dpaa.runs.model import Model, load
 
 
 def scores_of(model: Model) -> np.ndarray:
@@ -167,3 +169,39 @@ def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: Model) ->
         mine = model.similar_items([model.item_ids[item]], 6)
         assert mine["similar_item_id"].to_list() == model.item_ids.gather(best).to_list()
         assert mine["score"].to_list() == cosine[best].tolist()
+
+
+def test_titles_stand_beside_the_items(tmp_path: Path) -> None:
+    log = {"user_id": ["a", "a", "b", "c"], "item_id": [1, 2, 2, 3]}
+    plain = Dataset.from_frame(log)
+    named = plain.with_items({"item_id": [2, 3, 1], "title": ["Two", None, "One"], "genre": ["x", "y", "z"]})
+    bare, model = (fit(data, "item-knn") for data in (plain, named))
+    without, lists = bare.recommend(k=2), model.recommend(k=2)
+    assert without.columns == ["user_id", "item_id", "score", "rank"]
+    assert lists.columns == ["user_id", "item_id", "score", "rank", "title"]
+    assert lists.drop("title").equals(without)
+    titles = {1: "One", 2: "Two", 3: None}
+    assert lists["title"].to_list() == [titles[item] for item in lists["item_id"]]
+    assert lists.schema == pl.Schema(model.recommendation_schema)
+    assert model.recommend([], k=2).schema == lists.schema
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    assert again.items.equals(named.items)
+    assert again.recommend(k=2).equals(lists)
+
+
+def test_the_attributes_of_a_run_are_bound(tmp_path: Path) -> None:
+    log = {"user_id": ["a", "a", "b"], "item_id": [1, 2, 2]}
+    named = Dataset.from_frame(log, items={"item_id": [1, 2], "title": ["One", "Two"]})
+    fit(named, "most-popular").save(tmp_path / "run")
+    fit(Dataset.from_frame(log), "most-popular").save(tmp_path / "plain")
+    file = tmp_path / "run" / "attributes.parquet"
+    (tmp_path / "plain" / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(InputError, match="is not the file that was written there"):
+        load(tmp_path / "plain")
+    pl.read_parquet(file).with_columns(title=pl.lit("Free!")).write_parquet(file)
+    with pytest.raises(InputError, match=r"attributes.parquet is not the file this run was written with"):
+        load(tmp_path / "run")
+    file.unlink()
+    with pytest.raises(InputError, match="there is no file"):
+        load(tmp_path / "run")

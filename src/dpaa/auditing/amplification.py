@@ -42,6 +42,8 @@ class ItemShift:
     recommendations: int
     interaction_share: float
     recommendation_share: float
+    title: str | None = None
+    """What people call it, where somebody said."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,7 @@ def _shifts(log: Interactions, shown: NDArray[np.int64], items: NDArray[Any]) ->
             recommendations=int(shown[item]),
             interaction_share=float(log.counts[item] / log.counts.sum()),
             recommendation_share=float(shown[item] / shown.sum()),
+            title=None if log.titles is None else log.titles[int(item)],
         )
         for item in items
     ]

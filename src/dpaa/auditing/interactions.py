@@ -60,6 +60,8 @@ class Interactions:
     candidates: Ints | None
     """Indices of the items that may be recommended; None = all."""
     notes: tuple[str, ...] = ()
+    titles: pl.Series | None = None
+    """What people call the items; None where nobody said.  (n_items,)"""
 
     @classmethod
     def of_dataset(cls, dataset: Dataset) -> Interactions:
@@ -74,6 +76,7 @@ class Interactions:
             train.count,
             _times_of(dataset),
             dataset.candidates,
+            titles=dataset.titles,
         )
 
     @classmethod

@@ -9,7 +9,18 @@ import typer
 from typer import Argument, Option
 
 from dpaa.cli import options
-from dpaa.cli.console import Styled, attributes, cells, err, out, print_json, print_notes, print_objects, print_table
+from dpaa.cli.console import (
+    Styled,
+    attributes,
+    cells,
+    err,
+    out,
+    print_json,
+    print_notes,
+    print_objects,
+    print_table,
+    titled,
+)
 from dpaa.errors import InputError
 from dpaa.files import same_place
 
@@ -196,6 +207,6 @@ def _print_periods(log: Skew) -> None:
 
 
 def _print_shifts(title: str, items: list[ItemShift]) -> None:
-    columns = {"item": "item_id", "group": "group", "interactions": "interactions:,"}
+    columns = {"item": "item_id"} | titled(items) | {"group": "group", "interactions": "interactions:,"}
     columns |= {"recommendations": "recommendations:,", "share of interactions": "interaction_share:.3%"}
     print_objects(title, columns | {"of recommendations": "recommendation_share:.3%"}, items)

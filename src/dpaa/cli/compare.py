@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dpaa.cli import options
-from dpaa.cli.console import cells, number, out, print_json, print_notes, print_objects, print_table
+from dpaa.cli.console import cells, number, out, print_json, print_notes, print_objects, print_table, titled
 from dpaa.files import check_file_target
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def compare(
     k: options.K = 20,
     overlap: options.Overlap = "drop",
     mask_valid: options.MaskValid = False,
+    group_by: options.GroupBy = None,
     margin: Annotated[
         float, Option(help="Non-inferiority margin, a share of the baseline's recall on popular items.")
     ] = 0.05,
@@ -54,6 +55,7 @@ def compare(
     \b
     Example:
       dpaa compare runs/lightgcn runs/dpaa
+      dpaa compare runs/lightgcn runs/dpaa --group-by genre
       dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
     """
     from dpaa.comparison.compare import Choices
@@ -65,7 +67,14 @@ def compare(
     metrics = tuple(metric or ())
     choices = Choices(baseline, metrics, margin=margin, resamples=resamples, seed=seed, examples=examples)
     choices.check()
-    evaluator, entries = read_entries(paths, dataset, k=k, overlap=overlap, mask_valid=mask_valid)  # type: ignore[arg-type]
+    evaluator, entries = read_entries(
+        paths,
+        dataset,
+        k=k,
+        overlap=overlap,  # type: ignore[arg-type]
+        mask_valid=mask_valid,
+        group_by=group_by,
+    )
     found = hold_against(evaluator, entries, choices)
     if out_file is not None:
         write_comparison(found, out_file)
@@ -164,12 +173,12 @@ def overlap_in_words(overlap: Overlap, k: int) -> str:
 
 def _print_exposure(found: Comparison, exposure: Exposure) -> None:
     lists = {f"lists of {found.baseline}": "baseline:,.4g", f"lists of {exposure.entry}": "value:,.4g"}
-    columns = {"item": "item_id", "group": "group", "in training": "training_count:,"} | lists
-    columns["change"] = "change:+,.4g"
     for title, moved, count in (
         ("gain", exposure.gaining, exposure.items_gaining),
         ("lose", exposure.losing, exposure.items_losing),
     ):
+        columns = {"item": "item_id"} | titled(moved[:SHOWN_ITEMS]) | {"group": "group"}
+        columns |= {"in training": "training_count:,"} | lists | {"change": "change:+,.4g"}
         print_objects(f"Items that {title} most ({count:,} {title} in all)", columns, moved[:SHOWN_ITEMS])
 
 
@@ -193,7 +202,8 @@ def _place(items: list[Place], place: int) -> str:
     one = items[place]
     if one.item_id is None:
         return "(unknown item)"
-    return f"{'✓' if one.hit else ' '} {one.item_id}{' (niche)' if one.group == 'niche' else ''}"
+    name = one.item_id if one.title is None else f"{one.title} [{one.item_id}]"
+    return f"{'✓' if one.hit else ' '} {name}{' (niche)' if one.group == 'niche' else ''}"
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

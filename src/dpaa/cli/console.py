@@ -178,6 +178,11 @@ def print_objects(title: str, columns: Mapping[str, str], objects: Iterable[obje
         print_table(title, list(columns), rows)
 
 
+def titled(items: Iterable[Any]) -> dict[str, str]:
+    """A column for what people call the items, where there is anything in it; for `print_objects`."""
+    return {"title": "title"} if any(item.title is not None for item in items) else {}
+
+
 def never_fail_to_print() -> None:
     """Escape what the streams' encoding lacks, such as a κ in ASCII, or bytes of an argument that are no text."""
     for stream in (sys.stdout, sys.stderr):

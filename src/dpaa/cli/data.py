@@ -54,6 +54,7 @@ def log(
     min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
     min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
     keep_duplicates: options.KeepDuplicates = False,
+    items: options.Items = None,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -62,6 +63,7 @@ def log(
     \b
     Example:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
+      dpaa data log clicks.csv --items products.csv --out data/clicks
     """
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_file
@@ -80,7 +82,7 @@ def log(
             seed=seed,
         )
 
-    _make(read, out_folder, overwrite)
+    _make(read, out_folder, overwrite, items, item_column)
 
 
 @app.command()
@@ -98,6 +100,7 @@ def splits(
     timestamp_column: options.TimestampColumn = None,
     positive: options.Positive = None,
     keep_duplicates: options.KeepDuplicates = False,
+    items: options.Items = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from ready-made train, validation and test files.
@@ -112,7 +115,11 @@ def splits(
     names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
     how = {"fmt": file_format, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
     called = name or settled(out_folder).name
-    _make(lambda: from_files(train, valid, test, candidates, name=called, **how), out_folder, overwrite)  # type: ignore[arg-type]
+
+    def read() -> Dataset:
+        return from_files(train, valid, test, candidates, name=called, **how)  # type: ignore[arg-type]
+
+    _make(read, out_folder, overwrite, items, item_column)
 
 
 def _published(name: str) -> Callable[..., None]:
@@ -121,6 +128,7 @@ def _published(name: str) -> Callable[..., None]:
     def command(
         folder: Annotated[Path, Argument(help="Folder of the official files.")],
         out_folder: Out,
+        items: options.Items = None,
         seed: options.Seed = 0,
         check: Annotated[
             bool, Option("--check/--no-check", help="Whether the counts must be the published ones.")
@@ -129,7 +137,7 @@ def _published(name: str) -> Callable[..., None]:
     ) -> None:
         source = name.replace("-", "_")
         read = getattr(import_module(f"dpaa.data.sources.{source}"), source)
-        _make(lambda: read(folder, seed=seed, check=check), out_folder, overwrite)
+        _make(lambda: read(folder, seed=seed, check=check), out_folder, overwrite, items)
 
     return command
 
@@ -278,18 +286,29 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     shares = ", ".join(f"{name} {share:.1%}" for name, share in popular["share_of_pairs"].items() if share is not None)
     out.print(f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}")
     out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()))
+    if data.attributes is not None:
+        out.print(f"known of the items: {', '.join(data.attributes.columns)}")
     for key in ("source", "severity", "positive", "split", "seed", "fingerprint"):
         if key in found:
             out.print(f"{key}: {found[key]}")
     print_notes(data.notes)
 
 
-def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
-    """Read a source and write its dataset, where it may be written."""
+def _make(
+    read: Callable[[], Dataset],
+    folder: Path,
+    overwrite: bool,
+    items: Path | None = None,
+    item_column: str | None = None,
+) -> None:
+    """Read a source, and what is known of its items, and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
+    from dpaa.data.tables import open_table
 
     check_target(folder, overwrite)
-    _write(read(), folder, overwrite)
+    table = None if items is None else open_table(items)  # a file that is not there need not wait for the log
+    dataset = read()
+    _write(dataset if table is None else dataset.with_items(table, item_column), folder, overwrite)
 
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:

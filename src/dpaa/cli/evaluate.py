@@ -28,6 +28,7 @@ def evaluate(
     k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
     overlap: options.Overlap = "drop",
     mask_valid: options.MaskValid = False,
+    group_by: options.GroupBy = None,
     off_policy: Annotated[
         bool, Option("--off-policy", help="Add off-policy estimates, for a biased test split.")
     ] = False,
@@ -60,6 +61,7 @@ def evaluate(
     \b
     Example:
       dpaa evaluate runs/lightgcn --k 10 --k 20
+      dpaa evaluate runs/lightgcn --group-by genre
       dpaa evaluate runs/lightgcn --dial-objective niche:5 --dial-figure dial.png
       dpaa evaluate --recs recs.csv --dataset data/shop
     """
@@ -81,10 +83,10 @@ def evaluate(
         dial.refuse_for_a_file()
         if rerank is not None:
             raise InputError("--rerank needs the scores of a run and cannot be used with --recs; leave it out")
-        name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid)
+        name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid, group_by)
     else:
         assert run is not None
-        name, found, curve = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank)
+        name, found, curve = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank, group_by)
     estimates = found.off_policy(power, floor) if off_policy else None
     print_notes(found.notes)
     if as_json:
@@ -110,6 +112,7 @@ def _of_run(
     mask_valid: bool,
     dial: DialOptions,
     rerank: str | None,
+    group_by: str | None,
 ) -> tuple[str, Evaluation, DialCurve | None]:
     from dpaa.comparison import chances
     from dpaa.comparison.chances import Chances
@@ -122,14 +125,16 @@ def _of_run(
     model = load(run)
     data = read_dataset(dataset) if dataset else model.trained_on.read(run)
     curve = dial.curve(model, data)
-    found = measure(model, data, cuts, overlap, mask_valid, dial.kappa, rerank or "run")  # type: ignore[arg-type]
+    found = measure(model, data, cuts, overlap, mask_valid, dial.kappa, rerank or "run", group_by)  # type: ignore[arg-type]
     dial.commit(folder, curve, model, data)
     folder.write_evaluation(found)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
     return model.method.name, replace(found, notes=(*found.notes, *([unfinished] if unfinished else ()))), curve
 
 
-def _of_file(recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool) -> Evaluation:
+def _of_file(
+    recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool, group_by: str | None
+) -> Evaluation:
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.evaluator import Evaluator
     from dpaa.evaluation.recommendations import read_recommendations
@@ -137,7 +142,7 @@ def _of_file(recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: s
     if dataset is None:
         raise InputError(f"{recs} does not say what it should have recommended; name the dataset with --dataset")
     data = read_dataset(dataset)
-    evaluator = Evaluator(data, cuts, "test", overlap, mask_valid)  # type: ignore[arg-type]
+    evaluator = Evaluator(data, cuts, "test", overlap, mask_valid, group_by)  # type: ignore[arg-type]
     return evaluator.evaluate_recommendations(read_recommendations(recs, data.user_ids, data.item_ids, cuts[-1]))
 
 
@@ -157,6 +162,7 @@ def print_evaluation(name: str, found: Evaluation) -> None:
         print_table("Popularity bias", [f"@{k}", "", "what it says"], bias, text=True)
         _print_exposure(found, k)
         _print_tastes(found, k)
+        _print_groups(found, k)
     out.print(protocol.in_words())
 
 
@@ -180,6 +186,21 @@ def _print_tastes(found: Evaluation, k: int) -> None:
         if one.per_user and one.by_taste
     ]
     print_table("Users by taste: the share of popular items in their history", header, rows)
+
+
+def _print_groups(found: Evaluation, k: int) -> None:
+    """Items by the values of a column, where somebody asked."""
+    from dpaa.evaluation.metrics import OF_COLUMNS
+
+    column = found.protocol.group_by
+    rows = []
+    for name, group in found.groups.items():
+        shares = cells(".1%", group["history"], group[str(k)])
+        accuracy = (number(found.metrics[f"{metric}@{k}/{name}"]) for metric in OF_COLUMNS)
+        rows.append([name.removeprefix(f"{column}="), f"{group['items']:,.0f}", *shares, *accuracy])
+    if rows:
+        header = [str(column), "items", "of the history", f"of the lists of {k}", *(f"{one}@{k}" for one in OF_COLUMNS)]
+        print_table(f"Items by {column}: share and accuracy", header, rows)
 
 
 def print_estimates(estimates: OffPolicy, found: Evaluation) -> None:

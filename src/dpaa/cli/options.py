@@ -31,6 +31,17 @@ FileFormat = Annotated[
     str | None,
     typer.Option("--format", metavar="csv|tsv|inter|parquet|list", help="File format; default: auto-detected."),
 ]
+Items = Annotated[
+    Path | None,
+    typer.Option("--items", metavar="FILE", help="What is known of the items: item_id, title and any other columns."),
+]
+GroupBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Also count accuracy by the values of a column of the items (genre, brand …), as recall@20/genre=Drama.",
+    ),
+]
 UserColumn = Annotated[str | None, typer.Option(help="Column of the user ids; default: auto-detected.")]
 ItemColumn = Annotated[str | None, typer.Option(help="Column of the item ids; default: auto-detected.")]
 RatingColumn = Annotated[str | None, typer.Option(help="Column of the ratings; default: auto-detected.")]

@@ -94,7 +94,7 @@ def recommend(
             err.print("preview of the first users; write all lists with --out FILE")
     if out_file is None:
         for block in blocks:
-            rows = [[user, item, f"{score:.4f}", rank] for user, item, score, rank in block.iter_rows()]
+            rows = [[user, item, f"{score:.4f}", *rest] for user, item, score, *rest in block.iter_rows()]
             print_table("Recommendations", block.columns, rows)
         return
     n_rows = write_stream(blocks, schema, out_file)

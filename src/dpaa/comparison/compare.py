@@ -117,7 +117,8 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     others = [entry for entry in entries if entry is not base]
     k = evaluator.protocol.k[-1]
     known = list(base.evaluations[0].metrics)
-    names = list(dict.fromkeys(full_name(name, k, known) for name in choices.metrics or COMPARED))
+    asked_for = choices.metrics or [*COMPARED, *(f"recall/{group}" for group in evaluator.truth.groups)]
+    names = list(dict.fromkeys(full_name(name, k, known) for name in asked_for))
     tested = [name for name in names if per_user_values(base.evaluations[0], name) is not None]
     popular = f"recall@{k}/popular"
     table = _Values([base, *others], dict.fromkeys([*tested, popular]))
@@ -207,7 +208,7 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
 def per_user_values(found: Evaluation, metric: str) -> Floats | None:
     """The values whose mean the metric is, NaN where a user has none; None where it is no mean over users."""
     column, _, taste = metric.partition("/")
-    if taste.endswith("-tastes"):
+    if taste.endswith("-tastes") and "=" not in taste:
         values = per_user_values(found, column)
         wanted = (found.per_user["taste"] == taste.removesuffix("-tastes")).fill_null(value=False).to_numpy()
         return None if values is None else np.where(wanted, values, np.nan)
@@ -385,6 +386,7 @@ def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> Exposure:
                 baseline=float(before[item]),
                 value=float(after[item]),
                 change=float(change[item]),
+                title=_title(evaluator, int(item)),
             )
             for item in items
         ]
@@ -427,7 +429,7 @@ def _places(evaluator: Evaluator, items: Ints, relevant: Ints) -> list[Place]:
     taken = set(relevant.tolist())
     last = int(np.flatnonzero(items >= 0).max(initial=-1))
     return [
-        Place(evaluator.dataset.item_ids[item], item in taken, _group(evaluator, item))
+        Place(evaluator.dataset.item_ids[item], item in taken, _group(evaluator, item), _title(evaluator, item))
         if item >= 0
         else Place(None, hit=False, group=None)
         for item in items[: last + 1].tolist()
@@ -436,6 +438,11 @@ def _places(evaluator: Evaluator, items: Ints, relevant: Ints) -> list[Place]:
 
 def _group(evaluator: Evaluator, item: int) -> str:
     return "popular" if evaluator.popular[item] else "niche"
+
+
+def _title(evaluator: Evaluator, item: int) -> str | None:
+    titles = evaluator.dataset.titles
+    return None if titles is None else titles[item]
 
 
 def _notes(

@@ -34,6 +34,7 @@ def read_entries(
     k: int = 20,
     overlap: Overlap = "drop",
     mask_valid: bool = False,
+    group_by: str | None = None,
 ) -> tuple[Evaluator, list[Entry]]:
     """The test split all are measured on, and the entries in the order they were given.
 
@@ -49,7 +50,7 @@ def read_entries(
                 f"{one.path} was trained on another dataset than {data.name} (fingerprints differ); "
                 "compare runs on the dataset they were trained on"
             )
-    evaluator = Evaluator(data, k, "test", overlap, mask_valid)
+    evaluator = Evaluator(data, k, "test", overlap, mask_valid, group_by)
     groups = _groups(given)
     names = _names(groups)
     entries = [_entry(name, group, evaluator) for name, group in zip(names, groups, strict=True)]

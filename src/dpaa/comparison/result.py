@@ -121,6 +121,8 @@ class Moved:
     baseline: float
     value: float
     change: float
+    title: str | None = None
+    """What people call it, where somebody said."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Place:
     """None for an item the dataset does not know, or where the list has ended."""
     hit: bool
     group: str | None
+    title: str | None = None
 
 
 @dataclass(frozen=True)

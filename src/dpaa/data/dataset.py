@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
+from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
 from dpaa.data.lint import lint
@@ -26,7 +27,16 @@ from dpaa.data.prepare import Prepared, one_table, table_per_split
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_type
-from dpaa.files import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
+from dpaa.files import (
+    LARGE_JSON,
+    as_json,
+    check_folder_name,
+    digest,
+    read_json,
+    settled,
+    whole_folder,
+    write_into,
+)
 
 ABOUT_FILE, CANDIDATES_FILE = "dataset.json", "candidates.parquet"
 
@@ -53,6 +63,8 @@ class Dataset:
     """The folder it was read from."""
     columns: Mapping[SplitName, pl.DataFrame] = field(default_factory=dict)
     """Rating and timestamp of each pair, in the order of the pairs; not kept of a folder, where they can be read."""
+    attributes: ItemAttributes | None = None
+    """What is known of the items: titles, and any other columns."""
 
     @classmethod
     def of(
@@ -85,6 +97,7 @@ class Dataset:
         valid: Any = None,
         test: Any = None,
         candidates: Any = None,
+        items: Any = None,
         user: str | None = None,
         item: str | None = None,
         rating: str | None = None,
@@ -98,7 +111,8 @@ class Dataset:
         """A dataset from any dataframe: one per split, or one that is split by a rule ("random", "leave-last" …).
 
         Columns are found by their usual names unless they are given; `positive` is a rule such as "rating>=3".
-        `candidates`, the items that may be recommended, is a dataframe with an item column, a list or a series of ids.
+        `candidates`, the items that may be recommended, is a dataframe with an item column, a list or a series of ids;
+        `items` a dataframe of what is known of them: an item column, `title` and any others.
         """
         need_type(name, str, "name", "give the dataset's name as text")
         names = ColumnNames(user, item, rating, timestamp)
@@ -108,12 +122,35 @@ class Dataset:
             raise InputError("there is no training frame; give a dataframe of users and items")
         if split is None:
             allowed = None if candidates is None else _candidates_table(candidates, item)
-            return cls.of_prepared(table_per_split(tables, allowed, names, positive, keep_duplicates), name)
+            made = cls.of_prepared(table_per_split(tables, allowed, names, positive, keep_duplicates), name)
+            return made if items is None else made.with_items(items, item)
         if len(tables) > 1 or candidates is not None:
             raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
         rule = split if isinstance(split, SplitRule) else SplitRule(split)
         found = one_table(tables["train"], names, positive, rule, keep_duplicates=keep_duplicates, seed=seed)
-        return cls.of_prepared(found, name)
+        made = cls.of_prepared(found, name)
+        return made if items is None else made.with_items(items, item)
+
+    def with_items(self, items: Any, item: str | None = None) -> Dataset:
+        """The same with what is known of its items: a dataframe or table of an item column, `title` and any others.
+
+        Rows of items that the dataset does not have are left out; a note says how many.  `item` is the item column,
+        where it has none of the usual names.
+        """
+        table = items if isinstance(items, Table) else as_table(items, "the items frame")
+        found, notes = attributes_of(table, self.item_ids, item)
+        return replace(self, attributes=found, notes=(*self.notes, *notes))
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """`item_id` of every item, row i = index i, and what is known of it: `title`, and whatever else was given."""
+        known = self.attributes or ItemAttributes(pl.DataFrame())
+        return known.with_ids(self.item_ids)
+
+    @property
+    def titles(self) -> pl.Series | None:
+        """What people call the items, row i = index i; None where nobody said."""
+        return None if self.attributes is None else self.attributes.titles
 
     @property
     def n_users(self) -> int:
@@ -204,6 +241,7 @@ class Dataset:
             "density": self.n_interactions / (self.n_users * self.n_items),
             "overlap": {f"{one} & {other}": len(self.overlap(one, other)) for one, other in combinations(SPLITS, 2)},
             "popular": {"items": int(popular.sum()), "share_of_pairs": shares},
+            **({"attributes": self.attributes.columns} if self.attributes else {}),
             "notes": list(self.notes),
             "fingerprint": self.fingerprint,
         }
@@ -221,6 +259,10 @@ class Dataset:
                 write_into(fresh, f"{name}.parquet", partial(self.frame(name).write_parquet, compression="zstd"))
             if self.candidates is not None:
                 write_into(fresh, CANDIDATES_FILE, self.item_ids.gather(self.candidates).to_frame().write_parquet)
+            if self.attributes is not None:
+                self.attributes.write_into(fresh, self.item_ids)
+                kept = {"columns": self.attributes.columns, "digest": digest(fresh / ATTRIBUTES_FILE)}
+                about["attributes"] = kept
             write_into(fresh, ABOUT_FILE, as_json(about))
 
 
@@ -262,10 +304,19 @@ def read_dataset(folder: str | Path) -> Dataset:
         raise InputError(f"{path} is damaged: {reason}; {_REMEDY}") from error
     if dataset.fingerprint != about.fingerprint:
         raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {_REMEDY}")
-    return replace(dataset, notes=about.notes, path=path, columns={})
+    kept = read_attributes(path, dataset.item_ids, about.attributes.digest if about.attributes else None, _REMEDY)
+    return replace(dataset, notes=about.notes, path=path, columns={}, attributes=kept)
 
 
 _REMEDY = "make it again with `dpaa data`"
+
+
+class AttributesKept(BaseModel):
+    """What is known of the items lies beside, in a file of this digest."""
+
+    model_config = ConfigDict(frozen=True)
+    columns: tuple[StrictStr, ...]
+    digest: StrictStr
 
 
 class About(BaseModel):
@@ -275,6 +326,7 @@ class About(BaseModel):
     name: StrictStr
     fingerprint: StrictStr
     notes: tuple[StrictStr, ...]
+    attributes: AttributesKept | None = None
 
 
 def _read_about(path: Path) -> About:
@@ -288,7 +340,9 @@ def _read_about(path: Path) -> About:
     try:
         return About.model_validate(read_json(file, LARGE_JSON, _REMEDY))
     except ValidationError:
-        raise InputError(f"{file} lacks name, fingerprint or notes, or they are not text; {_REMEDY}") from None
+        raise InputError(
+            f"{file} lacks name, fingerprint or notes, or they or its attributes are not text; {_REMEDY}"
+        ) from None
 
 
 def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:

@@ -129,7 +129,7 @@ def read_candidates(table: Table, item: str | None = None) -> Log:
     if isinstance(table, ListTable):
         ids = pl.Series(Column.ITEM, [word for line in table.words() for word in line], dtype=pl.String)
     else:
-        column = _find(table, Column.ITEM, item)
+        column = find_column(table, Column.ITEM, item)
         ids = table.read([column])[column]
     if not len(ids):
         raise InputError(f"{table.name} has no rows; leave the candidates out to allow every item")
@@ -140,7 +140,7 @@ def _find_columns(table: Table, names: ColumnNames) -> dict[str, str]:
     """Which column plays which role; rating and timestamp may be missing."""
     given = dict(zip(KNOWN_NAMES, astuple(names), strict=True))
     roles = {
-        role: _find(table, role, name)
+        role: find_column(table, role, name)
         for role, name in given.items()
         if role in (Column.USER, Column.ITEM) or name is not None or _usual(table, role) is not None
     }
@@ -152,7 +152,8 @@ def _find_columns(table: Table, names: ColumnNames) -> dict[str, str]:
     return roles
 
 
-def _find(table: Table, role: str, name: str | None) -> str:
+def find_column(table: Table, role: str, name: str | None) -> str:
+    """The column that plays a role: the one that is named, else the one with a usual name."""
     if name is not None and name in table.columns:
         return name
     found = _usual(table, role) if name is None else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +38,8 @@ class GroundTruth:
     """Pairs that could not be recommended."""
     candidates: Array | None = None
     """Indices of the items that may be recommended; None = all."""
+    groups: Mapping[str, Mask] = field(default_factory=dict)
+    """Groups of items that somebody asked for, `genre=Drama` → (n_items,); they may overlap."""
 
     @property
     def n_items(self) -> int:

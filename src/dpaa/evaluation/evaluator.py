@@ -66,9 +66,13 @@ class Protocol:
     rerank: str | None = None
     """The re-ranker that made the lists from the scores, with its settings; None where there is none."""
 
+    group_by: str | None = None
+    """The column of the items by whose values accuracy is counted too; None where nobody asked."""
+
     def as_json(self) -> dict[str, Any]:
-        """What there is to say of a re-ranker only where there is one."""
-        return {name: value for name, value in asdict(self).items() if name != "rerank" or value is not None}
+        """What there is to say of a re-ranker, or of groups, only where there are any."""
+        optional = ("rerank", "group_by")
+        return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
@@ -83,6 +87,7 @@ class Protocol:
             f"{self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
             + (f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else "")
             + (f"; re-ranked by {self.rerank}" if self.rerank else "")
+            + (f"; items grouped by {self.group_by!r}" if self.group_by else "")
         )
 
 
@@ -104,6 +109,9 @@ class Evaluation:
     """What the lists were measured against."""
     notes: tuple[str, ...] = ()
     """What to know before believing the numbers, where the lists came from a file."""
+    groups: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Where somebody asked for groups of items: `genre=Drama` → its number of `items`, and its share of the training
+    interactions of the same users (`history`) and of the lists of each k; items in two groups count in both."""
 
     def off_policy(self, power: float = POWER, floor: float = FLOOR) -> OffPolicy:
         """Estimates for a test split that is as biased as the log; see `dpaa.evaluation.offpolicy`."""
@@ -113,7 +121,8 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
-        return {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
+        found = {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
+        return found | {"groups": self.groups} if self.groups else found
 
 
 class Evaluator:
@@ -126,6 +135,7 @@ class Evaluator:
         split: Literal["valid", "test"] = "test",
         overlap: Overlap = "drop",
         mask_valid: bool = False,
+        group_by: str | None = None,
     ) -> None:
         several = isinstance(k, Iterable) and not isinstance(k, str | bytes)
         cuts = tuple(sorted({need_whole(one, "k") for one in (k if several else [k])}))  # type: ignore[union-attr]
@@ -157,6 +167,7 @@ class Evaluator:
             history=(dataset.train.user, dataset.train.item),
             masked=(self._masked.user, self._masked.item),
             candidates=candidates,
+            groups={} if group_by is None else _groups(dataset, group_by),
         )
         self.protocol = Protocol(
             split=split,
@@ -168,6 +179,7 @@ class Evaluator:
             relevant=len(relevant),
             overlapping=len(both),
             outside_candidates=int(outside.sum()),
+            group_by=group_by,
         )
         if not len(self.users):
             raise InputError(
@@ -227,7 +239,8 @@ class Evaluator:
             kind = pl.String if name == "taste" else None
             columns.append(pl.Series(name, values.tolist() if kind else values, kind, nan_to_null=True))
         exposure = found.exposure | {"history": self._exposure_of_history()}
-        return Evaluation(found.metrics, self.protocol, pl.DataFrame(columns), lists, exposure, self.truth)
+        table, groups = pl.DataFrame(columns), self._of_groups(lists)
+        return Evaluation(found.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
 
     def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
         """The same for lists from a file; a user of the split without a list has only misses."""
@@ -273,6 +286,17 @@ class Evaluator:
         pairs = np.bincount(self.truth.decile[train.item[np.isin(train.user, self.users)]], minlength=11)
         return list((pairs / max(pairs.sum(), 1)).tolist())
 
+    def _of_groups(self, lists: Ints) -> dict[str, dict[str, float]]:
+        """How many items each group has, and its share of these users' history and lists."""
+        train = self.dataset.train
+        history = train.item[np.isin(train.user, self.users)]
+        shown = {"history": history} | {str(k): (cut := lists[:, :k])[cut >= 0] for k in self.protocol.k}
+        return {
+            name: {"items": float(mask.sum())}
+            | {where: float(mask[items].mean()) if len(items) else float("nan") for where, items in shown.items()}
+            for name, mask in self.truth.groups.items()
+        }
+
     def recall(self, method: Method) -> dict[str, float]:
         """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""
         k = self.protocol.k[-1]
@@ -317,3 +341,13 @@ class Evaluator:
                 found[place : place + len(block)] = ranker.rank(scores.clone(), block, k, pick).items
             place += len(block)
         return lists
+
+
+def _groups(dataset: Dataset, column: str) -> dict[str, NDArray[np.bool_]]:
+    """The items by the values of a column, `genre=Drama` → (n_items,)."""
+    if dataset.attributes is None:
+        raise InputError(
+            f"dataset {dataset.name} knows nothing of its items, so it has no column {column!r}; make it again with "
+            "`dpaa data … --items FILE`"
+        )
+    return {f"{column}={value}": mask for value, mask in dataset.attributes.groups(column).items()}

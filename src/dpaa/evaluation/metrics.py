@@ -63,7 +63,9 @@ GROUPS = {
     "diverse-tastes": "for users with mixed tastes",
     "blockbuster-tastes": "for users who like popular items",
 }
-"""What stands behind the slash of a key."""
+"""What stands behind the slash of a key; besides `COLUMN=VALUE`, items that have this value."""
+OF_COLUMNS = ("recall", "ndcg", "hit")
+"""Accuracy that is counted on items by the values of a column (`evaluate --group-by`)."""
 
 
 def metric(*entry: Any, name: str | None = None, **more: Any) -> Callable[[Formula], Formula]:
@@ -85,7 +87,9 @@ def of_kind(*kinds: str) -> list[Metric]:
 def explain(key: str) -> Metric | None:
     """The metric of a key such as `recall@20/niche`, its words about that group; None for a name that is not known."""
     name, _, rest = key.partition("@")
-    found, group = METRICS.get(name), GROUPS.get(rest.partition("/")[2])
+    behind = rest.partition("/")[2]
+    of_column = f"counted on items with {behind} only" if "=" in behind else None
+    found, group = METRICS.get(name), GROUPS.get(behind, of_column)
     return found if found is None or group is None else replace(found, words=f"{found.words}; {group}")
 
 

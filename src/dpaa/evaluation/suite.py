@@ -14,7 +14,7 @@ import numpy as np
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.context import Array, Context, Floats, GroundTruth, Pairs
-from dpaa.evaluation.metrics import METRICS, of_kind
+from dpaa.evaluation.metrics import METRICS, OF_COLUMNS, of_kind
 from dpaa.evaluation.tastes import TASTES
 
 
@@ -23,8 +23,8 @@ class Measured:
     """What was found."""
 
     metrics: dict[str, float]
-    """`name@k`, with `/popular`, `/niche` (item groups) and `/niche-tastes` … (user groups) behind it; NaN where there
-    is nothing to measure."""
+    """`name@k`, with `/popular`, `/niche`, `/genre=Drama` (item groups) and `/niche-tastes` … (user groups) behind it;
+    NaN where there is nothing to measure."""
     per_row: dict[str, Array]
     """At the largest k, one value per list: NaN where it has none; `taste` in words, None without a history."""
     exposure: dict[str, list[float]]
@@ -56,9 +56,12 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
 def _accuracy(at: Context, k: int) -> Iterator[tuple[str, Floats]]:
     """Name and values of each row, NaN for a row without a relevant item in the group."""
     popular = at.truth.popular
-    for suffix, group in (("", None), ("/popular", popular), ("/niche", ~popular)):
+    of_columns = ((f"/{name}", group) for name, group in at.truth.groups.items())
+    for suffix, group in (("", None), ("/popular", popular), ("/niche", ~popular), *of_columns):
         part = at.of_items(group)
         for metric in of_kind("accuracy"):
+            if "=" in suffix and metric.name not in OF_COLUMNS:
+                continue
             values = np.full(len(at.lists), np.nan)
             values[part.rows] = metric.formula(part)
             yield f"{metric.name}@{k}{suffix}", values

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dpaa.comparison.result import Comparison
@@ -23,6 +25,7 @@ from dpaa.frontier.result import KIND
 from dpaa.methods.backbone import GraphMethod
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Manifest, Protocol
+from dpaa.report.rendering import shown_item
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import told_reranker
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
@@ -151,6 +154,20 @@ class Family:
     def popular(self) -> NDArray[np.bool_]:
         """The most popular items, which have 80 % of the interactions."""
         return popular_items(self.counts)
+
+    @cached_property
+    def titles(self) -> pl.Series | None:
+        """What people call the items: as the dataset has it, else the first run that knows; None where nobody does."""
+        known = [self.dataset, *(run.model for run in self.runs)]
+        return next((one.titles for one in known if one is not None and one.titles is not None), None)
+
+    def title(self, item: int) -> str | None:
+        """Of the item with this index."""
+        return None if self.titles is None else self.titles[item]
+
+    def shown(self, item: int) -> Markup:
+        """The item with this index, as tables show it."""
+        return shown_item(self.runs[0].model.item_ids[item], self.title(item))
 
     @property
     def head_share(self) -> float:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dpaa.comparison.result import relative_change
 from dpaa.report.figures import Chart
-from dpaa.report.rendering import percent, render, shown_id
+from dpaa.report.rendering import percent, render
 from dpaa.report.svg import inline_svg
 from dpaa.report.theme import PHONE, WIDE, Theme
 
@@ -102,11 +102,11 @@ def table(caption: object, heads: Sequence[object], rows: Sequence[Sequence[obje
     return render("table.html", caption=caption, label=label, columns=columns, rows=body, sortable=sortable)
 
 
-def moved_items(caption: str, items: Iterable[tuple[object, float | None, str, float | None, float | None]]) -> Markup:
-    """Items whose exposure changes: id, training interactions, group, lists that hold it before and after."""
+def moved_items(caption: str, items: Iterable[tuple[Markup, float | None, str, float | None, float | None]]) -> Markup:
+    """Items whose exposure changes: `shown_item`, training interactions, group, lists that hold it before and after."""
     rows = [
         [
-            Cell(shown_id(item)),
+            Cell(item),
             number(used, 0),
             Cell(group),
             number(before, 0),
@@ -129,6 +129,7 @@ class ListedItem:
     count: float
     """Training interactions."""
     rank: int
+    title: str | None = None
 
 
 # ---------------------------------------------------------------------- numbers in words

@@ -31,6 +31,15 @@ def shown_id(value: object) -> Markup:
     return html('<span class="id" title="{}">{}…</span>', whole[:1000], whole[:LONGEST_ID])
 
 
+def shown_item(item_id: object, title: object = None) -> Markup:
+    """An item by what people call it, its id behind; by its id where nobody said."""
+    if title is None or title == "":
+        return shown_id(item_id)
+    words = str(title)
+    cut = f"{words[:LONGEST_ID]}…" if len(words) > LONGEST_ID else words
+    return html('<span class="title" title="{}">{}</span> {}', words[:1000], cut, shown_id(item_id))
+
+
 def with_code(words: object) -> Markup:
     """Text in which `this` is code."""
     pieces = str(words).split("`")
@@ -57,7 +66,13 @@ ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-ENVIRONMENT.filters |= {"shown_id": shown_id, "sentence": sentence, "percent": percent, "with_code": with_code}
+ENVIRONMENT.filters |= {
+    "shown_id": shown_id,
+    "shown_item": shown_item,
+    "sentence": sentence,
+    "percent": percent,
+    "with_code": with_code,
+}
 ENVIRONMENT.tests["finite"] = isfinite
 
 

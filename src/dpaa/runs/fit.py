@@ -120,7 +120,16 @@ def fit_method(
     if rerank is not None:
         manifest["rerank"] = rerank.as_json()
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
-    return Model(method, data.user_ids, data.item_ids, data.train, data.candidates, manifest, run.path if run else None)
+    return Model(
+        method,
+        data.user_ids,
+        data.item_ids,
+        data.train,
+        data.candidates,
+        manifest,
+        run.path if run else None,
+        attributes=data.attributes,
+    )
 
 
 def _fit_part(method: Method, data: Dataset, callbacks: Callbacks, folder: Path | None, **how: Any) -> Model:
@@ -138,15 +147,17 @@ def evaluate(
     mask_valid: bool = False,
     popularity_dial: float | str | None = None,
     rerank: Reranker | str | None = "run",
+    group_by: str | None = None,
 ) -> Evaluation:
     """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
 
-    `popularity_dial` and `rerank` as in `Model.recommend`.
+    `popularity_dial` and `rerank` as in `Model.recommend`.  `group_by` is a column of the items: accuracy is then also
+    counted on the items of each value, as `recall@20/genre=Drama`.
     """
     need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
     _need_dataset(data)
     model.check_trained_on(data, "evaluate it on the dataset it was trained on")
-    evaluator = Evaluator(data, k, "test", overlap, mask_valid)
+    evaluator = Evaluator(data, k, "test", overlap, mask_valid, group_by)
     return evaluator.evaluate(model.method, model.kappa(popularity_dial), model.reranker(rerank))
 
 

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 import dpaa
+from dpaa.data.attributes import ATTRIBUTES_FILE, read_attributes
 from dpaa.data.columns import Column
 from dpaa.data.dataset import checked_counts
 from dpaa.data.ids import checked_type, look_up
@@ -74,7 +75,7 @@ PARTS = "parts"
 """Where an assembled method's trainings are kept until it is whole."""
 FRONTIER, CHOSEN = "frontier.json", "run"
 """What `dpaa debias` writes into its folder: such a folder stands for the run in it."""
-BOUND = (CONFIG, HISTORY, TENSORS, USERS, ITEMS, EDGES)
+BOUND = (CONFIG, HISTORY, TENSORS, USERS, ITEMS, EDGES, ATTRIBUTES_FILE)
 """Files whose digests are in the manifest: those of another run, or of another training, are refused."""
 FORMAT = 1
 ROOM = "make room or choose another folder with --out"
@@ -273,6 +274,8 @@ class RunFolder:
             ITEMS: pl.DataFrame(columns).write_parquet,
             EDGES: self._edges(model).write_parquet,
         }
+        if model.attributes is not None:
+            contents[ATTRIBUTES_FILE] = model.attributes.with_ids(model.item_ids).write_parquet
         write_files(self.path, contents, ROOM)
         files = {name: digest(self.path / name) for name in BOUND if (self.path / name).exists()}
         self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
@@ -351,7 +354,8 @@ class RunFolder:
         method.load_tensors(self._read_tensors(method.saved_shapes()))
         candidates = self._candidates(items)
         self._check_bound(about)
-        return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES)
+        known = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), "restore it or train again")
+        return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES, known)
 
     def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
         """The message weights of layers 0..L−1 in the order of the model's edges."""

@@ -13,6 +13,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from dpaa.data.attributes import TITLE
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, look_up
 from dpaa.data.pairs import Pairs
@@ -67,7 +68,8 @@ class Model(RunRecord):
     def recommend(self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
         """The k best items for these users (all users of the log without argument); `how` as in `ListOptions`.
 
-        Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for.
+        Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for; and `title`, where the
+        items have titles.
         """
         blocks = list(self.recommend_blocks(users, k, **how))
         return pl.concat(blocks) if blocks else pl.DataFrame(schema=self.recommendation_schema)
@@ -119,7 +121,10 @@ class Model(RunRecord):
         return self._for_new_users(pairs, people, k, **how), notes
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
-        """The k items most like each of these by cosine; `item_id, similar_item_id, score, rank`."""
+        """The k items most like each of these by cosine.
+
+        Returns `item_id, similar_item_id, score, rank`; and `title`, of the similar item, where the items have titles.
+        """
         index = look_up(items, self.item_ids, "item")
         unit = self.unit_vectors
         frames = []
@@ -136,6 +141,7 @@ class Model(RunRecord):
             SCORE: pl.Float32,
             RANK: pl.Int32,
         }
+        schema |= {} if self.titles is None else {TITLE: pl.String}
         return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
 
     def kappa(self, dial: Dial = None) -> float:
@@ -214,7 +220,9 @@ class Model(RunRecord):
     @property
     def recommendation_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
         """Columns and types of a recommendation table."""
-        return {Column.USER: self.user_ids.dtype, Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
+        found: dict[str, pl.DataType | type[pl.DataType]] = {Column.USER: self.user_ids.dtype}
+        found |= {Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
+        return found if self.titles is None else found | {TITLE: pl.String}
 
     @cached_property
     def unit_vectors(self) -> torch.Tensor:
@@ -281,17 +289,19 @@ class Model(RunRecord):
         return self._lists(people.gather(block.users).alias(Column.USER), Column.ITEM, block.items, block.scores)
 
     def _lists(self, owners: pl.Series, name: str, items: Ints, scores: Ints) -> pl.DataFrame:
-        """One row per owner and rank, the items in column `name`; lists that end early are shorter."""
+        """One row per owner and rank, the items in column `name`, titles last; lists that end early are shorter."""
         n, k = items.shape
         there = pl.Series(items.ravel() >= 0)
-        return pl.DataFrame(
-            [
-                owners.gather(np.repeat(np.arange(n), k)).filter(there),
-                self.item_ids.gather(np.maximum(items.ravel(), 0)).alias(name).filter(there),
-                pl.Series(SCORE, scores.ravel()).filter(there),
-                pl.Series(RANK, np.tile(np.arange(1, k + 1, dtype=np.int32), n)).filter(there),
-            ]
-        )
+        places = np.maximum(items.ravel(), 0)
+        columns = [
+            owners.gather(np.repeat(np.arange(n), k)),
+            self.item_ids.gather(places).alias(name),
+            pl.Series(SCORE, scores.ravel()),
+            pl.Series(RANK, np.tile(np.arange(1, k + 1, dtype=np.int32), n)),
+        ]
+        if self.titles is not None:
+            columns.append(self.titles.gather(places).alias(TITLE))
+        return pl.DataFrame([column.filter(there) for column in columns])
 
 
 def _vector_frame(ids: pl.Series, vectors: torch.Tensor, name: str, last: torch.Tensor) -> pl.DataFrame:

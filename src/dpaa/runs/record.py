@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa.data.attributes import ItemAttributes
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
@@ -32,6 +33,18 @@ class RunRecord:
     path: Path | None = None
     edges: Path | None = None
     """The message weights of a loaded run, which only their file knows."""
+    attributes: ItemAttributes | None = None
+    """What is known of the items: titles, and any other columns."""
+
+    @property
+    def titles(self) -> pl.Series | None:
+        """What people call the items, row i = index i; None where nobody said."""
+        return None if self.attributes is None else self.attributes.titles
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """`item_id` of every item, row i = index i, and what is known of it: `title`, and whatever else was given."""
+        return (self.attributes or ItemAttributes(pl.DataFrame())).with_ids(self.item_ids)
 
     @property
     def trained_on(self) -> TrainedOn:

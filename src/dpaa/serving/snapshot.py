@@ -7,7 +7,6 @@ folder that only we can read; a stranger's run is checked where it is loaded, be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -88,8 +87,8 @@ class Snapshot:
         self.most_popular  # noqa: B018  # made and kept
 
 
-def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: Mapping[Any, str] | None = None) -> None:
-    """Prepare a run for `open_snapshot`; the folder must not exist."""
+def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.Series | None = None) -> None:
+    """Prepare a run for `open_snapshot`; the folder must not exist.  `titles`: others than the run's own."""
     folder.mkdir(mode=0o700)
     method, graph = model.method, model.method.graph
     arrays = {f"graph.{name}": getattr(graph, name).numpy() for name in GRAPH}
@@ -113,8 +112,9 @@ def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: Map
         np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
     pl.DataFrame({IDS: model.user_ids}).write_ipc(folder / "users.arrow", compression="uncompressed")
     items = pl.DataFrame({IDS: model.item_ids})
+    titles = model.titles if titles is None else titles
     if titles is not None:
-        items = items.with_columns(pl.Series(TITLES, [titles.get(one) for one in model.item_ids], dtype=pl.String))
+        items = items.with_columns(titles.alias(TITLES))
     items.write_ipc(folder / "items.arrow", compression="uncompressed")
     about = {
         "method": method.name,

@@ -12,7 +12,7 @@ from dpaa.report.charts import Line, curves
 from dpaa.report.lenient import is_number
 from dpaa.report.parts import Cell, Figure, Section, number, share, table
 from dpaa.report.records import AuditFile
-from dpaa.report.rendering import render, shown_id
+from dpaa.report.rendering import render, shown_item
 from dpaa.report.sections.exposure import LOG, TENTHS, by_tenth
 
 TASTES = {
@@ -131,7 +131,7 @@ def _tastes(audit: AuditFile) -> Markup:
 def _shifts(title: str, items: list[ItemShift]) -> Markup:
     rows = [
         [
-            Cell(shown_id(item.item_id)),
+            Cell(shown_item(item.item_id, item.title)),
             item.group,
             number(item.interactions, 0),
             number(item.recommendations, 0),

@@ -26,7 +26,7 @@ from dpaa.report.parts import (
     table,
 )
 from dpaa.report.records import Protocol
-from dpaa.report.rendering import render
+from dpaa.report.rendering import render, shown_item
 
 SHOWN_PLACES = 10
 LONGEST_TITLE = 60
@@ -134,7 +134,10 @@ def _moved(comparison: Comparison, exposure: Exposure) -> list[Markup]:
     return [
         moved_items(
             f"{side}: {told}",
-            [(item.item_id, item.training_count, item.group, item.baseline, item.value) for item in items],
+            [
+                (shown_item(item.item_id, item.title), item.training_count, item.group, item.baseline, item.value)
+                for item in items
+            ],
         )
         for side, items in (("Winners", exposure.gaining), ("Losers", exposure.losing))
     ]

@@ -31,7 +31,7 @@ def _tables(run: Run) -> tuple[str, list[Markup]]:
     else:
         against, before_is = "the log", "by their share of the log"
         before = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
-    change, ids = run.exposure - before, run.model.item_ids
+    change = run.exposure - before
     order = np.argsort(change, kind="stable").tolist()
     winners = [item for item in order[::-1][:SHOWN] if change[item] > 0]
     losers = [item for item in order[:SHOWN] if change[item] < 0]
@@ -40,7 +40,10 @@ def _tables(run: Run) -> tuple[str, list[Markup]]:
     tables = [
         moved_items(
             f"{side}: {lists}; before = {before_is}, after = {run.name}",
-            [(ids[item], family.counts[item], group[item], before[item], run.exposure[item]) for item in items],
+            [
+                (family.shown(item), family.counts[item], group[item], before[item], run.exposure[item])
+                for item in items
+            ],
         )
         for side, items in (("Winners", winners), ("Losers", losers))
     ]

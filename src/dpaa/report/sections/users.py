@@ -74,7 +74,14 @@ def _listed(family: Family, items: Ints, marks: Sequence[bool]) -> list[ListedIt
     """The top of a list, and the test items further down."""
     ids = family.runs[0].model.item_ids
     return [
-        ListedItem(ids[int(item)], hit, "popular" if family.popular[item] else "niche", family.counts[item], rank)
+        ListedItem(
+            ids[int(item)],
+            hit,
+            "popular" if family.popular[item] else "niche",
+            family.counts[item],
+            rank,
+            family.title(int(item)),
+        )
         for rank, (item, hit) in enumerate(zip(items, marks, strict=True), 1)
         if item >= 0 and (rank <= SHOWN_ITEMS or hit)
     ]

@@ -1,0 +1,126 @@
+"""Titles and attributes of items, from a file to all that people see; a stranger's titles are text and no more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpaa.data.dataset import read_dataset
+from tests.command import dpaa_ok, run_dpaa
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]\u202e=1+1"
+GENRES = ["Drama|War", "Comedy", "Drama", None]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with titles and genres, two runs that need no training, their lists."""
+    folder = tmp_path_factory.mktemp("titled")
+    rng = np.random.default_rng(0)
+    pairs = [(user, int(item)) for user in range(60) for item in rng.choice(40, 12, replace=False, p=weights())]
+    pl.DataFrame(pairs, schema=["user_id", "item_id"], orient="row").write_csv(folder / "log.csv")
+    titles = [HOSTILE if item % 2 else f"Film {item}" for item in range(45)]
+    items = pl.DataFrame({"movieId": range(45), "title": titles, "genres": [GENRES[item % 4] for item in range(45)]})
+    items.write_csv(folder / "items.csv")
+    said = dpaa_ok("data", "log", folder / "log.csv", "--items", folder / "items.csv", "--out", folder / "data")
+    assert "items are not in the log and were left out (such as" in said.err
+    for method in ("item-knn", "most-popular"):
+        dpaa_ok("train", folder / "data", "--method", method, "--out", folder / method)
+    dpaa_ok("recommend", folder / "item-knn", "--k", 5, "--out", folder / "recs.csv")
+    return folder
+
+
+def weights() -> np.ndarray:
+    found = 1.0 / np.arange(1, 41)
+    return found / found.sum()
+
+
+def test_what_is_known_is_described(shop: Path) -> None:
+    assert "known of the items: title, genres" in dpaa_ok("data", "describe", shop / "data").out
+    assert json.loads(dpaa_ok("data", "describe", shop / "data", "--json").out)["attributes"] == ["title", "genres"]
+
+
+def test_lists_have_titles_that_do_nothing(shop: Path) -> None:
+    said = dpaa_ok("recommend", shop / "item-knn", "--k", 10).out
+    assert "Film " in said
+    assert "<script>alert(1)</script>\\x1b[31m[bold]\\u202e=1+1" in said
+    assert "\x1b" not in said
+    table = pl.read_csv(shop / "recs.csv")
+    assert table.columns == ["user_id", "item_id", "score", "rank", "title"]
+    items = dict(read_dataset(shop / "data").items.select("item_id", "title").iter_rows())
+    assert table["title"].to_list() == [items[item] for item in table["item_id"]]
+
+
+def test_groups_by_a_column(shop: Path) -> None:
+    said = dpaa_ok("evaluate", shop / "item-knn", "--k", 5, "--group-by", "genres")
+    assert "Items by genres: share and accuracy" in said.out
+    assert "items grouped by 'genres'" in said.out
+    found = json.loads(dpaa_ok("evaluate", shop / "item-knn", "--k", 5, "--group-by", "genres", "--json").out)
+    assert {name for name in found["metrics"] if name.startswith("recall@5/genres=")} == {
+        f"recall@5/genres={value}" for value in ("Comedy", "Drama", "War", "(none)")
+    }
+    assert found["groups"]["genres=Drama"]["items"] == 20
+    kept = json.loads((shop / "item-knn" / "metrics.json").read_text())
+    assert kept["groups"] == found["groups"]
+    of_file = dpaa_ok(
+        *(
+            "evaluate",
+            "--recs",
+            shop / "recs.csv",
+            "--dataset",
+            shop / "data",
+            "--k",
+            5,
+            "--group-by",
+            "genres",
+            "--json",
+        )
+    )
+    same = json.loads(of_file.out)["metrics"]
+    assert same["recall@5/genres=Drama"] == pytest.approx(found["metrics"]["recall@5/genres=Drama"])
+    wrong = run_dpaa("evaluate", shop / "item-knn", "--group-by", "genre")
+    assert wrong.code == 2
+    assert "the items have no column 'genre'; they have 'title', 'genres'" in wrong.err
+
+
+def test_comparison_and_audit_name_items_by_their_title(shop: Path) -> None:
+    runs = (shop / "most-popular", shop / "item-knn")
+    said = dpaa_ok("compare", *runs, "--k", 5, "--group-by", "genres", "--resamples", 300).out
+    assert "recall@5/genres=War" in said
+    assert "Film " in said
+    assert "\x1b" not in said
+    found = json.loads(dpaa_ok("compare", *runs, "--k", 5, "--resamples", 300, "--json").out)
+    moved = found["exposure"][0]["gaining"][0]
+    titles = dict(read_dataset(shop / "data").items.select("item_id", "title").iter_rows())
+    assert moved["title"] == titles[moved["item_id"]]
+    place = found["examples"][0]["entry_list"][0]
+    assert place["title"] == titles[place["item_id"]]
+    audit = dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv").out
+    assert "title" in audit
+    assert "\x1b" not in audit
+    winner = json.loads(dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv", "--json").out)
+    assert (
+        winner["recommendations"]["winners"][0]["title"] == titles[winner["recommendations"]["winners"][0]["item_id"]]
+    )
+
+
+def test_pages_show_titles_and_do_not_run_them(shop: Path, tmp_path: Path) -> None:
+    pytest.importorskip("altair")
+    compared, audited = tmp_path / "compared.json", tmp_path / "audited.json"
+    dpaa_ok(*("compare", shop / "most-popular", shop / "item-knn", "--resamples", 300, "--out", compared))
+    audited.write_text(dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv", "--json").out)
+    for name in ("most-popular", "item-knn"):
+        dpaa_ok("evaluate", shop / name, "--group-by", "genres")
+    page, live = tmp_path / "page.html", tmp_path / "live.html"
+    dpaa_ok("report", shop / "most-popular", shop / "item-knn", compared, audited, "--out", page)
+    dpaa_ok("report", shop / "item-knn", "--live", live)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31m[bold]\\u202e=1+1" in page.read_text()
+    for file in (page, live):
+        text = file.read_text()
+        assert "Film " in text
+        assert "<script>alert(1)" not in text
+        assert "\x1b" not in text

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes, attributes_of
+from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.tables import as_table, open_table
+from dpaa.errors import InputError
+
+LOG = {"user_id": ["a", "a", "b", "b"], "item_id": [1, 2, 3, 10]}
+
+
+def csv(folder: Path, text: str) -> Path:
+    file = folder / "items.csv"
+    file.write_text(text)
+    return file
+
+
+def described(items: object, **columns: object) -> Dataset:
+    return Dataset.from_frame(LOG | columns, items=items)
+
+
+def test_rows_follow_the_items_whatever_their_order(tmp_path: Path) -> None:
+    file = csv(tmp_path, "year,item_id,title,genre\n1999,3,Third,Drama\n1984,1,1984,Drama|War\n,10,Last,\n2000,4,x,y\n")
+    data = Dataset.from_frame(LOG).with_items(open_table(file))
+    assert data.items.to_dict(as_series=False) == {
+        "item_id": [1, 2, 3, 10],
+        "year": [1984, None, 1999, None],
+        "title": ["1984", None, "Third", "Last"],
+        "genre": ["Drama|War", None, "Drama", None],
+    }
+    assert data.notes[-2:] == (
+        f"{file}: 1 item is not in the log and was left out (such as 4)",
+        f"{file}: 1 item of the log has no row (such as 2)",
+    )
+
+
+def test_without_items_there_are_ids_alone() -> None:
+    data = Dataset.from_frame(LOG)
+    assert data.attributes is None
+    assert data.items.to_dict(as_series=False) == {"item_id": [1, 2, 3, 10]}
+
+
+def test_a_dataset_keeps_them_and_its_fingerprint(tmp_path: Path) -> None:
+    items = {"movieId": [1, 2], "Movie_Title": ["One", "Two"], "seen": [True, None], "on": [date(2024, 1, 1), None]}
+    data = described(items)
+    assert "the items frame: titles are taken from column 'Movie_Title'" in data.notes
+    assert data.fingerprint == Dataset.from_frame(LOG).fingerprint
+    data.write(tmp_path / "data")
+    again = read_dataset(tmp_path / "data")
+    assert again.items.equals(data.items)
+    assert again.describe()["attributes"] == ["title", "seen", "on"]
+    assert "attributes" not in again.about
+    again.write(tmp_path / "copy")
+    assert read_dataset(tmp_path / "copy").items.equals(data.items)
+
+
+@pytest.mark.parametrize("spoil", ["changed", "missing", "added", "other"])
+def test_a_file_that_was_not_written_there_is_refused(spoil: str, tmp_path: Path) -> None:
+    described({"item_id": [1], "title": ["One"]}).write(tmp_path / "data")
+    file, about = tmp_path / "data" / ATTRIBUTES_FILE, tmp_path / "data" / "dataset.json"
+    if spoil == "changed":
+        described({"item_id": [1], "title": ["<b>"]}).attributes.frame.write_parquet(file)  # type: ignore[union-attr]
+    elif spoil == "missing":
+        file.unlink()
+    else:
+        content = json.loads(about.read_text())
+        if spoil == "added":
+            del content["attributes"]
+        else:
+            content["attributes"] = "title"
+        about.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"attributes.*make it again with `dpaa data`|there is no file"):
+        read_dataset(tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("item_id,title\n1,a\n2,b\n1,c\n", "has item 1 twice, in line 2 of .* and line 4 of .*; remove one"),
+        ("item_id,title\nx,a\n", "no item of .* is in the log .it has 'x', the log 1.; use the ids of the log"),
+        ("item_id\n1\n", "has no column besides 'item_id'; give at least a title"),
+        ("item_id,title\n", "has no rows; leave the items out"),
+        ("item_id,title\n1,a\n,b\n", "column 'item_id' is empty in line 3"),
+        ("what,title\n1,a\n", "has no column that is known as item_id"),
+    ],
+)
+def test_wrong_items(text: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=sentence):
+        Dataset.from_frame(LOG).with_items(open_table(csv(tmp_path, text)))
+
+
+def test_ids_keep_their_type(tmp_path: Path) -> None:
+    text = csv(tmp_path, "item_id,title\n007,Bond\n1,One\n")
+    data = Dataset.from_frame(LOG).with_items(open_table(text))
+    assert data.items["title"].to_list() == ["One", None, None, None]  # 007 is not 7, and neither is in the log
+    words = Dataset.from_frame(LOG | {"item_id": ["007", "1", "x", "y"]}).with_items(open_table(text))
+    assert words.items["title"].to_list() == ["Bond", "One", None, None]
+    with pytest.raises(InputError, match=r"are text .such as '1'., those of the log are integers .such as 1.; cast"):
+        described({"item_id": ["1"], "title": ["One"]})
+    seven = Dataset.from_frame(LOG | {"item_id": [7, 1, 2, 3]}).with_items(open_table(text))
+    assert seven.items["title"].to_list() == ["One", None, None, None]
+
+
+def test_what_cannot_be_kept_is_left_out_and_named() -> None:
+    data = described({"item_id": [1], "title": ["One"], "box": [{"a": 1}], "tags": [["x", "y"]]})
+    assert data.items.columns == ["item_id", "title", "tags"]
+    assert any("'box' hold neither text, numbers, dates nor lists; left out" in note for note in data.notes)
+    with pytest.raises(InputError, match="no column of the items frame holds text"):
+        described({"item_id": [1], "box": [{"a": 1}]})
+
+
+def test_titles_are_text_of_bounded_length() -> None:
+    found = described({"item_id": [1, 2], "title": [1984, 2001]}).attributes
+    assert found is not None
+    assert found.titles is not None
+    assert found.titles.to_list() == ["1984", "2001", None, None]
+    long = described({"item_id": [1], "title": ["x" * 1000]}).attributes
+    assert long is not None
+    assert long.titles is not None
+    assert len(long.titles[0]) == LONGEST_TITLE
+    none = described({"item_id": [1], "genre": ["a"]}).attributes
+    assert none is not None
+    assert none.titles is None
+
+
+def masks(frame: dict[str, list[object]], column: str) -> dict[str, list[int]]:
+    groups = ItemAttributes(pl.DataFrame(frame, strict=False)).groups(column)
+    return {name: np.flatnonzero(mask).tolist() for name, mask in groups.items()}
+
+
+def test_groups() -> None:
+    assert masks({"genre": ["War|Drama", "Drama", None, " Drama |", "", "War|War"]}, "genre") == {
+        "Drama": [0, 1, 3],
+        "War": [0, 5],
+        "(none)": [2, 4],
+    }
+    assert masks({"year": [10, 9, None]}, "year") == {"9": [1], "10": [0], "(none)": [2]}
+    assert masks({"tags": [["b", "a"], [], None]}, "tags") == {"a": [0], "b": [0], "(none)": [1, 2]}
+    assert masks({"new": [True, False]}, "new") == {"false": [1], "true": [0]}
+    assert masks({"genre": ["(none)", None]}, "genre") == {"(none)": [0, 1]}
+
+
+def test_groups_of_too_many_values_or_of_no_column() -> None:
+    found = ItemAttributes(pl.DataFrame({"title": [str(n) for n in range(MOST_GROUPS + 1)]}))
+    with pytest.raises(InputError, match="column 'title' of the items has 201 different values, too many for groups"):
+        found.groups("title")
+    with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
+        found.groups("genre")
+
+
+def test_a_large_table_of_another_order() -> None:
+    n = 5000
+    rng = np.random.default_rng(0)
+    order = rng.permutation(n)
+    table = as_table({"item_id": order, "double": 2 * order}, "items")
+    found, notes = attributes_of(table, pl.Series(np.arange(n)))
+    assert notes == []
+    assert found.frame["double"].to_list() == list(range(0, 2 * n, 2))
