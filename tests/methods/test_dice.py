@@ -38,7 +38,7 @@ def test_loss_equals_the_formula(epoch: int, size: int) -> None:
     expected = np.mean(np.logaddexp(0, -likes - follows)) + l2_of(method, batch)
     expected += shrunk * 0.3 * np.mean(popular * np.logaddexp(0, -likes))
     expected += shrunk * 0.7 * np.mean(np.where(popular, np.logaddexp(0, follows), np.logaddexp(0, -follows)))
-    for nodes in (np.unique(u), n + np.unique(i)):
+    for nodes in (np.unique(u), n + np.unique([i, j])):
         rows = torch.from_numpy(final[nodes])
         expected += 0.2 * distance_correlation(rows[:, :half], rows[:, half:]).item()
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)

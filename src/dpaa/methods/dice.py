@@ -29,8 +29,8 @@ from dpaa.methods.losses import margins
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
-COMPARED = 512
-"""Triples of a batch whose nodes the distance correlation is taken over: it costs their number squared."""
+COMPARED = 256
+"""Triples of a batch whose users and items the distance correlation is taken over: it costs their number squared."""
 
 
 class DiceSettings(TrainedSettings):
@@ -60,6 +60,7 @@ class DICE(GraphMethod):
     name: ClassVar[str] = "dice"
     title: ClassVar[str] = "interest and conformity learned apart, in the two halves of every vector"
     paper: ClassVar[str] = "Zheng et al., Disentangling User Interest and Conformity, WWW 2021"
+    version: ClassVar[int] = 2
     settings_type: ClassVar[type[Settings]] = DiceSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "interest_weight": (0.01, 0.1, 0.5),
@@ -103,9 +104,10 @@ class DICE(GraphMethod):
             terms = popular * softplus(follows) + (1.0 - popular) * softplus(-follows)
             total = total + shrunk * settings.conformity_weight * terms.mean()
         if settings.discrepancy_weight:
-            user, item, _ = batch.split(rows.readout)
-            for nodes, vectors in ((batch.users, user), (batch.positive, item)):
-                _, some = distinct(nodes[:COMPARED], vectors[:COMPARED])
+            user, *items = (part[:COMPARED] for part in batch.split(rows.readout))
+            both = torch.cat([batch.positive[:COMPARED], batch.negative[:COMPARED]])
+            for nodes, vectors in ((batch.users[:COMPARED], user), (both, torch.cat(items))):
+                _, some = distinct(nodes, vectors)
                 alike = distance_correlation(*torch.tensor_split(some, 2, dim=1))
                 total = total + settings.discrepancy_weight * alike
         return total

@@ -22,6 +22,6 @@ def distance_correlation(one: Tensor, two: Tensor) -> Tensor:
 
 
 def _centred_distances(rows: Tensor) -> Tensor:
-    squares = rows.square().sum(dim=1)
-    distances = torch.sqrt((squares[:, None] + squares - 2.0 * rows @ rows.T).clamp(min=0) + LEAST)
+    # Not by products of rows: of near points little would be left of the distance, and of its gradient less.
+    distances = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
     return distances - distances.mean(dim=0) - distances.mean(dim=1, keepdim=True) + distances.mean()
