@@ -1,0 +1,210 @@
+"""Losses, gradients and scores equal those of public implementations, run once on the same small inputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from dpaa.methods.bc_loss import BCLoss, batch_softmax
+from dpaa.methods.contrast import info_nce
+from dpaa.methods.dice import DICE
+from dpaa.methods.directau import DirectAU
+from dpaa.methods.distances import distance_correlation
+from dpaa.methods.ipl import IPL, BatchWithPairs, hit_ratios
+from dpaa.methods.losses import scores
+from dpaa.methods.macr import MACR
+from dpaa.methods.ncl import NCL
+from dpaa.methods.pd import PD, PDA
+from dpaa.methods.references.gf_cf import GfCf
+from dpaa.methods.references.svd_gcn import SvdGcn
+from dpaa.methods.rows import Batch
+from dpaa.methods.sam_reg import SamReg
+from dpaa.methods.sgl import SGL
+from dpaa.methods.simgcl import SimGCL
+from dpaa.methods.ssm import SSM
+from dpaa.methods.ultragcn import BatchWithNeighbours, UltraGCN
+from dpaa.methods.xsimgcl import XSimGCL
+from tests.golden.files import HERE, N_USERS, all_scores, assert_same, golden, graph, loss_and_gradient, method, triples
+
+
+@pytest.mark.parametrize("file", sorted(HERE.glob("*.json")), ids=lambda file: file.stem)
+def test_every_array_has_its_birth_certificate(file: Path) -> None:
+    found = json.loads(file.read_text(encoding="utf-8"))
+    if file.stem in ("inputs", "reranking"):
+        return
+    certificate = found["certificate"]
+    assert {"made", "with", "what", "tolerance"} <= certificate.keys()
+    assert "package" in certificate or {"repository", "commit"} <= certificate.keys()
+
+
+def noise(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """What is drawn comes from numpy's stream, as it did on the other side."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(torch, "rand", lambda shape, **_: torch.from_numpy(rng.random(tuple(shape), dtype=np.float32)))
+
+
+def check(name: str, made: Any, batch: Batch, rtol: float = 2e-5, atol: float = 2e-6) -> None:
+    loss, gradient = loss_and_gradient(made, batch)
+    assert_same(loss, golden(name)["loss"], rtol, atol)
+    assert_same(gradient, golden(name)["gradient"], rtol, atol)
+
+
+def test_simgcl_as_warprec_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = method(SimGCL, layers=2, contrast_weight=0.3, noise=0.15, temperature=0.25, l2=0.01)
+    noise(monkeypatch, 7)
+    check("simgcl", made, Batch(*triples("distinct_triples")))
+    assert_same(all_scores(made), golden("simgcl")["scores"])
+
+
+def test_xsimgcl_without_noise_as_warprec_has_it() -> None:
+    settings = {"contrast_weight": 0.2, "noise": 0, "temperature": 0.15, "contrast_layer": 1}
+    made = method(XSimGCL, layers=3, l2=0.01, include_ego=True, **settings)
+    check("xsimgcl", made, Batch(*triples("distinct_triples")))
+
+
+def test_xsimgcl_as_its_authors_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"contrast_weight": 0.25, "noise": 0.2, "temperature": 0.15, "contrast_layer": 2}
+    made = method(XSimGCL, layers=3, l2=0, **settings)
+    noise(monkeypatch, 15)
+    check("xsimgcl_authors", made, Batch(*triples()))
+    assert_same(all_scores(made), golden("xsimgcl_authors")["scores"])
+
+
+def test_sgl_as_recbole_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = method(SGL, layers=2, contrast_weight=0.15, dropped_edges=0.2, temperature=0.3, l2=0)
+    kept = iter(golden("sgl")["kept"])
+
+    def first_the_kept(n: int, **_: object) -> torch.Tensor:
+        wanted = next(kept)
+        return torch.tensor([*wanted, *sorted(set(range(n)) - set(wanted))])
+
+    monkeypatch.setattr(torch, "randperm", first_the_kept)
+    check("sgl", made, Batch(*triples(), epoch=1))
+
+
+def test_ncl_as_recbole_has_it() -> None:
+    found, size = golden("ncl"), len(triples()[0])
+    weights = {"structure_weight": 0.01 * size, "kind_weight": 0.02 * size, "item_share": 1.5}  # of sums there
+    made = method(NCL, layers=3, hops=1, temperature=0.2, l2=0, **weights)
+    clusters = {side: torch.tensor(found["clusters"][side]) for side in ("users", "items")}
+    tables = {"users": made.user_ego, "items": made.item_ego}
+    state = {f"cluster.{side}": clusters[side] for side in clusters}
+    for side, table in tables.items():
+        state[f"centres.{side}"] = torch.stack([table[clusters[side] == one].mean(dim=0) for one in range(3)])
+    made.load_extra_state(state)
+    check("ncl", made, Batch(*triples()))
+
+
+def test_ssm_as_the_authors_of_bc_loss_have_it() -> None:
+    check("ssm", method(SSM, layers=2, temperature=0.14, l2=0), Batch(*triples()))
+
+
+def test_bc_loss_as_its_authors_have_it() -> None:
+    found, batch = golden("bc_loss"), Batch(*triples())
+    made = method(BCLoss, layers=2, temperature=0.2, branch_temperature=0.3, branch_weight=0.4, l2=0)
+    tables = [torch.tensor(found[f"{side}_popularity"], requires_grad=True) for side in ("user", "item")]
+    made.user_popularity, made.item_popularity = tables
+    user, item = (normalize(side) for side in made.branch(batch))
+    branch = 0.4 * batch_softmax(user, item, 0.3, scores(user, item))
+    branch.backward()  # type: ignore[no-untyped-call]
+    assert_same(branch.item(), found["branch_loss"])
+    for side, table in zip(("user", "item"), tables, strict=True):
+        assert_same(table.grad, found[f"{side}_branch_gradient"])
+    made.user_popularity, made.item_popularity = (table.detach() for table in tables)  # frozen, as there by then
+    check("bc_loss", made, batch, 5e-5, 5e-6)
+
+
+def test_directau_as_selfrec_has_it() -> None:
+    check("directau", method(DirectAU, layers=2, uniformity_weight=1.7, l2=0), Batch(*triples()))
+
+
+def test_dice_as_its_authors_have_it() -> None:
+    weights = {"interest_weight": 0.3, "conformity_weight": 0.2, "discrepancy_weight": 0.25}
+    check("dice", method(DICE, layers=2, l2=0, **weights), Batch(*triples(), epoch=1), 5e-5, 5e-6)
+
+
+def test_macr_as_the_authors_of_bc_loss_have_it() -> None:
+    found = golden("macr")
+    made = method(MACR, layers=2, item_weight=0.3, user_weight=0.2, pairs="all", reference=0.7, l2=0)
+    with torch.no_grad():
+        made.item_branch.copy_(torch.tensor(found["item_weight"]))
+        made.user_branch.copy_(torch.tensor(found["user_weight"]))
+    check("macr", made, Batch(*triples()))
+    assert_same(made.item_branch.grad, found["item_weight_gradient"])
+    assert_same(made.user_branch.grad, found["user_weight_gradient"])
+    made.finish()
+    share = torch.sigmoid(made.user_embedding @ made.user_branch.detach())  # the user's factor, which we leave out
+    assert_same(made.scorer()(torch.arange(N_USERS)) * share[:, None], found["scores"])
+
+
+def test_sam_reg_as_the_authors_of_bc_loss_have_it() -> None:
+    made = method(SamReg, layers=2, correlation_weight=0.3, popularity="count", l2=0)
+    check("sam_reg", made, Batch(*triples()), rtol=2e-4)
+
+
+def test_pd_and_pda_as_recbole_debias_has_them() -> None:
+    found = golden("pda")
+    pd, pda = (method(kind, layers=0, popularity_power=0.3, l2=0) for kind in (PD, PDA))
+    check("pda", pd, Batch(*triples()))
+    check("pda", pda, Batch(*triples()))
+    assert_same(all_scores(pda), found["pda_scores"])
+    ours, theirs = all_scores(pd).argsort(dim=1, descending=True), np.argsort(-np.array(found["pd_scores"]), axis=1)
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_ultragcn_as_its_authors_have_it() -> None:
+    found, (users, positive, negative) = golden("ultragcn"), triples()
+    weights = {"positive_base": 0.1, "positive_degree": 1, "negative_base": 0.2, "negative_degree": 0.8}
+    made = method(UltraGCN, **weights, negative_weight=3, neighbour_weight=0.5, neighbours=4, l2=0)
+    assert_same(made.near[1], found["neighbour_weights"])
+    near = made.near[0][positive].reshape(-1)
+    batch = BatchWithNeighbours(users, positive, negative, torch.tensor(found["negatives"]), near)
+    check("ultragcn", made, batch)
+
+
+def test_ipl_as_its_authors_have_it() -> None:
+    found, log = golden("ipl"), graph()
+    made = method(IPL, layers=2, evenness_weight=0.7, count_power=1.4, l2=0)
+    batch = BatchWithPairs(*triples(), log.edge_user, log.edge_item)
+    made.make_embeddings()
+    pairs = scores(made.user_embedding[log.edge_user], made.item_embedding[log.edge_item])
+    assert_same(hit_ratios(pairs, log.edge_item, 1.4), found["ratios"])
+    with_it, without = (loss_and_gradient(made, one) for one in (batch, Batch(*triples())))
+    assert_same(with_it[0] - without[0], found["loss"])
+    assert_same(with_it[1] - without[1], found["gradient"])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "settings"),
+    [
+        ("gf_cf", GfCf, {"rank": 3, "ideal_weight": 0.3}),
+        ("svd_gcn", SvdGcn, {"rank": 4, "emphasis": 3.0, "degree_shift": 4.0}),
+    ],
+)
+def test_closed_forms_as_their_authors_have_them(name: str, kind: Any, settings: dict[str, Any]) -> None:
+    made = kind(graph(), kind.settings_type(**settings))
+    made.fit()
+    assert_same(made.scorer()(torch.arange(N_USERS)), golden(name)["scores"], 1e-5, 1e-6)
+
+
+def test_info_nce_as_the_package_of_that_name_has_it() -> None:
+    found, table = golden("info_nce"), torch.tensor(golden("inputs")["table"])
+    one, two = table[:12].clone().requires_grad_(), table[9:].clone().requires_grad_()
+    loss = info_nce(one, two, 0.2)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert_same(loss, found["loss"])
+    assert_same(one.grad, found["first_gradient"])
+    assert_same(two.grad, found["second_gradient"])
+
+
+def test_distance_correlation_as_dcor_has_it() -> None:
+    found, table = golden("distance_correlation"), torch.tensor(golden("inputs")["table"]).double()
+    first, second = table[:, :4], table[:, 4:]
+    for name, other in (("between", second), ("squares", first**2), ("itself", 3 * first + 1)):
+        assert_same(distance_correlation(first, other), found[name], 1e-5)
