@@ -222,10 +222,10 @@ def overload(folder: Path, told: argparse.Namespace) -> list[str]:
     with served(folder, told.items[-1], "--most-waiting", 48) as service:
         capacity = load(service, 32, told.seconds).rate
         quiet = load(service, 1, told.seconds)
-        connections = 128
+        connections = 256
         before, samples = resident(service), []
         wrk = Wrk(
-            service, connections, 60 * told.minutes, pause=connections / (4 * capacity)
+            service, connections, 60 * told.minutes, pause=connections / (6 * capacity)
         )  # those that wait ask less
         while wrk.running():
             time.sleep(2)
