@@ -27,6 +27,15 @@ def test_it_is_never_above_the_largest_singular_value(cells: int, seed: int, n: 
             assert principal_energy(users, items, kind).item() <= largest * (1 + 1e-9) + 1e-12
 
 
+def test_the_gradient_is_that_of_the_formula() -> None:
+    users, items = (tensor.double().requires_grad_() for tensor in (USERS, ITEMS))
+    found = torch.autograd.grad(principal_energy(users, items, "sigmoid"), (users, items))
+    columns = torch.sigmoid(users @ items.T).sum(dim=0).detach()
+    plain = (torch.sigmoid(users @ items.T) @ (columns / columns.norm())).square().sum()
+    for one, other in zip(found, torch.autograd.grad(plain, (users, items)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_blocks_have_the_gradient_of_the_whole() -> None:
     users, items = USERS.clone().requires_grad_(), ITEMS.clone().requires_grad_()
     whole = torch.autograd.grad(principal_energy(users, items, "sigmoid"), (users, items))

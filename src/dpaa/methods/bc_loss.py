@@ -18,6 +18,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dpaa.kernels.adam import Adam
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.contrast import hide_own, log_sum_exp, softmax_loss
 from dpaa.methods.losses import scores
@@ -98,13 +99,13 @@ class BCLoss(GraphMethod):
         if epoch > 1:
             return {}
         tables = [self.user_popularity.requires_grad_(), self.item_popularity.requires_grad_()]
-        adam = torch.optim.Adam(tables, lr=self.settings.branch_learning_rate)
+        adam = Adam(tables)
         for number in range(1, self.settings.branch_epochs + 1):
             for batch in self.batches(number):
                 user, item = (normalize(side) for side in self.branch(batch))
-                adam.zero_grad()
-                batch_softmax(user, item, self.settings.branch_temperature, scores(user, item)).backward()  # type: ignore[no-untyped-call]
-                adam.step()
+                loss = batch_softmax(user, item, self.settings.branch_temperature, scores(user, item))
+                for place, gradient in enumerate(torch.autograd.grad(loss, tables)):
+                    adam.update(place, gradient, self.settings.branch_learning_rate)
         self.user_popularity, self.item_popularity = (table.detach() for table in tables)
         return {}
 

@@ -9,12 +9,11 @@ them, block by block.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.contrast import distinct
@@ -50,12 +49,25 @@ def principal_energy(users: Tensor, items: Tensor, kind: str) -> Tensor:
         direction = columns / columns.norm()
     total = users.new_zeros(())
     for part in parts:
-        total = total + checkpoint(_energy, part, items, direction, use_reentrant=False)
+        total = total + _Energy.apply(part, items, direction)  # type: ignore[no-untyped-call]
     return total
 
 
-def _energy(users: Tensor, items: Tensor, direction: Tensor) -> Tensor:
-    return _squares(torch.sigmoid(users @ items.T) @ direction)
+class _Energy(torch.autograd.Function):
+    """`‖σ(users itemsᵀ) q‖²`, whose predictions are made again on the way back, not kept."""
+
+    @staticmethod
+    def forward(ctx: Any, users: Tensor, items: Tensor, direction: Tensor) -> Tensor:
+        ctx.save_for_backward(users, items, direction)
+        return _squares(torch.sigmoid(users @ items.T) @ direction)
+
+    @staticmethod
+    def backward(ctx: Any, *gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        users, items, direction = ctx.saved_tensors
+        predicted = torch.sigmoid(users @ items.T)
+        along = (2.0 * gradient[0]) * (predicted @ direction)
+        slope = along[:, None] * (predicted * (1.0 - predicted)).mul_(direction)
+        return slope @ items, slope.T @ users, None
 
 
 def _squares(values: Tensor) -> Tensor:
