@@ -77,3 +77,15 @@ def test_vectors(run: Path, tmp_path: Path) -> None:
     assert run_dpaa("recommend", run, "--vectors", folder).code == 2
     dpaa_ok("recommend", run, "--vectors", folder, "--users", "u0002", "--overwrite")
     assert pl.read_parquet(folder / "users.parquet")["user_id"].to_list() == ["u0002"]
+
+
+def test_recommend_in_other_forms(walk: Path, tmp_path: Path) -> None:
+    run = walk / "run"
+    lists = dpaa.load(run).recommend(k=3)
+    dpaa_ok("recommend", run, "--k", 3, "--out", tmp_path / "run.trec")
+    rows = [line.split() for line in (tmp_path / "run.trec").read_text().splitlines()]
+    assert [(row[0], row[2]) for row in rows] == list(lists.select("user_id", "item_id").iter_rows())
+    assert rows[0][5] == "dpaa-lightgcn"
+    dpaa_ok("recommend", run, "--k", 3, "--format", "RecTools", "--out", tmp_path / "r.parquet")
+    assert pl.read_parquet(tmp_path / "r.parquet").equals(lists)
+    assert "name it with --out" in run_dpaa("recommend", run, "--format", "trec").err

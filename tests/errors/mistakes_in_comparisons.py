@@ -62,7 +62,7 @@ COMPARE = [
     compare("too few resamples", "run a.csv --resamples 10", "resamples must be at least 100, got 10"),
     compare("a seed of the resampling below 0", "run a.csv --seed -1", "seed must be at least 0, got -1"),
     compare("an overlap convention to compare by", "run a.csv --overlap no", "one of drop, mask, keep", "'no'"),
-    compare("a comparison in another format", "run a.csv --out c.csv", "'.csv'", "written to .json"),
+    compare("a comparison in another format", "run a.csv --out c.pdf", "'.pdf'", "written to .json"),
     compare("a comparison that is there", "run a.csv --out run/config.json", "already exists; pass --overwrite"),
     compare("no folder for the comparison", "run a.csv --out no/c.json", "there is no folder no"),
     compare("a comparison where nobody may write", "run a.csv --out /proc/c.json", "cannot write /proc/c.json"),

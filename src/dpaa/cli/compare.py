@@ -42,7 +42,10 @@ def compare(
     resamples: Annotated[int, Option(help="Resamples (random sign flips), for one run on each side.")] = 2000,
     examples: Annotated[int, Option(min=0, help="Users shown side by side, for each entry.")] = 2,
     as_json: options.AsJson = False,
-    out_file: Annotated[Path | None, Option("--out", help="Write the comparison as .json, for dpaa report.")] = None,
+    out_file: Annotated[
+        Path | None,
+        Option("--out", help="Write the comparison: .json for dpaa report, or a table as .tex, .md or .csv."),
+    ] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Compare recommenders on one test split: deltas, intervals, corrected p-values, winners and losers.
@@ -57,13 +60,15 @@ def compare(
       dpaa compare runs/lightgcn runs/dpaa
       dpaa compare runs/lightgcn runs/dpaa --group-by genre
       dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
+      dpaa compare runs/lightgcn runs/dpaa --metric ndcg --metric recall/niche --out table.tex
     """
     from dpaa.comparison.compare import Choices
     from dpaa.comparison.compare import compare as hold_against
-    from dpaa.comparison.entries import read_entries, write_comparison
+    from dpaa.comparison.entries import read_entries
+    from dpaa.comparison.tables import ENDINGS, write_table
 
     if out_file is not None:
-        check_file_target(out_file, (".json",), "a comparison", overwrite=overwrite)
+        check_file_target(out_file, ENDINGS, "a comparison", overwrite=overwrite)
     metrics = tuple(metric or ())
     choices = Choices(baseline, metrics, margin=margin, resamples=resamples, seed=seed, examples=examples)
     choices.check()
@@ -77,14 +82,15 @@ def compare(
     )
     found = hold_against(evaluator, entries, choices)
     if out_file is not None:
-        write_comparison(found, out_file)
+        write_table(found, out_file)
     if as_json:
         print_json(found.as_json())
         return
     print_comparison(found)
     print_notes(found.notes)
     if out_file is not None:
-        out.print(f"written to {out_file}; next: dpaa report {out_file} --out page.html")
+        following = f"; next: dpaa report {out_file} --out page.html" if out_file.suffix.lower() == ".json" else ""
+        out.print(f"written to {out_file}{following}")
 
 
 def print_comparison(found: Comparison) -> None:

@@ -21,7 +21,18 @@ def recommend(
     k: Annotated[int, Option("--k", min=1, help="Items per user.")] = 20,
     out_file: Annotated[
         Path | None,
-        Option("--out", help="Parquet or CSV file to write (by its ending); without it, some lists are shown."),
+        Option(
+            "--out", help="File to write, in the form of its ending or of --format; without it, some lists are shown."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        Option(
+            "--format",
+            metavar="csv|parquet|jsonl|ranx|trec|rectools|recbole",
+            help="Form of the file; default: by its ending (.csv, .parquet, .jsonl, .trec, .inter for RecBole, .json "
+            "for ranx).",
+        ),
     ] = None,
     users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
     history: Annotated[
@@ -54,24 +65,26 @@ def recommend(
       dpaa recommend runs/lightgcn --users u0001 --users u0002
       dpaa recommend runs/lightgcn --history newcomers.csv --out recs.csv
       dpaa recommend runs/lightgcn --popularity-dial -0.5 --out recs.parquet
+      dpaa recommend runs/lightgcn --format trec --out run.trec
       dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
+    from dpaa.runs.formats import choose_format, write_recommendations
     from dpaa.runs.model import load
-    from dpaa.runs.stream import check_target, write_stream
 
     if users and history:
         raise InputError("--users are known to the model and --history is for those who are not; give one of them")
     if vectors is not None:
-        if history or items or exclude or out_file or popularity_dial is not None:
+        if history or items or exclude or out_file or form or popularity_dial is not None:
             raise InputError(
                 "--vectors are of the model's own users and serve every κ and any choice of items; leave --history, "
-                "--items, --exclude, --out and --popularity-dial out"
+                "--items, --exclude, --out, --format and --popularity-dial out"
             )
         export(run, vectors, users, overwrite)
         return
-    if out_file is not None:
-        check_target(out_file, overwrite)
+    if form is not None and out_file is None:
+        raise InputError("--format is that of a file; name it with --out")
+    chosen_form = "" if out_file is None else choose_format(out_file, form, overwrite)
     model = load(run)
     how: dict[str, Any] = {
         "seen": seen,
@@ -97,7 +110,8 @@ def recommend(
             rows = [[user, item, f"{score:.4f}", *rest] for user, item, score, *rest in block.iter_rows()]
             print_table("Recommendations", block.columns, rows)
         return
-    n_rows = write_stream(blocks, schema, out_file)
+    n_rows, notes = write_recommendations(blocks, schema, out_file, chosen_form, f"dpaa-{model.method.name}")
+    print_notes(notes)
     kappa = model.kappa(popularity_dial)
     turned = f", popularity dial at κ = {kappa:g}" if kappa or popularity_dial is not None else ""
     out.print(f"{n_rows:,} recommendations written to {out_file}{turned}")

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from dpaa.evaluation.metrics import METRICS
+from dpaa.html import html_table, html_text
 
 VERDICTS = ("better", "worse", "higher", "lower", "not shown", "not tested")
 """Of a delta: higher and lower where a metric has no better direction; not tested where it is no mean over users."""
+SHOWN = {"better": "+", "worse": "−", "higher": "↑", "lower": "↓"}
+"""Verdicts that say a difference is more than chance, and their marks in tables."""
+ROW_COLUMNS = (
+    *("entry", "metric", "value", "deviation", "runs", "baseline", "baseline_value", "difference", "relative"),
+    *("interval_low", "interval_high", "p", "p_corrected", "users", "verdict"),
+)
 NEAR_ZERO = 10
 """A baseline that the difference exceeds this many times is near 0."""
 
@@ -54,6 +68,11 @@ class Summary:
     """Standard deviation over the runs; empty with one run."""
     exposure_by_decile: list[float]
     """As `Evaluation.exposure`, at k."""
+
+    @property
+    def runs(self) -> int:
+        """How many there are; a file counts as one."""
+        return max(len(self.seeds), 1)
 
 
 @dataclass(frozen=True)
@@ -192,6 +211,70 @@ class Comparison:
     examples: list[Example]
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def compared(self) -> list[str]:
+        """The metrics, in the order they were asked for."""
+        return list(dict.fromkeys(delta.metric for delta in self.deltas))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per entry and metric with every number there is, `ROW_COLUMNS`; None where there is none."""
+        deltas = {(delta.entry, delta.metric): delta for delta in self.deltas}
+        made = []
+        for entry, metric in product(self.entries, self.compared):
+            delta = deltas.get((entry.name, metric))
+            low, high = (delta.interval if delta else None) or (None, None)
+            against: tuple[Any, ...] = (None,) * 10
+            if delta is not None:
+                against = (self.baseline, delta.baseline, delta.delta, delta.relative, low, high)
+                against += (delta.p, delta.p_holm, delta.users, delta.verdict)
+            own = (entry.name, metric, entry.metrics[metric], entry.deviation.get(metric), entry.runs)
+            made.append(dict(zip(ROW_COLUMNS, own + against, strict=True)))
+        return made
+
+    def to_frame(self) -> pl.DataFrame:
+        """`rows` as a frame."""
+        return pl.DataFrame(self.rows(), infer_schema_length=None)
+
+    def cells(
+        self, escape: Callable[[str], str], bold: str, marks: Mapping[str, str], spread: str = " ± "
+    ) -> tuple[list[str], list[list[str]]]:
+        """A header, and a row per entry: mean ± over runs, the best in bold, a mark for a difference that is shown."""
+        best = {metric: _best(self.entries, metric) for metric in self.compared}
+        verdicts = {(delta.entry, delta.metric): delta.verdict for delta in self.deltas}
+        made = []
+        for entry in self.entries:
+            row = [escape(f"{entry.name} ({entry.runs} runs)" if entry.deviation else entry.name)]
+            for metric in self.compared:
+                value = entry.metrics[metric]
+                mean = bold.format(_number(value)) if value == best[metric] else _number(value)
+                deviation = f"{spread}{_number(entry.deviation[metric])}" if entry.deviation else ""
+                mark = SHOWN.get(verdicts.get((entry.name, metric), ""), "")
+                row.append(f"{mean}{deviation}{marks.get(mark, '')}")
+            made.append(row)
+        return ["", *map(escape, self.compared)], made
+
+    def _repr_html_(self) -> str:
+        marks = {mark: f" {mark}" for mark in SHOWN.values()}
+        header, rows = self.cells(html_text, "<b>{}</b>", marks)
+        words = ", ".join(f"{mark} {word}" for word, mark in SHOWN.items())
+        legend = f"bold: best; {words} than {self.baseline}, corrected p below .05 ({self.family}; {self.design})"
+        title = f"Comparison: test split of {self.dataset['name']}, lists of {self.k}"
+        made = [[Markup(cell) for cell in row] for row in rows]
+        return html_table(title, header, made, [legend, self.protocol_in_words, *self.notes])
+
     def as_json(self) -> dict[str, Any]:
         """As `dpaa compare --json` prints it."""
         return {"kind": "comparison", **asdict(self)}
+
+
+def _best(entries: Sequence[Summary], metric: str) -> float | None:
+    """None where no direction is better, and where all are the same."""
+    values = [entry.metrics[metric] for entry in entries if entry.metrics[metric] == entry.metrics[metric]]
+    better = METRICS[metric.partition("@")[0]].better
+    if better == "zero" or len(set(values)) < 2:
+        return None
+    return max(values) if better == "high" else min(values)
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"

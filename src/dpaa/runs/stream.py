@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,15 @@ from polars.io.plugins import register_io_source
 
 from dpaa.files import check_file_target, write_file
 
-FORMATS = (".parquet", ".csv")
+Sink = Callable[[pl.LazyFrame, Path], object]
+"""Writes a table to a file, a block at a time."""
+SINKS: dict[str, Sink] = {
+    ".parquet": lambda table, file: table.sink_parquet(file),
+    ".csv": lambda table, file: table.sink_csv(file),
+}
+"""By the file's ending."""
+FORMATS = tuple(SINKS)
+REMEDY = "make room or choose another place"
 
 
 def check_target(file: Path, overwrite: bool) -> None:
@@ -19,8 +27,10 @@ def check_target(file: Path, overwrite: bool) -> None:
     check_file_target(file, FORMATS, "a table", overwrite=overwrite)
 
 
-def write_stream(blocks: Iterator[pl.DataFrame], schema: Mapping[str, Any], file: Path) -> int:
-    """Write blocks of one schema to Parquet or CSV, by the file's ending.  Returns the number of rows."""
+def write_stream(
+    blocks: Iterator[pl.DataFrame], schema: Mapping[str, Any], file: Path, sink: Sink | None = None
+) -> int:
+    """Write blocks of one schema to Parquet or CSV, by the file's ending, or by a `sink`.  Returns the rows."""
     rows = 0
     failures: list[Exception] = []
 
@@ -38,17 +48,15 @@ def write_stream(blocks: Iterator[pl.DataFrame], schema: Mapping[str, Any], file
             raise
 
     table = register_io_source(source, schema=dict(schema))
+    write = sink or SINKS[file.suffix.lower()]
 
-    def sink(fresh: Path) -> None:
+    def sunk(fresh: Path) -> None:
         try:
-            if file.suffix.lower() == ".parquet":
-                table.sink_parquet(fresh)
-            else:
-                table.sink_csv(fresh)
+            write(table, fresh)
         except pl.exceptions.PolarsError:
             if failures:
                 raise failures[0] from None
             raise
 
-    write_file(file, sink, "make room or choose another place")
+    write_file(file, sunk, REMEDY)
     return rows

@@ -1,0 +1,48 @@
+"""`dpaa similar`: items like an item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from dpaa.cli import options
+from dpaa.cli.console import out, print_json, print_table
+
+
+def similar(
+    run: options.RunArgument,
+    item: Annotated[list[str], Option("--item", help="Items like this one; repeatable; or @FILE of ids.")],
+    k: Annotated[int, Option("--k", min=1, help="Similar items for each.")] = 10,
+    out_file: Annotated[
+        Path | None, Option("--out", help="Parquet or CSV file to write (by its ending); without it, they are shown.")
+    ] = None,
+    as_json: options.AsJson = False,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Show the items most like an item, by the cosine of their vectors.
+
+    \b
+    Examples:
+      dpaa similar runs/lightgcn --item i0003
+      dpaa similar runs/lightgcn --item @items.txt --k 20 --out similar.parquet
+    """
+    from dpaa.cli.ids import read_ids
+    from dpaa.runs.model import load
+    from dpaa.runs.stream import check_target, write_stream
+
+    if out_file is not None:
+        check_target(out_file, overwrite)
+    model = load(run)
+    found = model.similar_items(read_ids(item, model.item_ids, "item"), k)
+    if out_file is not None:
+        rows = write_stream(iter([found]), found.schema, out_file)
+        out.print(f"{rows:,} similar items written to {out_file}")
+    elif as_json:
+        print_json({"kind": "similar", "k": k, "similar": found.to_dicts()})
+    else:
+        for (owner,), part in found.group_by("item_id", maintain_order=True):
+            shown = part.select("rank", "similar_item_id", "score")
+            rows_shown = [[rank, like, f"{score:.4f}"] for rank, like, score in shown.iter_rows()]
+            print_table(f"Items like {owner}", ["rank", "item", "cosine"], rows_shown)
