@@ -13,7 +13,9 @@ endif
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report,references,tune,serve,index]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report,references,tune,serve,index,onnx,pandas]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hnswlib \
+	  || echo 'hnswlib could not be built (it needs a C++ compiler): its tests will be skipped'
 	touch $(STAMP)
 
 install: $(STAMP)

@@ -11,9 +11,9 @@ import pytest
 import dpaa
 
 ORDER = [
-    *("errors", "words", "text", "files", "plugins"),
+    *("errors", "words", "text", "html", "frames", "files", "plugins"),
     *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
-    *("runs", "comparison", "trace", "serving", "tuning", "frontier", "report", "reproduction", "cli"),
+    *("runs", "comparison", "trace", "serving", "exporting", "tuning", "frontier", "report", "reproduction", "cli"),
 ]
 ROOT = Path(dpaa.__file__).parent
 LATE = {"cli", "__init__", "methods/__init__", "methods/registry", "methods/catalogue"}

@@ -18,6 +18,7 @@ from tests.errors import (
     mistakes_in_comparisons,
     mistakes_in_datasets,
     mistakes_in_debiasing,
+    mistakes_in_exports,
     mistakes_in_recommendations,
     mistakes_in_reports,
     mistakes_in_reproductions,
@@ -42,6 +43,7 @@ SECTIONS = (
     | mistakes_with_the_dial.SECTIONS
     | mistakes_with_rerankers.SECTIONS
     | mistakes_in_debiasing.SECTIONS
+    | mistakes_in_exports.SECTIONS
     | mistakes_in_studies.SECTIONS
     | mistakes_in_reproductions.SECTIONS
     | mistakes_in_serving.SECTIONS

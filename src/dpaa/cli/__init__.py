@@ -16,6 +16,7 @@ from dpaa.cli.data import app as data_app
 from dpaa.cli.debias import debias
 from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
+from dpaa.cli.export import export
 from dpaa.cli.interrupts import Interrupts
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
@@ -23,6 +24,7 @@ from dpaa.cli.report import report
 from dpaa.cli.reproduce import reproduce
 from dpaa.cli.rerank import rerank
 from dpaa.cli.serve import serve
+from dpaa.cli.similar import similar
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
@@ -40,8 +42,8 @@ app = typer.Typer(
 app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
 _COMMANDS = (
-    *(audit, train, evaluate, recommend, rerank, debias, compare, tune),
-    *(trace, report, serve, methods, reproduce),
+    *(audit, train, evaluate, recommend, similar, export, rerank, debias, compare),
+    *(tune, trace, report, serve, methods, reproduce),
 )
 for _command in _COMMANDS:
     app.command()(_command)

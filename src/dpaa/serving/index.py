@@ -8,6 +8,7 @@ for, and is scored again exactly; what it misses is missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,29 +85,55 @@ def build_index(kind: str, table: Tensor | None, queries: Tensor, folder: Path) 
         raise InputError(
             f"this method does not rank by an inner product, so an index {kind} cannot serve it; use exact"
         )
-    if len(table) < SMALLEST:
-        raise InputError(f"{len(table):,} items are too few for an index {kind}; use exact, which is faster there")
     rows, scale = prepared(table)
-    size, cells = rows.shape[1], max(16, int(4 * len(rows) ** 0.5))
+    made = make_index(kind, rows)
+    library.write_index(made, str(folder / FILE))
+    best = torch.topk(queries @ table.T, TRIED_K, dim=1).indices.numpy()
+    width, recall = widened_index(kind, made, scale, queries, best)
+    return {"kind": kind, "scale": scale, "width": width, "recall": recall}
+
+
+def make_index(kind: str, rows: Floats) -> Any:
+    """FAISS's index of prepared vectors."""
+    if len(rows) < SMALLEST:
+        raise InputError(f"{len(rows):,} items are too few for an index {kind}; use exact, which is faster there")
+    library, size = faiss(), rows.shape[1]
     if kind == "hnsw":
         made = library.IndexHNSWFlat(size, LINKS, library.METRIC_INNER_PRODUCT)
         made.hnsw.efConstruction = WIDTH_BUILDING
     else:
-        centres = library.IndexFlatIP(size)
-        made = library.IndexIVFFlat(centres, size, cells, library.METRIC_INNER_PRODUCT)
+        made = library.IndexIVFFlat(library.IndexFlatIP(size), size, _cells(rows), library.METRIC_INNER_PRODUCT)
         made.cp.min_points_per_centroid, made.cp.niter = 1, 8
-        made.train(rows[:: max(1, len(rows) // (50 * cells))])
+        made.train(rows[:: max(1, len(rows) // (50 * _cells(rows)))])
     made.add(rows)
-    library.write_index(made, str(folder / FILE))
-    width, widest = NARROWEST[kind], len(rows) if kind == "hnsw" else cells
-    best = torch.topk(queries @ table.T, TRIED_K, dim=1).indices.numpy()
+    return made
+
+
+def widened_index(kind: str, made: Any, scale: float, queries: Tensor, best: NDArray[Any]) -> tuple[int, float]:
+    """How wide to search, and what share of the true best is found so."""
+    return widened(
+        lambda width: Index(kind, made, scale, width, 0.0).search(queries, 2 * TRIED_K)[0],
+        best,
+        NARROWEST[kind],
+        made.ntotal if kind == "hnsw" else made.nlist,
+    )
+
+
+def widened(
+    search: Callable[[int], NDArray[Any]], best: NDArray[Any], narrowest: int, widest: int
+) -> tuple[int, float]:
+    """The first width, doubled from the narrowest on, that finds `GOOD_RECALL` of the best; and the share it finds."""
+    width = narrowest
     while True:
-        index = Index(kind, made, scale, width, 0.0)
-        found, _ = index.search(queries, 2 * TRIED_K)
-        share = float(np.mean([len(np.intersect1d(*pair)) / TRIED_K for pair in zip(best, found, strict=True)]))
+        pairs = zip(best, search(width), strict=True)
+        share = float(np.mean([len(np.intersect1d(*pair)) / best.shape[1] for pair in pairs]))
         if share >= GOOD_RECALL or width >= widest:
-            return {"kind": kind, "scale": scale, "width": width, "recall": share}
+            return width, share
         width = min(2 * width, widest)
+
+
+def _cells(rows: Floats) -> int:
+    return max(16, int(4 * len(rows) ** 0.5))
 
 
 def read_index(about: dict[str, Any] | None, folder: Path) -> Index | None:

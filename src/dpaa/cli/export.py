@@ -1,0 +1,52 @@
+"""`dpaa export`: a run's vectors for other systems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from dpaa.cli import options
+from dpaa.cli.console import out, print_json
+
+
+def export(
+    run: options.RunArgument,
+    to: Annotated[str, Option("--to", metavar="faiss|hnswlib|pgvector|onnx|npz", help="The system it is for.")],
+    out_folder: Annotated[Path, Option("--out", metavar="DIR", help="Folder to write.")],
+    index: Annotated[
+        str | None,
+        Option(metavar="exact|hnsw|ivf", help="Kind of FAISS's index; exact finds all, the others are faster."),
+    ] = None,
+    users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
+    overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Export the vectors of users and items; one index serves every κ of the popularity dial, chosen when it is asked.
+
+    The folder says how to ask (README.md) and has code that does (query.py, or a function in SQL).
+
+    \b
+    Examples:
+      dpaa export runs/lightgcn --to faiss --out vectors
+      dpaa export runs/lightgcn --to faiss --index hnsw --out vectors
+      dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
+    """
+    from dpaa.cli.ids import read_ids
+    from dpaa.exporting.folder import check_export
+    from dpaa.exporting.folder import export as write
+    from dpaa.runs.model import load
+
+    check_export(out_folder, to, index, overwrite)
+    model = load(run)
+    chosen = read_ids(users, model.user_ids, "user") if users else None
+    about = write(model, out_folder, to, index=index, users=chosen, overwrite=overwrite)
+    if as_json:
+        print_json(about)
+        return
+    found = f", which finds {about['recall']:.1%} of the best 20" if "recall" in about else ""
+    out.print(
+        f"vectors of {about['users']:,} users and {about['items']:,} items written to {out_folder} for {to} "
+        f"({about['index']}{found}); next: read {out_folder / 'README.md'}"
+    )

@@ -1,0 +1,50 @@
+"""Ways out of a run: forms of lists, similar items, vectors for other systems."""
+
+from __future__ import annotations
+
+from tests.errors.mistake import Mistake
+
+EXPORTS = [
+    Mistake(
+        "a form of lists that there is not",
+        "dpaa recommend run --format xml --out a.xml",
+        "there is no format 'xml'; choose one of csv, parquet",
+    ),
+    Mistake("a form without a file", "dpaa recommend run --format trec", "--format is that of a file"),
+    Mistake(
+        "lists in a form under another ending",
+        "dpaa recommend run --format trec --out a.csv",
+        ("a.csv has the ending '.csv'", "format trec is written to .trec or .txt"),
+    ),
+    Mistake("items like one that is unknown", "dpaa similar run --item hat", ("1 of the item ids", "'hat'")),
+    Mistake("items like none", "dpaa similar run", "'--item'"),
+    Mistake(
+        "similar items of a method without vectors",
+        "dpaa similar untested-run --item i1",
+        "most-popular has no item vectors to compare",
+    ),
+    Mistake(
+        "a system that vectors cannot be exported to",
+        "dpaa export run --to oracle --out e",
+        "there is no export to 'oracle'; choose one of faiss, hnswlib, pgvector, onnx, npz",
+    ),
+    Mistake(
+        "an index that a system has not",
+        "dpaa export run --to npz --index hnsw --out e",
+        "an export to npz has no index 'hnsw'; choose one of exact",
+    ),
+    Mistake(
+        "an approximate index of few items",
+        "dpaa export run --to faiss --index hnsw --out e",
+        "24 items are too few for an index hnsw; use exact",
+    ),
+    Mistake(
+        "vectors of a method that has none",
+        "dpaa export untested-run --to npz --out e",
+        "most-popular does not rank by an inner product",
+    ),
+    Mistake("an export over something else", "dpaa export run --to npz --out diary --overwrite", "something else"),
+    Mistake("an export into a file", "dpaa export run --to npz --out log.csv", "log.csv is a file; name a folder"),
+    Mistake("vectors of an unknown user", "dpaa export run --to npz --users bob --out e", "'bob'"),
+]
+SECTIONS = {"Other forms and systems": EXPORTS}

@@ -1,0 +1,130 @@
+"""Every export, asked the way its own folder shows, against `Model.recommend` at several κ."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpaa.errors import InputError
+from dpaa.exporting.folder import export
+from dpaa.exporting.formats import TARGETS
+from dpaa.runs.model import Model
+from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
+from tests.serving.made import drawn_model
+
+LIBRARIES = {"faiss": "faiss", "hnswlib": "hnswlib", "onnx": "onnxruntime"}
+SYSTEMS = [name for name in TARGETS if name != "pgvector"]
+
+
+@pytest.fixture(scope="module", params=["text", "whole numbers", "candidates"])
+def model(request: pytest.FixtureRequest) -> Model:
+    return drawn_model(
+        n_users=40, n_items=300, size=12, text=request.param == "text", candidates=request.param == "candidates"
+    )
+
+
+def asker(folder: Path) -> Callable[[Any, int, float], list[Any]]:
+    """The `recommend` of the folder's own query.py."""
+    place = importlib.util.spec_from_file_location("query", folder / "query.py")
+    assert place is not None
+    assert place.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    recommender = module.Recommender(folder)
+    return lambda user, k, kappa: recommender.recommend(user, k, kappa)
+
+
+def exported(model: Model, folder: Path, to: str, **how: Any) -> dict[str, Any]:
+    if to in LIBRARIES:
+        pytest.importorskip(LIBRARIES[to], reason=f"{LIBRARIES[to]} is not installed")
+        pytest.importorskip(to, reason=f"{to} is not installed")
+    return export(model, folder, to, **how)
+
+
+@pytest.mark.parametrize("to", SYSTEMS)
+def test_one_export_serves_every_dial(model: Model, to: str, tmp_path: Path) -> None:
+    about = exported(model, tmp_path / "made", to)
+    ask = asker(tmp_path / "made")
+    for kappa in KAPPAS:
+        expected = lists_of(model, 20, kappa)
+        found = {user: ask(user, 20, kappa) for user in expected}
+        share = equal_lists(expected, {user: [item for item, _ in listed] for user, listed in found.items()})
+        assert share == 1.0 if about["index"] == "exact" else share > 0.9
+        scores = {
+            (user, item): score for user, item, score, _ in model.recommend(k=20, popularity_dial=kappa).iter_rows()
+        }
+        pairs = [(scores.get((user, item)), score) for user, listed in found.items() for item, score in listed]
+        both = np.array([pair for pair in pairs if pair[0] is not None], dtype=np.float64)
+        np.testing.assert_allclose(both[:, 0], both[:, 1], atol=2e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made"]
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
+def test_approximate_indexes_find_nearly_all(kind: str, tmp_path: Path) -> None:
+    model = drawn_model(n_users=60, n_items=2_500, size=16)
+    about = exported(model, tmp_path / "made", "faiss", index=kind)
+    assert about["recall"] >= 0.98
+    ask = asker(tmp_path / "made")
+    expected = lists_of(model, 20, -0.5)
+    found = [len(set(expected[user]) & {item for item, _ in ask(user, 20, -0.5)}) / 20 for user in expected]
+    assert np.mean(found) > 0.95
+    assert f"found {about['recall']:.1%} of the best 20" in (tmp_path / "made" / "README.md").read_text()
+
+
+def test_the_folder_can_be_asked_from_a_shell(tmp_path: Path) -> None:
+    model = drawn_model(n_users=5, n_items=60, size=4, text=False)
+    export(model, tmp_path / "made", "npz")
+    call = [sys.executable, "query.py", str(model.user_ids[2]), "--kappa", "-0.5", "--k", "3"]
+    said = subprocess.run(call, cwd=tmp_path / "made", capture_output=True, text=True, check=True).stdout
+    listed = [int(line.split("\t")[1]) for line in said.splitlines()]
+    assert listed == model.recommend([model.user_ids[2]], 3, popularity_dial=-0.5)["item_id"].to_list()
+
+
+def test_some_users_alone(tmp_path: Path) -> None:
+    model = drawn_model(n_users=9, n_items=60, size=4)
+    about = export(model, tmp_path / "made", "npz", users=["u00007", "u00003"])
+    assert about["users"] == 2
+    assert pl.read_parquet(tmp_path / "made" / "users.parquet")["user_id"].to_list() == ["u00003", "u00007"]
+    assert set(pl.read_parquet(tmp_path / "made" / "seen.parquet")["user_id"]) == {"u00003", "u00007"}
+    assert np.load(tmp_path / "made" / "vectors.npz")["users"].shape == (2, 4)
+
+
+def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
+    model, folder = drawn_model(n_users=5, n_items=60, size=4), tmp_path / "made"
+    export(model, folder, "npz")
+    with pytest.raises(InputError, match="already exists; pass --overwrite"):
+        export(model, folder, "npz")
+    export(model, folder, "npz", users=["u00001"], overwrite=True)
+    assert json.loads((folder / "export.json").read_text())["users"] == 1
+    (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(InputError, match="something else than an export"):
+        export(model, tmp_path, "npz", overwrite=True)
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dpaa.exporting.folder.write_stream", refused)
+    with pytest.raises(InputError, match="No space left on device"):
+        export(drawn_model(n_users=5, n_items=60, size=4), tmp_path / "made", "npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_tables_lie_beside_the_onnx_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.exporting.onnx_model.LARGEST", 1000)
+    model = drawn_model(n_users=30, n_items=200, size=16)
+    exported(model, tmp_path / "made", "onnx")
+    assert (tmp_path / "made" / "model.onnx.data").stat().st_size > 4 * 16 * 200
+    ask, expected = asker(tmp_path / "made"), lists_of(model, 10, 0.5)
+    assert {user: [item for item, _ in ask(user, 10, 0.5)] for user in expected} == expected
