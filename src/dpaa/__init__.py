@@ -9,9 +9,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dpaa.auditing.audit import Audit, audit
+    from dpaa.comparison.models import compare
+    from dpaa.comparison.result import Comparison
     from dpaa.data.dataset import Dataset, read_dataset
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
+    from dpaa.exporting.folder import export
+    from dpaa.frames import to_pandas
     from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
     from dpaa.methods.als_reg import AlsRegSettings as ALSReg
@@ -56,17 +60,21 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Audit": "dpaa.auditing.audit",
+    "Comparison": "dpaa.comparison.result",
     "Dataset": "dpaa.data.dataset",
     "Evaluation": "dpaa.evaluation.evaluator",
     "InputError": "dpaa.errors",
     "METHODS": "dpaa.methods",
     "Model": "dpaa.runs.model",
     "audit": "dpaa.auditing.audit",
+    "compare": "dpaa.comparison.models",
     "debias": "dpaa.frontier.debias",
     "evaluate": "dpaa.runs.fit",
+    "export": "dpaa.exporting.folder",
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
+    "to_pandas": "dpaa.frames",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
 _METHODS = {
@@ -135,6 +143,7 @@ __all__ = [
     "ALSReg",
     "Audit",
     "BCLoss",
+    "Comparison",
     "DPAAAsPrinted",
     "DPAAAuto",
     "Dataset",
@@ -156,11 +165,14 @@ __all__ = [
     "XSimGCL",
     "__version__",
     "audit",
+    "compare",
     "debias",
     "evaluate",
+    "export",
     "fit",
     "load",
     "read_dataset",
+    "to_pandas",
 ]
 
 

@@ -23,7 +23,7 @@ from rich.text import Text
 from dpaa.text import json_text, on_one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
@@ -101,34 +101,22 @@ class Screen:
         wide = PipedConsole(width=WIDE, markup=False, emoji=False, highlight=False)
         (self._console if self.is_terminal else wide).print(table)
 
-    def bar(self) -> Bar:
-        """A bar below what is printed meanwhile."""
-        return Bar(self._console)
+    def bar(self, line: Callable[[int], str]) -> Bar:
+        """A line below what is printed meanwhile, asked for again and again with the width there is."""
+        return Bar(self._console, line)
 
 
 class Bar:
-    """How far a task is, with a line of text behind it; gone when it stops."""
+    """A line that stays in its place while it changes; gone when it stops."""
 
-    def __init__(self, console: Console) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # only training needs them
+    def __init__(self, console: Console, line: Callable[[int], str]) -> None:
+        from rich.live import Live  # only training needs it
 
-        columns = (
-            TextColumn("{task.description}", style="bold"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[line]}"),
-            TimeElapsedColumn(),
-        )
-        self._progress = Progress(*columns, console=console, transient=True)
-        self._task = self._progress.add_task("", visible=False, line="")
-        self.start, self.stop = self._progress.start, self._progress.stop
+        def shown() -> Text:
+            return Text(on_one_line(line(console.width - 1)), no_wrap=True, overflow="crop", end="")
 
-    def begin(self, name: str, total: int) -> None:
-        """A task of so many steps."""
-        self._progress.reset(self._task, total=total, visible=True, description=on_one_line(name), line="")
-
-    def update(self, completed: int, line: str) -> None:
-        """So many steps are done."""
-        self._progress.update(self._task, completed=completed, line=on_one_line(line))
+        live = Live(console=console, get_renderable=shown, transient=True, redirect_stdout=False)
+        self.start, self.stop = live.start, live.stop
 
 
 def _cell(text: str, column: Column) -> Text:

@@ -144,6 +144,7 @@ def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
     with signals, display:
         yield Callbacks(
             on_start=display.start,
+            on_part=display.part,
             on_preview=display.preview,
             on_epoch=display.epoch,
             stop_requested=lambda: signals.received is not None,

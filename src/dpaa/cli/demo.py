@@ -69,7 +69,13 @@ def demo(
         method = make_method(data, name, settings | {"seed": seed})
         display = EpochDisplay(method)
         folder = runs / name
-        callbacks = Callbacks(display.start, display.preview, display.epoch, say=err.print)
+        callbacks = Callbacks(
+            on_start=display.start,
+            on_part=display.part,
+            on_preview=display.preview,
+            on_epoch=display.epoch,
+            say=err.print,
+        )
         pretrained = runs / "lightgcn" if name == "dpaa" else None
         with display:
             model = fit_into(folder, data, method, overwrite=overwrite, callbacks=callbacks, pretrained=pretrained)

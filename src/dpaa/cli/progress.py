@@ -1,4 +1,4 @@
-"""How a training looks while it runs: a bar on a terminal, a line now and then otherwise."""
+"""How a training looks while it runs: a line that stays in its place on a terminal, a line now and then otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from dpaa.cli.console import err, print_notes
-from dpaa.training.trainer import MONITOR
+from dpaa.runs.progress import TrainingProgress, duration
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method
@@ -17,15 +17,17 @@ PLAIN_SECONDS = 10.0
 
 
 class EpochDisplay:
-    """Loss, validation, epochs per second and the time left at most (early stopping may come sooner)."""
+    """Which part is trained, loss, validation, pace, and the time left: at least and at most."""
 
     def __init__(self, method: Method) -> None:
-        settings = method.settings.model_dump()
-        self._epochs = int(settings.get("epochs", 0))
-        self._patience = int(settings.get("patience", 0))
-        self._began = self._printed = time.monotonic()
-        self._done = 0
-        self._bar = err.bar() if err.is_terminal and self._epochs else None
+        self._progress = TrainingProgress.of(method)
+        self._method = method
+        self._printed = time.monotonic()
+        self._told = 0
+        self._bar = err.bar(self._line) if err.is_terminal and self._progress.epochs else None
+
+    def _line(self, width: int) -> str:
+        return self._progress.fitted(width)
 
     def __enter__(self) -> None:
         if self._bar:
@@ -35,14 +37,20 @@ class EpochDisplay:
         if self._bar:
             self._bar.stop()
 
+    def part(self, label: str, method: Method) -> None:
+        """A training that is one part of the whole is about to begin."""
+        self._begin(method, label)
+
     def start(self, method: Method, notes: list[str]) -> None:
         """Say what is about to happen."""
         print_notes(notes)
-        if self._epochs:
+        self._begin(method, self._progress.part if method is self._method else "")
+        if self._progress.epochs:
             err.print(f"training {method.name} on {method.graph}")
-        self._began = self._printed = time.monotonic()
-        if self._bar:
-            self._bar.begin(method.name, self._epochs)
+
+    def _begin(self, method: Method, label: str) -> None:
+        self._method, self._progress = method, TrainingProgress.of(method, label)
+        self._printed, self._told = time.monotonic(), 0
 
     def preview(self, preview: Preview) -> None:
         """What it will cost, before it costs it."""
@@ -54,22 +62,13 @@ class EpochDisplay:
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch has ended."""
-        self._done += 1
-        per_second = self._done / max(time.monotonic() - self._began, 1e-9)
-        patience = max(report.best_epoch, report.epoch) + self._patience if report.valid else self._epochs
-        last = min(self._epochs, patience)
-        valid = f"  {MONITOR} {report.valid[MONITOR]:.4f} (best in epoch {report.best_epoch})" if report.valid else ""
-        line = f"epoch {report.epoch}  loss {report.loss:.4f}{valid}  {per_second:.1f} epochs/s"
-        at_most = f"  at most {duration((self._epochs - report.epoch) / per_second)} left"
+        self._progress.tell(report)
+        self._told += 1
+        left = self._progress.left()
+        last = left is not None and left[0] <= 0
         if self._bar:
-            self._bar.update(report.epoch, line + at_most)
-        elif self._done in (1, 2, 5) or time.monotonic() - self._printed >= PLAIN_SECONDS or report.epoch == last:
+            return
+        if self._told in (1, 2, 5) or time.monotonic() - self._printed >= PLAIN_SECONDS or last:
             self._printed = time.monotonic()
-            err.print(line + at_most)
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `3 min`, `2.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+            part = f"{self._progress.title}: " if self._progress.part else ""
+            err.print(part + self._progress.line())

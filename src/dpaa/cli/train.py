@@ -83,6 +83,7 @@ def train(
     display = EpochDisplay(fitted)
     callbacks = Callbacks(
         on_start=display.start,
+        on_part=display.part,
         on_preview=display.preview,
         on_epoch=display.epoch,
         stop_requested=lambda: signals.received is not None,

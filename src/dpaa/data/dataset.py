@@ -37,6 +37,7 @@ from dpaa.files import (
     whole_folder,
     write_into,
 )
+from dpaa.html import html_facts
 
 ABOUT_FILE, CANDIDATES_FILE = "dataset.json", "candidates.parquet"
 
@@ -249,6 +250,17 @@ class Dataset:
     def __repr__(self) -> str:
         size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"
         return f"Dataset({self.name}: {size})"
+
+    def _repr_html_(self) -> str:
+        size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"
+        facts = {
+            "size": size,
+            "density": f"{self.n_interactions / (self.n_users * self.n_items):.3%}",
+            **{f"{name} pairs": f"{len(self.split(name)):,}" for name in SPLITS},
+            "candidates": "all items" if self.candidates is None else f"{len(self.candidates):,} items",
+            "folder": self.path,
+        }
+        return html_facts(f"Dataset: {self.name}", facts, self.notes)
 
     def write(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the dataset to a folder; it appears there whole or not at all."""

@@ -25,6 +25,7 @@ from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.ranking import Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.suite import measure_all
+from dpaa.html import html_table
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.reranking.base import Candidates, Reranker, reranked
 from dpaa.words import counted
@@ -119,10 +120,29 @@ class Evaluation:
             raise ValueError("this evaluation was made without its ground truth")
         return off_policy(self.truth, self.lists, self.protocol.k, power=power, floor=floor)
 
+    def to_frame(self) -> pl.DataFrame:
+        """`metric, value`."""
+        return pl.DataFrame({"metric": list(self.metrics), "value": list(self.metrics.values())})
+
+    def _repr_html_(self) -> str:
+        groups = ("", "popular", "niche")
+        names = list(dict.fromkeys(name.partition("/")[0] for name in self.metrics))
+        rows = [
+            [name, *(_cell(self.metrics.get(f"{name}/{group}" if group else name)) for group in groups)]
+            for name in names
+        ]
+        header = ["", "all items", *groups[1:]]
+        title = f"Evaluation: {self.protocol.split} split, {self.protocol.users:,} users"
+        return html_table(title, header, rows, [self.protocol.in_words(), *self.notes])
+
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
         found = {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
         return found | {"groups": self.groups} if self.groups else found
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else "-" if value != value else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"
 
 
 class Evaluator:

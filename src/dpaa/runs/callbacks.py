@@ -25,6 +25,8 @@ class Callbacks:
 
     on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
     """The method that is about to be trained, and what its data lacks, in words."""
+    on_part: Callable[[str, Method], None] = lambda _label, _method: None
+    """A training that is one part of the whole begins: what part, in words (`pre-training for dpaa`)."""
     on_preview: Callable[[Preview], None] = lambda _preview: None
     on_epoch: Callable[[EpochReport], None] = lambda _report: None
     stop_requested: Callable[[], bool] = lambda: False

@@ -152,6 +152,7 @@ class RunContext:
 
         def train(folder: Path | None, plain: GraphMethod) -> Model:
             kept = f" and kept in {folder}" if folder else ""
+            self.callbacks.on_part(f"pre-training for {method.name}", plain)
             self.callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
             return self.fit_part(plain, self.data, self.callbacks, folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -23,6 +23,7 @@ from dpaa.runs.callbacks import Callbacks, Preview
 from dpaa.runs.context import RunContext
 from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.model import Model, load
+from dpaa.runs.notebook import watched
 from dpaa.text import finite
 from dpaa.training.trainer import Interrupted
 
@@ -35,6 +36,7 @@ def fit(
     *,
     pretrained: str | Path | None = None,
     rerank: Reranker | None = None,
+    progress: bool | None = None,
     **settings: Any,
 ) -> Model:
     """Train a method on a dataset.
@@ -43,11 +45,13 @@ def fit(
     settings by name, as `dpaa methods` lists them.  Early stopping looks at recall@20 of the validation split; the test
     split is not opened.  `pretrained` is for methods that use a model trained before: a run folder or embeddings;
     without it LightGCN is trained first.  `rerank` changes the lists after scoring; the model keeps it.
+    `progress` shows how far it is: a bar in notebooks unless False, lines on standard error elsewhere if True.
     """
     _need_dataset(data)
     if not isinstance(pretrained, str | Path | None):
         raise InputError(f"pretrained must be a path, got {pretrained!r}; give a run folder or files of embeddings")
-    return fit_method(make_method(data, method, settings), data, pretrained=pretrained, rerank=rerank)
+    callbacks = watched(progress)
+    return fit_method(make_method(data, method, settings), data, callbacks, pretrained=pretrained, rerank=rerank)
 
 
 def fit_into(
@@ -148,16 +152,20 @@ def evaluate(
     popularity_dial: float | str | None = None,
     rerank: Reranker | str | None = "run",
     group_by: str | None = None,
+    split: Literal["valid", "test"] = "test",
 ) -> Evaluation:
     """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
 
     `popularity_dial` and `rerank` as in `Model.recommend`.  `group_by` is a column of the items: accuracy is then also
-    counted on the items of each value, as `recall@20/genre=Drama`.
+    counted on the items of each value, as `recall@20/genre=Drama`.  Settings are chosen by
+    `split="valid"`, so that the test split stays unseen.
     """
+    if split not in ("valid", "test"):
+        raise InputError(f"split must be valid or test, got {split!r}")
     need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
     _need_dataset(data)
     model.check_trained_on(data, "evaluate it on the dataset it was trained on")
-    evaluator = Evaluator(data, k, "test", overlap, mask_valid, group_by)
+    evaluator = Evaluator(data, k, split, overlap, mask_valid, group_by)
     return evaluator.evaluate(model.method, model.kappa(popularity_dial), model.reranker(rerank))
 
 

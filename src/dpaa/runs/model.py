@@ -20,6 +20,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import RankedBlock, ranked_blocks
+from dpaa.html import html_facts
 from dpaa.kernels.topk import top_k
 from dpaa.methods import find_method
 from dpaa.methods.base import Histories, Method
@@ -64,6 +65,24 @@ class Model(RunRecord):
 
     def __repr__(self) -> str:
         return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
+
+    def _repr_html_(self) -> str:
+        training = self.manifest.get("training") or {}
+        recall = training.get("best_valid_recall@20")
+        trained_on = self.manifest.get("dataset") or {}
+        reranker = self.manifest.get("rerank")
+        changed = self.method.settings.model_dump(exclude_defaults=True)
+        facts = {
+            "users × items": f"{len(self.user_ids):,} × {len(self.item_ids):,}",
+            "trained on": trained_on.get("name"),
+            "settings": ", ".join(f"{name} = {value}" for name, value in changed.items()) or "defaults",
+            "best epoch": f"{training['best_epoch']:,} of {training['epochs']:,}" if training else None,
+            "validation recall@20": None if recall is None else f"{recall:.4f}",
+            "popularity dial": f"κ = {self.kappa():g}",
+            "re-ranker": reranker.get("name") if isinstance(reranker, dict) else None,
+            "folder": self.path,
+        }
+        return html_facts(f"Model: {self.method.name}", facts)
 
     def recommend(self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
         """The k best items for these users (all users of the log without argument); `how` as in `ListOptions`.

@@ -64,6 +64,7 @@ class RunStages:
             lines.append(report.line())
             self.callbacks.on_epoch(report)
 
+        self.callbacks.on_part(f"part {label}", made)
         callbacks, how = replace(self.callbacks, on_epoch=on_epoch), {}
         if begin is not None:  # the first part has told what there is to know of data and cost
             callbacks = replace(callbacks, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
