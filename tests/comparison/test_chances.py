@@ -167,3 +167,21 @@ def test_a_fitted_model_knows_its_chances(small_world: Dataset) -> None:
     assert (found.epochs, found.allowed, found.patience, found.rates, found.trials) == (3, 3, 15, (1e-2, 1e-2), 0)
     assert Chances.of_model(fit(small_world, "ease")).epochs is None
     assert Chances.of_model(fit(small_world, "most-popular")).trials is None
+
+
+def test_what_is_counted_in_steps_is_compared_too() -> None:
+    """Runs from before there were such settings had a constant rate, and patience in epochs alone."""
+    config = {"method": "lightgcn", "epochs": 1000, "patience": 50, "learning_rate": 1e-3}
+    steps = {"learning_rate_schedule": "inverse-sqrt", "warmup_steps": 100, "patience_steps": "auto"}
+    new = Chances.of(config | steps, {"training": {"epochs": 80}})
+    found = told(old=trained(), new=new)
+    assert found is not None
+    assert "old trained 80 of 1,000 epochs at learning rate 0.001, learning_rate_schedule constant" in found
+    assert "learning_rate_schedule inverse-sqrt, warmup_steps 100, patience_steps auto; train them alike" in found
+    assert "validation_steps" not in found  # the same on both sides
+    assert told(a=new, b=new, ease=EASE) is None
+    odd = Chances.of(config | {"warmup_steps": "\x1b[31m" + "9" * 5000}, {"training": {"epochs": 80}})
+    said = told(a=odd, b=new)
+    assert said is not None
+    assert "\x1b" not in said
+    assert len(said) < 500

@@ -10,11 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpaa.methods.settings import NOT_YET_SETTINGS
 from dpaa.runs.model import Model
+from dpaa.text import printable
 from dpaa.words import counted
 
 NOT_TUNED = {"method", "seed", "threads", "device", "kernel"}
 """What a config has that nobody tunes."""
+LONGEST_VALUE = 20
+"""Characters of a setting's value that are told."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Chances:
     """Where the best epoch was the last one allowed: a setting that allows more, such as `epochs=50`."""
     best_epoch: int | None = None
     """That is kept; None where there was no validation to choose it, or the method is made of several trainings."""
+    schedule: tuple[tuple[str, str], ...] = ()
+    """How the rate moves and when training stops, counted in steps: settings and their values."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], manifest: Mapping[str, Any]) -> Chances:
@@ -56,6 +62,7 @@ class Chances:
             trials=(_whole(tuning.get("trials")) or 0) if set(config) - NOT_TUNED else None,
             allows_more=f"{limit}={2 * usual:g}" if by_validation and usual else None,
             best_epoch=_whole(training.get("best_epoch")) if by_validation and not auto else None,
+            schedule=() if allowed is None or auto else _schedule(config),
         )
 
     @classmethod
@@ -66,7 +73,7 @@ class Chances:
     @property
     def given(self) -> tuple[object, ...]:
         """What was the same for runs of one side: all but how it went."""
-        return self.allowed, self.patience, self.rates, self.trials
+        return self.allowed, self.patience, self.rates, self.trials, self.schedule
 
     @property
     def used_up(self) -> bool:
@@ -90,13 +97,16 @@ def unequal(sides: Sequence[tuple[str, Sequence[Chances]]]) -> str | None:
     by_epochs = len({one.allowed for one in learning}) > 1 and any(run.used_up for _, runs in sides for run in runs)
     by_patience = len({one.patience for one in learning}) > 1 and not all(one.used_up for one in learning)
     by_rate = len({one.rates for one in learning}) > 1 and (by_tuning or trials == {0})
-    if not (by_tuning or by_epochs or by_patience or by_rate):
+    schedules = [dict(one.schedule) for one in learning if one.schedule]
+    by_schedule = [name for name in NOT_YET_SETTINGS if len({one.get(name) for one in schedules}) > 1]
+    if not (by_tuning or by_epochs or by_patience or by_rate or by_schedule):
         return None
     told = []
     for name, runs in sides:
         words = []
-        if runs and runs[0].epochs is not None and (by_epochs or by_patience or by_rate):
+        if runs and runs[0].epochs is not None and (by_epochs or by_patience or by_rate or by_schedule):
             words.append(_trained(runs, by_patience))
+            words += [f"{name} {value}" for name, value in runs[0].schedule if name in by_schedule]
         if runs and runs[0].trials is not None and by_tuning:
             tried = runs[0].trials
             words.append(f"tuned in {counted(tried, 'trial', 'trials')}" if tried else "not tuned")
@@ -146,6 +156,16 @@ def _trained(runs: Sequence[Chances], with_patience: bool) -> str:
     patience = f" with patience {one.patience}" if with_patience and one.patience is not None else ""
     rates = " to ".join(f"{rate:g}" for rate in dict.fromkeys(one.rates))
     return f"trained {trained}{allowed} epochs{patience}{f' at learning rate {rates}' if rates else ''}"
+
+
+def _schedule(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Runs that were made before there were these settings had what they replaced."""
+    return tuple((name, _told(config.get(name, usual))) for name, usual in NOT_YET_SETTINGS.items())
+
+
+def _told(value: object) -> str:
+    found = _number(value)
+    return printable(str(value))[:LONGEST_VALUE] if found is None else f"{found:g}"
 
 
 def _object(content: Mapping[str, Any], name: str) -> dict[str, Any]:
