@@ -38,6 +38,7 @@ class IPS(GraphMethod):
         "Gruson et al., Offline Evaluation to Make Decisions About Playlist Recommendation, WSDM 2019"
     )
     settings_type: ClassVar[type[Settings]] = IpsSettings
+    default_candidate: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"cap_quantile": (0.25, 0.5, 0.75, 1.0)}
 
     settings: IpsSettings
