@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from dpaa.evaluation.context import GroundTruth
 from dpaa.frontier.choice import Chooser
 from dpaa.frontier.goals import Goal
-from dpaa.frontier.points import Candidate, Point
+from dpaa.frontier.points import FOLDS, Candidate, Point, user_folds
 
 
 def made_point(
@@ -18,15 +18,15 @@ def made_point(
 ) -> Point:
     """Users' accuracies, and one value for each goal, the same for all users."""
     values = np.asarray(accuracy, dtype=np.float64)
-    found = Point(
+    return Point(
         Candidate(name, None, kappa),
-        cast("Any", None),
         {"logged": values},
         tuple(Goal.parse(goal) for goal in goals),
+        per_user=tuple(np.full(len(values), score) for score in scores),
+        values=scores,
+        outside=(scores,) * FOLDS,
+        metrics={},
     )
-    vars(found)["per_user"] = [np.full(len(values), score) for score in scores]
-    vars(found)["values"] = scores
-    return found
 
 
 def chooser(
@@ -37,7 +37,7 @@ def chooser(
         made_point(accuracy, score, kappa=float(-place))
         for place, (accuracy, score) in enumerate(zip(accuracies, scores, strict=True))
     ]
-    return Chooser(points, base, "logged", confidence, seed)
+    return Chooser(points, base, "logged", user_folds(len(points[0].accuracy["logged"]), seed), confidence)
 
 
 def truth_of(relevant: list[set[int]], counts: Any, **more: Any) -> GroundTruth:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from dpaa.comparison.statistics import crossed_t
 from dpaa.errors import InputError
 from dpaa.frontier.choice import CERTAINTIES, Change, Chooser, pareto, parse_target, percent, relative_change
 from dpaa.frontier.goals import parse_goals
+from dpaa.frontier.points import user_folds
 from tests.frontier.made import chooser, made_point
 
 NUMBERS = st.lists(
@@ -124,7 +127,8 @@ def test_what_a_few_users_cannot_confirm_is_a_guess() -> None:
     place, found = some.within(0.99)
     assert (place, found.certainty) == (0, None)
     assert found.refused is not None
-    assert some.guess(0.99) == 1
+    assert some.less_sure(0.99, 0) == ((0.5, 1),) or some.less_sure(0.99, 0) == ((0.8, 1),)
+    assert replace(some, confidence=0.5).less_sure(0.99, 1) == ()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -140,7 +144,7 @@ def test_users_never_choose_for_themselves() -> None:
     base = users(100)
     others = [base + rng.normal(0.02, 0.05, 100) for _ in range(4)]
     before = chooser([base, *others], [0.1, 0.2, 0.3, 0.4, 0.5])
-    fold = before._folds()[2]
+    fold = before.folds[2]
     changed = [other.copy() for other in others]
     for other in changed:
         other[fold] = rng.random(len(fold))
@@ -153,17 +157,16 @@ def seen_choice(some: Chooser, fold: int, keep: float) -> list[int]:
     """What is chosen for the users of a fold by all rules."""
     from dpaa.frontier.choice import _Rule
 
-    rows = np.setdiff1d(np.arange(some.n_users), some._folds()[fold])
-    rule = _Rule.on(some, keep, rows, len(rows))
+    rule = _Rule.on(some, keep, some.n_users - len(some.folds[fold]), fold)
     return [rule.choose(one) for one in CERTAINTIES]
 
 
 def test_folds_are_a_partition_that_depends_on_the_seed_alone() -> None:
-    some, same = chooser([users(23)], [0.1]), chooser([users(23, 1)], [0.1])
-    folds = some._folds()
+    folds = user_folds(23, 0)
     assert sorted(np.concatenate(folds).tolist()) == list(range(23))
-    assert [fold.tolist() for fold in folds] == [fold.tolist() for fold in same._folds()]
-    assert [fold.tolist() for fold in folds] != [fold.tolist() for fold in chooser([users(23)], [0.1], seed=1)._folds()]
+    assert [fold.tolist() for fold in folds] == [fold.tolist() for fold in user_folds(23, 0)]
+    assert [fold.tolist() for fold in folds] != [fold.tolist() for fold in user_folds(23, 1)]
+    assert [len(fold) for fold in user_folds(3, 0)] == [1, 1, 1]
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 0.8, 0.95]), st.sampled_from([0.9, 0.98, 1.0]))
@@ -235,16 +238,17 @@ def test_of_several_goals_the_least_improved_counts() -> None:
     goals = ("aplt", "arp")  # the one high, the other low
     values = [(0.2, 50.0), (0.6, 45.0), (0.4, 30.0), (0.6, float("nan"))]
     points = [made_point(np.ones(3), *value, goals=goals) for value in values]
-    scores = Chooser(points, 0, "logged").scores()
+    scores = Chooser(points, 0, "logged", ()).scores()
     assert scores.tolist() == pytest.approx([0.0, 0.25, 0.5, -np.inf])
     without = [made_point(np.ones(3), 0.2 + place, float("nan"), goals=goals) for place in range(2)]
-    assert Chooser(without, 0, "logged").scores().tolist() == [-np.inf, -np.inf]
+    assert Chooser(without, 0, "logged", ()).scores().tolist() == [-np.inf, -np.inf]
 
 
 def test_targets() -> None:
     some = chooser([np.full(3, value) for value in (0.5, 0.4, 0.3, 0.45)], [0.1, 0.2, 0.3, 0.2])
-    for point, value in zip(some.points, (0.1, 0.6, 0.9, float("nan")), strict=True):
-        vars(point)["metrics"] = {"coverage@5": value}
+    values = (0.1, 0.6, 0.9, float("nan"))
+    points = [replace(one, metrics={"coverage@5": value}) for one, value in zip(some.points, values, strict=True)]
+    some = replace(some, points=points)
     target = parse_target("coverage >= 60%", parse_goals(["arp"]), 5)
     assert some.reaching([target]) == 1  # what has no value meets nothing
     assert some.reaching([target, parse_target("coverage@5>0.8", (), 5)]) == 2

@@ -14,6 +14,7 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import lock_of, locked
 from dpaa.frontier.debias import OutOfReachError, debias
 from dpaa.frontier.result import Debiased
@@ -36,11 +37,14 @@ def made(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 
 def lists_of(folder: Path, data: Dataset, found: Debiased) -> bool:
-    """Whether the run recommends what was measured."""
-    users = data.user_ids.gather(found.point.at.truth.users)
-    recs = load(folder).recommend(users, k=found.frontier.k)
-    lists = [data.item_ids.gather(row[row >= 0]).to_list() for row in found.point.at.lists]
-    return bool(recs.group_by("user_id", maintain_order=True).agg("item_id")["item_id"].to_list() == lists)
+    """Whether the run recommends what was measured: all metrics of its lists for the validation users are the same."""
+    model, k = load(folder), found.frontier.k
+    users = Evaluator(data, k, "valid", "drop")
+    again = users.evaluate(model.method, model.kappa(), model.reranker())
+    recs = model.recommend(data.user_ids.gather(users.users), k=k)
+    lists = [data.item_ids.gather(row[row >= 0]).to_list() for row in again.lists]
+    assert recs.group_by("user_id", maintain_order=True).agg("item_id")["item_id"].to_list() == lists
+    return found.point.metrics == pytest.approx({name: again.metrics[name] for name in found.point.metrics})
 
 
 def test_the_run_recommends_what_was_measured(made: tuple[Path, Debiased], data: Dataset) -> None:
@@ -101,7 +105,8 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
     found = debias(tmp_path / "trade", data, targets=["aplt>=0"], **words)
     base = found.frontier.base
     assert base.candidate.name == "mine, dial -0.25, xquad 0.2"
-    assert np.array_equal(base.at.lists, found.frontier.chooser.points[found.frontier.chooser.base].at.lists)
+    as_it_is = Evaluator(data, 10, "valid").evaluate(model.method, -0.25, XQuAD(strength=0.2)).metrics
+    assert base.metrics == pytest.approx({name: as_it_is[name] for name in base.metrics})
     assert [point.candidate.model for point in found.frontier.points].count("mine") == len(found.frontier.points)
     kept = debias(tmp_path / "kept", data, keep_accuracy=1.0, confidence=0.99, **words)
     for folder, one in ((tmp_path / "trade", found), (tmp_path / "kept", kept)):
@@ -209,6 +214,6 @@ def test_a_dataset_with_candidates(tmp_path: Path) -> None:
 
     few = replace(data, candidates=np.arange(0, data.n_items, 2))
     found = debias(tmp_path / "trade", few, targets=["aplt>=0"], **QUICK)
-    shown = np.unique(found.point.at.lists)
-    assert set(shown.tolist()) <= {-1, *range(0, data.n_items, 2)}
+    shown = load(tmp_path / "trade").recommend(k=10)["item_id"].unique()
+    assert set(shown) <= set(data.item_ids.gather(few.candidates))
     assert lists_of(tmp_path / "trade", few, found)

@@ -36,11 +36,11 @@ def test_those_that_are_tried_unasked_come_in_order_of_their_cost() -> None:
 
 def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> None:
     first = store(tmp_path, data, settings=TINY)
-    first.train(["ease", "lightgcn"], asked=True)
+    list(first.train(["ease", "lightgcn"], asked=True))
     assert list(first.models) == ["ease", "lightgcn"]
     written = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
     again = store(tmp_path, data, settings=TINY, deadline=time.monotonic())  # what is there costs no time
-    again.train(["ease", "lightgcn", "item-knn"], asked=True)
+    list(again.train(["ease", "lightgcn", "item-knn"], asked=True))
     assert list(again.models) == ["ease", "lightgcn"]
     assert again.notes == [
         "the time is up, so these were not tried: item-knn; call again with a larger --budget"
@@ -59,13 +59,13 @@ def test_a_training_that_takes_too_long_is_gone_on_with(data: Dataset, tmp_path:
         short.deadline = time.monotonic()
 
     short.watch = lambda _method: _watching(late)
-    short.train(["lightgcn"], asked=True)
+    list(short.train(["lightgcn"], asked=True))
     assert short.models == {}
     assert short.notes == ["the time was up before lightgcn was trained; call again to go on with it"]
     assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
     longer = store(tmp_path, data, settings=TINY)
     longer.watch = lambda _method: _watching(epochs.append)
-    longer.train(["lightgcn"], asked=True)
+    list(longer.train(["lightgcn"], asked=True))
     assert len(epochs) == TINY["epochs"]
     assert RunFolder(tmp_path / MODELS / "lightgcn").finished
 
@@ -80,11 +80,11 @@ def _watching(on_epoch: Any) -> Any:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_model_with_other_settings_is_never_left_out_in_silence(asked: bool, data: Dataset, tmp_path: Path) -> None:
-    store(tmp_path, data).train(["ease"], asked=True)
+    list(store(tmp_path, data).train(["ease"], asked=True))
     with pytest.raises(InputError, match="other settings or of another dataset; pass --overwrite"):
-        store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], asked=asked)
+        list(store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], asked=asked))
     again = store(tmp_path, data, settings={"ridge": 3.0}, overwrite=True)
-    again.train(["ease"], asked=asked)
+    list(again.train(["ease"], asked=asked))
     assert again.models["ease"].method.settings.model_dump()["ridge"] == 3.0
 
 
@@ -96,25 +96,25 @@ def test_a_method_that_cannot_be_had_is_left_out_unless_it_was_asked_for(
 
     monkeypatch.setattr(METHODS["ease"], "fit", refuse)
     some = store(tmp_path, data)
-    some.train(["ease", "item-knn"], asked=False)
+    list(some.train(["ease", "item-knn"], asked=False))
     assert list(some.models) == ["item-knn"]
     assert some.notes == ["ease was left out: there is no memory for it"]
     with pytest.raises(InputError, match="no memory"):
-        store(tmp_path, data).train(["ease"], asked=True)
+        list(store(tmp_path, data).train(["ease"], asked=True))
 
 
 def test_settings_go_to_the_methods_that_have_them(data: Dataset, tmp_path: Path) -> None:
     some = store(tmp_path, data, settings={"neighbours": 7})
-    some.train(["ease", "item-knn"], asked=True)
+    list(some.train(["ease", "item-knn"], asked=True))
     assert some.models["item-knn"].method.settings.model_dump()["neighbours"] == 7
     for settings, sentence in (
         ({"neighbors": 7}, "no method of these has a setting 'neighbors'"),
         ({"seed": 7}, "give it with --seed"),
     ):
         with pytest.raises(InputError, match=sentence):
-            store(tmp_path, data, settings=settings).train(["ease", "item-knn"], asked=True)
+            list(store(tmp_path, data, settings=settings).train(["ease", "item-knn"], asked=True))
     with pytest.raises(InputError, match="settings are for methods that are trained here, and none is"):
-        store(tmp_path, data, settings={"ridge": 1}).train([], asked=False)
+        list(store(tmp_path, data, settings={"ridge": 1}).train([], asked=False))
 
 
 def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path:
         fit(data, "ease").save(tmp_path / name)
     (tmp_path / "link").symlink_to(tmp_path / "one" / "ease")
     some = store(tmp_path / "trade", data)
-    some.train(["ease"], asked=True)
+    list(some.train(["ease"], asked=True))
     places = [tmp_path / name for name in ("one/ease", "other/ease", "ease", "one/ease", "link")]
     names = some.take(places)
     assert len(set(names)) == 3
@@ -136,7 +136,7 @@ def test_a_name_that_is_taken_in_every_form(data: Dataset, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     fit(data, "ease").save("ease")
     some = store(tmp_path / "trade", data)
-    some.train(["ease"], asked=True)
+    list(some.train(["ease"], asked=True))
     assert some.take(["ease"]) == [str(tmp_path / "ease")]
 
 
@@ -156,5 +156,5 @@ def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
         (home / link).parent.mkdir(parents=True)
         (home / link).symlink_to(tmp_path / "elsewhere")
         with pytest.raises(InputError, match="link"):
-            store(home, data).train(["ease"], asked=True)
+            list(store(home, data).train(["ease"], asked=True))
     assert list((tmp_path / "elsewhere").iterdir()) == []

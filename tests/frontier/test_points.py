@@ -8,6 +8,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.frontier.estimates import ESTIMATES, Accuracy
 from dpaa.frontier.goals import parse_goals
 from dpaa.frontier.points import Candidate, Measurer
 from dpaa.reranking import RERANKERS, Dial
@@ -19,7 +20,9 @@ SWEEPS = [RERANKERS[name] for name in RERANKERS.built_in]
 
 
 def measurer(data: Dataset, k: int = 10, *goals: str) -> Measurer:
-    return Measurer(Evaluator(data, k, "valid"), parse_goals(goals or ["niche-recall", "coverage"]), 0.5, 0.01)
+    users = Evaluator(data, k, "valid")
+    accuracies = {name: Accuracy(users.truth, k, name) for name in ESTIMATES}
+    return Measurer(users, parse_goals(goals or ["niche-recall", "coverage"]), accuracies)
 
 
 def test_names() -> None:
@@ -36,9 +39,9 @@ def test_a_sweep_gives_the_lists_that_each_setting_gives_alone(kind: type[Rerank
     few = [*kind.sweep()[:3], *kind.sweep()[-1:]]
     assert few
     at = measurer(small_world)
-    for point in at.points("ease", method, few):
-        alone = at.evaluator.lists(method, point.candidate.kappa, point.candidate.reranker)
-        assert np.array_equal(point.at.lists, alone), point.candidate.name
+    for candidate, found in at.lists("ease", method, few):
+        alone = at.evaluator.lists(method, candidate.kappa, candidate.reranker)
+        assert np.array_equal(found, alone), candidate.name
 
 
 def test_all_settings_together_change_nothing(small_world: Dataset) -> None:
@@ -61,30 +64,53 @@ def test_metrics_are_those_of_evaluate(small_world: Dataset) -> None:
 
 
 def test_values_of_some_users(small_world: Dataset) -> None:
-    at = measurer(small_world, 10, "niche-recall", "coverage", "arp")
+    at, method = measurer(small_world, 10, "niche-recall", "coverage", "arp"), fit(small_world, "ease").method
+    (point,) = at.points("ease", method, [])
+    lists = at.evaluator.lists(method, 0.0)
+    assert len(at.folds) == len(point.outside) == 5
+    for fold, (niche, coverage, arp) in zip(at.folds, point.outside, strict=True):
+        rows = np.setdiff1d(np.arange(len(lists)), fold)
+        assert coverage == len(np.unique(lists[rows])) / small_world.n_items
+        assert arp == pytest.approx(small_world_counts(small_world)[lists[rows]].mean())
+        each = point.per_user[0]
+        assert each is not None
+        assert niche == pytest.approx(np.nanmean(each[rows]))
+    assert point.per_user[1] is None  # all lists have it together
+
+
+def small_world_counts(data: Dataset) -> np.ndarray:
+    return np.bincount(data.train.item, minlength=data.n_items)
+
+
+def test_a_user_alone_and_users_without_a_niche_item(small_world: Dataset) -> None:
+    at = measurer(small_world, 10, "niche-recall", "coverage")
+    at.__dict__["folds"] = (np.arange(1, len(at.evaluator.users)), np.arange(len(at.evaluator.users)))
     (point,) = at.points("ease", fit(small_world, "ease").method, [])
-    everybody = np.arange(len(at.evaluator.users))
-    assert point.values_on(everybody) == pytest.approx(point.values)
-    rows = everybody[::3]
-    niche, coverage, arp = point.values_on(rows)
-    shown = np.unique(point.at.lists[rows])
-    assert coverage == len(shown) / small_world.n_items
-    assert arp == pytest.approx(point.at.mean_count[rows].mean())
     each = point.per_user[0]
     assert each is not None
-    assert niche == pytest.approx(np.nanmean(each[rows]))
-    nobody = np.flatnonzero(np.isnan(each))[:1]
-    assert np.isnan(point.values_on(nobody)[0])
+    assert point.outside[0] == (pytest.approx(each[0], nan_ok=True), 10 / small_world.n_items)
+    assert np.isnan(point.outside[1]).all()  # nobody is left
+
+
+def test_a_point_keeps_numbers_of_users_and_no_lists(small_world: Dataset) -> None:
+    """Lists of hundreds of points would take gigabytes."""
+    at = measurer(small_world)
+    (point,) = at.points("ease", fit(small_world, "ease").method, [])
+    kept = [*point.accuracy.values(), *(each for each in point.per_user if each is not None)]
+    assert {array.shape for array in kept} == {(len(at.evaluator.users),)}
+    others = [value for name, value in vars(point).items() if name not in ("accuracy", "per_user")]
+    assert not any(isinstance(value, np.ndarray) for value in others)
 
 
 def test_a_catalogue_smaller_than_the_lists() -> None:
     data = world.simulate(users=40, items=15, seed=0)
     at = measurer(data, 30)
     sweeps = [one for kind in SWEEPS for one in kind.sweep()[:2]]
-    points = list(at.points("ease", fit(data, "ease").method, sweeps))
+    method = fit(data, "ease").method
+    points = list(at.points("ease", method, sweeps))
     assert len(points) == 1 + len(sweeps)
+    assert {lists.shape[1] for _, lists in at.lists("ease", method, sweeps)} == {30}
     for point in points:
-        assert point.at.lists.shape[1] == 30
         assert np.isfinite(point.accuracy_of("ips"))
 
 
@@ -92,4 +118,5 @@ def test_a_run_as_it_stands_has_its_dial_and_its_re_ranker(small_world: Dataset)
     at, method = measurer(small_world), fit(small_world, "ease").method
     point = at.as_run("mine", method, -0.5, XQuAD(strength=0.3))
     assert point.candidate.name == "mine, dial -0.5, xquad 0.3"
-    assert np.array_equal(point.at.lists, at.evaluator.lists(method, -0.5, XQuAD(strength=0.3)))
+    alone = at.evaluator.evaluate(method, -0.5, XQuAD(strength=0.3)).metrics
+    assert point.metrics == pytest.approx({name: alone[name] for name in point.metrics})

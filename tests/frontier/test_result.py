@@ -11,18 +11,17 @@ import pytest
 from dpaa.evaluation.exposure import ValidationExposure
 from dpaa.frontier.choice import Chooser
 from dpaa.frontier.estimates import Accuracy
+from dpaa.frontier.points import user_folds
 from dpaa.frontier.result import Debiased, Frontier
 from tests.frontier.made import made_point, truth_of
 
 
 def frontier(*points: Any, **more: Any) -> Frontier:
     accuracy = Accuracy(truth_of([{0}, {1}], [3, 1]), 5)
-    found = Frontier(
-        "shop", "abc", accuracy, ValidationExposure(False, True, None), Chooser(points, 0, "logged", **more)
-    )
-    for point in points:
-        vars(point)["metrics"] = {"aplt@5": point.values[0]}
-    return found
+    told = [replace(point, metrics={"aplt@5": point.values[0]}) for point in points]
+    folds = user_folds(len(points[0].accuracy["logged"]), 0)
+    chooser = Chooser(told, 0, "logged", folds, **more)
+    return Frontier("shop", "abc", accuracy, ValidationExposure(False, True, None), chooser)
 
 
 BASE = np.array([0.5, 0.5, 0.0, 1.0])
@@ -62,17 +61,19 @@ def test_gains_of_a_goal_that_is_best_at_zero(before: float, after: float, told:
 def test_where_nothing_could_be_confirmed_the_best_guess_is_told_and_how_to_take_it() -> None:
     found = some()
     _, confirmation = found.chooser.within(0.9)
-    kept = Debiased(found, 0, "nobody was sure", confirmation, guess=1)
+    kept = Debiased(found, 0, "nobody was sure", confirmation, less_sure=((0.5, 1),))
     first, guess = kept.sentences()
     assert first == "ease stays as it is: nobody was sure"
-    assert guess.startswith("the best guess is ease, dial -0.5: aplt +150 %")
+    assert guess.startswith("as a guess (--confidence 0.5): ease, dial -0.5: aplt +150 %")
     assert "; accuracy −2.0 % (between " in guess
-    assert guess.endswith("--confidence 0.5 takes it unconfirmed")
-    assert kept.as_json()["best_guess"]["name"] == "ease, dial -0.5"
-    assert "keep it too" in replace(kept, guess=0).sentences()[1]
-    assert len(replace(kept, guess=None).sentences()) == 1
-    taken = replace(kept, confirmation=replace(confirmation, confidence=0.5))
-    assert len(taken.sentences()) == 1  # it was asked for already
+    assert replace(kept, less_sure=((0.8, 1),)).sentences()[1].startswith("at 80 % (--confidence 0.8): ease, dial -0.5")
+    (told,) = kept.as_json()["less_sure"]
+    assert (told["name"], told["confidence"]) == ("ease, dial -0.5", 0.5)
+    assert "keep it too" in replace(kept, less_sure=()).sentences()[1]
+    unasked = replace(kept, less_sure=(), confirmation=replace(confirmation, refused=None))
+    assert len(unasked.sentences()) == 1  # there is nothing to guess
+    sure = Debiased(found, 1, "because", confirmation, less_sure=((0.8, 0),))
+    assert len(sure.sentences()) == 4  # what could be had for less is told beside a choice, too
 
 
 def test_json_has_no_number_that_is_none() -> None:

@@ -30,11 +30,12 @@ from dpaa.frontier.goals import Goal
 from dpaa.frontier.points import Point, Rows, measured_goals
 
 Floats = NDArray[np.float64]
-FOLDS = 5
 CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)
 """Standard errors that rules ask for, the strictest first; as far as they are above those of the confidence."""
 CONFIDENCE = 0.95
 """Of the intervals that are shown."""
+LESS_SURE = (0.9, 0.8, 0.5)
+"""Confidences whose choices are told beside that of the one that was asked for; a half is a guess."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +84,27 @@ class Chooser:
     points: Sequence[Point]
     base: int
     estimate: Estimate
+    folds: Sequence[Rows]
+    """Of the users, those that the points were measured with."""
     confidence: float = 0.95
     """One-sided, with which a promise is confirmed."""
-    seed: int = 0
 
     @property
     def n_users(self) -> int:
         """Validation users."""
         return len(self.points[self.base].accuracy[self.estimate])
 
-    def accuracies(self, rows: Rows | None = None) -> Floats:
+    def accuracies(self) -> Floats:
         """Of all points, (points,)."""
-        return np.array([point.accuracy_of(self.estimate, rows) for point in self.points])
+        return np.array([point.accuracy_of(self.estimate) for point in self.points])
 
-    def scores(self, rows: Rows | None = None) -> Floats:
-        """How good each point is for the goal, higher is better, (points,).
+    def scores(self, fold: int | None = None) -> Floats:
+        """How good each point is for the goal, for the users outside of a fold or for all; higher is better, (points,).
 
         With several goals, the smallest of their gains over the baseline, each as a share of the largest that any point
         has: a point is as good as what it does least for.
         """
-        values = np.array([point.values if rows is None else point.values_on(rows) for point in self.points])
+        values = np.array([point.values if fold is None else point.outside[fold] for point in self.points])
         goals = self.points[self.base].goals
         turned = np.array([[goal.score(value) for goal, value in zip(goals, row, strict=True)] for row in values])
         if turned.shape[1] == 1:
@@ -127,34 +129,37 @@ class Chooser:
 
     def within(self, keep: float) -> tuple[int, Confirmation]:
         """The best point that keeps so much of the baseline's accuracy, as confirmed by users it was not chosen on."""
-        folds, everybody = self._folds(), np.arange(self.n_users)
-        outside = [np.setdiff1d(everybody, rows) for rows in folds]
-        fewest = min(map(len, outside))  # that anything is chosen on
-        rules = [_Rule.on(self, keep, rows, fewest) for rows in outside] if fewest > 1 else []
+        folds = self.folds
+        fewest = self.n_users - max(map(len, folds))  # that anything is chosen on
+        rules = [_Rule.on(self, keep, fewest, fold) for fold in range(len(folds))] if fewest > 1 else []
         last, refused = None, None if rules else CERTAINTIES[0]
-        found = self._held_out(folds, [self.base] * len(folds))
+        found = self._held_out([self.base] * len(folds))
         for certainty in self._certainties(fewest) if rules else ():
             chosen = [rule.choose(certainty) for rule in rules]
             if self.base in chosen:
                 refused = certainty if set(chosen) != {self.base} else None
                 continue
-            values = self._held_out(folds, chosen)
+            values = self._held_out(chosen)
             refused = None if self._confirm(values, keep) else certainty
             if refused is not None:
                 break
             last, found = certainty, values
         point = self.base
         if rules:
-            on_all = _Rule.on(self, keep, everybody, fewest)
+            on_all = _Rule.on(self, keep, fewest)
             point = self.base if last is None else on_all.choose(last)
             if last is None and refused is None and on_all.choose(0.0) != self.base:
                 refused = self._certainties(fewest)[-1]  # there is something, and nobody was sure of it
         change = relative_change(found[:, 0], found[:, 1])
         return point, Confirmation(keep, self.confidence, last, change, self.n_users, len(folds), refused)
 
-    def guess(self, keep: float) -> int:
-        """The same as far as can be told, confirmed with a confidence of a half."""
-        return replace(self, confidence=0.5).within(keep)[0]
+    def less_sure(self, keep: float, chosen: int) -> tuple[tuple[float, int], ...]:
+        """What lower confidences would choose instead, each point once: the highest that does, and the point."""
+        found: dict[int, float] = {chosen: self.confidence}
+        for confidence in LESS_SURE:
+            if confidence < self.confidence:
+                found.setdefault(replace(self, confidence=confidence).within(keep)[0], confidence)
+        return tuple((confidence, place) for place, confidence in found.items() if place != chosen)
 
     def _confirm(self, values: Floats, keep: float) -> bool:
         """Whether users, each with what was chosen for it and the baseline, confirm the promise."""
@@ -164,15 +169,11 @@ class Chooser:
         least = float(stdtrit(users - 1, self.confidence))
         return [*(one for one in CERTAINTIES if one > least), max(least, 0.0)]
 
-    def _folds(self) -> list[Rows]:
-        order = np.random.default_rng([self.seed, 17]).permutation(self.n_users)
-        return [np.sort(part) for part in np.array_split(order, min(FOLDS, self.n_users))]
-
-    def _held_out(self, folds: Sequence[Rows], chosen: Sequence[int]) -> Floats:
+    def _held_out(self, chosen: Sequence[int]) -> Floats:
         """Accuracy of what was chosen for each user's fold, and of the baseline.  (users, 2)."""
         values = np.empty((self.n_users, 2))
         values[:, 1] = self._values(self.base)
-        for rows, point in zip(folds, chosen, strict=True):
+        for rows, point in zip(self.folds, chosen, strict=True):
             values[rows, 0] = self._values(point)[rows]
         return values
 
@@ -210,12 +211,17 @@ class _Rule:
     score: Floats
 
     @classmethod
-    def on(cls, chooser: Chooser, keep: float, rows: Rows, users: int) -> _Rule:
-        """By these rows, at least two; standard errors are those of so many users."""
+    def on(cls, chooser: Chooser, keep: float, users: int, fold: int | None = None) -> _Rule:
+        """By the users outside of a fold, or by all, at least two; standard errors are those of so many users."""
+        everybody = np.arange(chooser.n_users)
+        rows = everybody if fold is None else np.setdiff1d(everybody, chooser.folds[fold])
         promised = keep * chooser._values(chooser.base)[rows]
-        differences = np.stack([chooser._values(place)[rows] - promised for place in range(len(chooser.points))])
-        error = differences.std(axis=1, ddof=1) / np.sqrt(users)
-        return cls(chooser.base, differences.mean(axis=1), error, chooser.scores(rows))
+        places = range(len(chooser.points))
+        mean, error = np.empty(len(places)), np.empty(len(places))
+        for place in places:  # one at a time: all differences at once would be as large as the points
+            difference = chooser._values(place)[rows] - promised
+            mean[place], error[place] = difference.mean(), difference.std(ddof=1) / np.sqrt(users)
+        return cls(chooser.base, mean, error, chooser.scores(fold))
 
     def choose(self, certainty: float) -> int:
         """The best of those within the promise with this certainty; of equals the most accurate.  Else the baseline."""

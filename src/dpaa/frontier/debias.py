@@ -28,9 +28,9 @@ from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.offpolicy import FLOOR, POWER
 from dpaa.files import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
 from dpaa.frontier.choice import Chooser, Confirmation, parse_target, percent
-from dpaa.frontier.estimates import ESTIMATES, Estimate, default_estimate
+from dpaa.frontier.estimates import ESTIMATES, Accuracy, Estimate, default_estimate
 from dpaa.frontier.goals import Goal, parse_goals
-from dpaa.frontier.models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
+from dpaa.frontier.models import MEASURING, MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.frontier.points import MOST_USERS, Measurer, Point
 from dpaa.frontier.result import Debiased, Frontier
 from dpaa.reranking import RERANKERS
@@ -91,29 +91,29 @@ def debias(
     need_whole(k, "k")
     need_whole(seed, "seed", 0)
     exposure = validation_exposure(data)
-    measured = Measurer(Evaluator(data, k, "valid", "drop").sample(MOST_USERS), wanted, power, floor)
     if estimate not in (AUTO, *ESTIMATES):
         raise InputError(f"the estimate must be one of {', '.join((AUTO, *ESTIMATES))}, got {estimate!r}")
-    accuracy = measured.accuracies[default_estimate(exposure) if estimate == AUTO else cast("Estimate", estimate)]
-    _check_niche(measured.evaluator, wanted)
+    judged = default_estimate(exposure) if estimate == AUTO else cast("Estimate", estimate)
+    users = Evaluator(data, k, "valid", "drop").sample(MOST_USERS)
+    accuracy = Accuracy(users.truth, k, judged, power, floor)
+    measured = Measurer(users, wanted, {judged: accuracy}, seed)
+    _check_niche(users, wanted)
     checks = [parse_target(text, wanted, k) for text in targets]
     sweeps = _sweeps(rerank)
     with _begun(folder) as home:
         deadline = None if budget is None else time.monotonic() + 60 * budget
         store = ModelStore(home, data, settings or {}, seed, deadline, overwrite, watch, say)
-        store.train(default_methods() if methods is None and not runs else methods or [], asked=methods is not None)
-        store.take(runs)
-        base_name = store.take([base])[0] if base is not None else None
-        points, stands = _points(store, measured, sweeps, base_name, say)
-        place = _most_accurate(points, accuracy.estimate) if stands is None else stands
-        chooser = Chooser(points, place, accuracy.estimate, confidence, seed)
+        names = default_methods() if methods is None and not runs else methods or []
+        points, stands = _points(store, names, methods is not None, runs, base, measured, sweeps)
+        place = _most_accurate(points, judged) if stands is None else stands
+        chooser = Chooser(points, place, judged, measured.folds, confidence)
         found = Frontier(data.name, data.fingerprint, accuracy, exposure, chooser)
         if not found.base.accuracy_of(accuracy.estimate) > 0:
             name = found.base.candidate.name
             raise InputError(f"{name}, the baseline, finds nothing on validation; check the dataset, or name others")
         chosen, why, confirmation = _choose(found, keep_accuracy, checks)
-        guess = chooser.guess(confirmation.keep) if confirmation and confirmation.refused is not None else None
-        result = Debiased(found, chosen, why, confirmation, guess, (*store.notes, *accuracy.notes()))
+        less_sure = () if confirmation is None else chooser.less_sure(confirmation.keep, chosen)
+        result = Debiased(found, chosen, why, confirmation, less_sure, (*store.notes, *accuracy.notes()))
         _write(home, result, store.models[points[chosen].candidate.model])
     return result
 
@@ -183,25 +183,40 @@ def _check_ours(home: Path, shown: str | Path) -> None:
 
 
 def _points(
-    store: ModelStore, measured: Measurer, sweeps: Sequence[Reranker], base: str | None, say: Callable[[str], None]
+    store: ModelStore,
+    methods: Sequence[str],
+    asked: bool,
+    runs: Sequence[str | Path],
+    base: str | Path | None,
+    measured: Measurer,
+    sweeps: Sequence[Reranker],
 ) -> tuple[list[Point], int | None]:
     """Every model with every re-ranker, and the place of the run in production as it stands."""
-    if not store.models:
+    points: dict[str, list[Point]] = {}
+    for name in store.train(methods, asked=asked):
+        points[name] = _swept(store, name, measured, sweeps)
+    store.take(runs)
+    in_production = store.take([base])[0] if base is not None else None
+    for name in store.models:
+        if name not in points:
+            store.say(f"measuring {name}")
+            points[name] = _swept(store, name, measured, sweeps)
+    if not points:
         why = f" ({'; '.join(store.notes)})" if store.notes else ""
         raise InputError(f"there is no model to choose from{why}; name methods with --methods or runs with --runs")
-    points: list[Point] = []
-    stands: int | None = None
-    for name, model in store.models.items():
-        say(f"measuring {name} with {counted(len(sweeps), 'setting', 'settings')} of re-rankers")
-        first = len(points)
-        points += measured.points(name, model.method, sweeps)
-        if name == base:
-            kappa, reranker = model.kappa(), model.reranker()
-            stands = first
-            if kappa or reranker:
-                stands = len(points)
-                points.append(measured.as_run(name, model.method, kappa, reranker))
-    return points, stands
+    if in_production is None:
+        return [point for some in points.values() for point in some], None
+    model = store.models[in_production]
+    kappa, reranker = model.kappa(), model.reranker()
+    first = points.pop(in_production)
+    if kappa or reranker:
+        first = [measured.as_run(in_production, model.method, kappa, reranker), *first]
+    return [*first, *(point for some in points.values() for point in some)], 0
+
+
+def _swept(store: ModelStore, name: str, measured: Measurer, sweeps: Sequence[Reranker]) -> list[Point]:
+    with store.pace.timed(MEASURING):
+        return list(measured.points(name, store.models[name].method, sweeps))
 
 
 def _most_accurate(points: Sequence[Point], estimate: Estimate) -> int:
@@ -263,7 +278,7 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
         moved = without_curve(point.kappa) if curve is None else finite(curve.at_debiased(point.kappa).as_json())
         manifest["dial"] = moved | {"chosen_for": BY_DEBIAS}
     manifest["rerank"] = None if point.reranker is None else point.reranker.as_json()
-    told = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation", "best_guess")
+    told = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation", "less_sure")
     manifest["debias"] = {name: content[name] for name in told}
     history = RunFolder(model.path).history() if model.path else []
     save_model(replace(model, manifest=manifest), home / RUN, overwrite=True, history=history)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.files import check_within, own_folder, settled
+from dpaa.frontier.pace import Pace
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import TrainedSettings
@@ -22,6 +24,7 @@ from dpaa.training.trainer import Interrupted
 
 MODELS = "models"
 """Where they are kept, a run each."""
+MEASURING = "measuring"
 REMEDY = "make room or choose another folder with --out"
 
 Watch = Callable[[Method], AbstractContextManager[Callbacks]]
@@ -64,9 +67,13 @@ class ModelStore:
     notes: list[str] = field(default_factory=list)
     """What was left out."""
     models: dict[str, Model] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
 
-    def train(self, methods: Sequence[str], *, asked: bool) -> None:
-        """Each method into a run of its own; one that cannot be had is noted, unless it was asked for by name."""
+    def train(self, methods: Sequence[str], *, asked: bool) -> Iterator[str]:
+        """Each method into a run of its own, its name as soon as it is there.
+
+        One that cannot be had is noted, unless it was asked for by name.
+        """
         names = {find_method(name).name: name for name in methods}
         self._check_settings(list(names))
         home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY) if names else self.folder
@@ -76,21 +83,32 @@ class ModelStore:
             if self._late and not RunFolder(folder).finished:
                 late.append(name)
                 continue
-            self.say(f"model {place + 1} of {len(names)}: {name}")
+            todo = Counter(kind for one in list(names)[place:] for kind in self._work(home / one, one))
+            self.say(f"model {place + 1} of {len(names)}: {name} ({self.pace.in_words(todo)})")
             try:
                 method = self._method(given)
                 if not self.overwrite and RunFolder(folder).finished:
                     self._check_same(folder, method)
-                self._train_one(folder, method)
+                with self.pace.timed(self._work(folder, name)[0]):
+                    self._train_one(folder, method)
             except OtherRunError:
                 raise
             except InputError as error:
                 if asked:
                     raise
                 self.notes.append(f"{name} was left out: {error}")
+                continue
+            if name in self.models:
+                yield name
         if late:
             told = f"the time is up, so these were not tried: {', '.join(late)}"
             self.notes.append(f"{told}; call again with a larger --budget")
+
+    def _work(self, folder: Path, name: str) -> tuple[str, str]:
+        """What kinds of work a model is: to have it, and to measure it."""
+        if RunFolder(folder).finished and not self.overwrite:
+            return "reading", MEASURING
+        return "training in epochs" if _in_epochs(name) else "training in one go", MEASURING
 
     @property
     def _late(self) -> bool:

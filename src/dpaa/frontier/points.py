@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.context import Context
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import METRICS
-from dpaa.frontier.estimates import ESTIMATES, Accuracy, Estimate
+from dpaa.frontier.estimates import Accuracy, Estimate
 from dpaa.frontier.goals import Goal
 from dpaa.methods.base import Method
 from dpaa.reranking.base import Dial, Reranker
@@ -21,6 +22,7 @@ from dpaa.reranking.dial import dialled_family
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+FOLDS = 5
 MOST_USERS = 20_000
 """Validation users that points are measured on; of more, so many are taken, evenly spread."""
 SHOWN = ("ndcg", "recall", "arp", "aplt", "coverage", "gini", "upd")
@@ -67,48 +69,59 @@ class Candidate:
         return {"name": self.name, "model": self.model, "popularity_dial": self.kappa, "rerank": rerank}
 
 
+def user_folds(n_users: int, seed: int) -> tuple[Rows, ...]:
+    """The users cut into folds at random: `choice` never lets users judge what they chose."""
+    order = np.random.default_rng([seed, 17]).permutation(n_users)
+    return tuple(np.sort(part) for part in np.array_split(order, min(FOLDS, n_users)))
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a candidate's lists are worth, on the validation users."""
+    """What a candidate's lists are worth, on the validation users; the lists themselves are not kept."""
 
     candidate: Candidate
-    at: Context = field(repr=False)
     accuracy: Mapping[Estimate, Floats] = field(repr=False)
     """What each user adds to the accuracy, (users,), by estimate."""
     goals: tuple[Goal, ...] = field(repr=False)
+    per_user: tuple[Floats | None, ...] = field(repr=False)
+    """Each goal's value of each user; None for goals that all lists have together."""
+    values: tuple[float, ...] = field(repr=False)
+    """Each goal's value over all users."""
+    outside: tuple[tuple[float, ...], ...] = field(repr=False)
+    """The same over the users outside of each fold."""
+    metrics: Mapping[str, float] = field(repr=False)
+    """By the names of `evaluate`: plain NDCG and recall, niche recall, popularity and spread."""
 
-    def accuracy_of(self, estimate: Estimate, rows: Rows | None = None) -> float:
-        """The mean over users, or over some of them."""
-        values = self.accuracy[estimate]
-        return float((values if rows is None else values[rows]).mean())
+    def accuracy_of(self, estimate: Estimate) -> float:
+        """The mean over users."""
+        return float(self.accuracy[estimate].mean())
 
-    @cached_property
-    def per_user(self) -> list[Floats | None]:
-        """Each goal's value of each user; None for goals that all lists have together."""
-        return [goal.per_user(self.at) for goal in self.goals]
 
-    @cached_property
-    def values(self) -> tuple[float, ...]:
-        """Each goal's value over all users."""
-        return tuple(goal.of_all(self.at) for goal in self.goals)
-
-    def values_on(self, rows: Rows) -> tuple[float, ...]:
-        """The same over some users."""
-        found = []
-        for goal, each in zip(self.goals, self.per_user, strict=True):
-            if each is not None:
-                there = each[rows][~np.isnan(each[rows])]
-                found.append(float(there.mean()) if len(there) else float("nan"))
-            else:
-                at = self.at
-                found.append(goal.of_all(Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)))
-        return tuple(found)
-
-    @cached_property
-    def metrics(self) -> dict[str, float]:
-        """By the names of `evaluate`: plain NDCG and recall, niche recall, popularity and spread."""
-        k = self.at.lists.shape[1]
-        return {goal.key(k): goal.of_all(self.at) for goal in (*measured_goals(), *self.goals)}
+def measure(
+    candidate: Candidate,
+    at: Context,
+    accuracy: Mapping[Estimate, Floats],
+    goals: tuple[Goal, ...],
+    folds: Sequence[Rows],
+) -> Point:
+    """A point from a candidate's lists."""
+    each = tuple(goal.per_user(at) for goal in goals)
+    values = tuple(
+        goal.of_all(at) if known is None else mean_of_known(known) for goal, known in zip(goals, each, strict=True)
+    )
+    outside = []
+    for fold in folds:
+        rows = np.setdiff1d(np.arange(len(at.lists)), fold)
+        some = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
+        outside.append(
+            tuple(
+                (goal.of_all(some) if len(rows) else float("nan")) if known is None else mean_of_known(known[rows])
+                for goal, known in zip(goals, each, strict=True)
+            )
+        )
+    k = at.lists.shape[1]
+    told = {goal.key(k): goal.of_all(at) for goal in (*measured_goals(), *goals)}
+    return Point(candidate, accuracy, goals, each, values, tuple(outside), told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,25 +130,32 @@ class Measurer:
 
     evaluator: Evaluator
     goals: tuple[Goal, ...]
-    power: float
-    floor: float
+    accuracies: Mapping[Estimate, Accuracy]
+    """The estimates that points are measured by."""
+    seed: int = 0
+    """Of the folds."""
 
     @cached_property
-    def accuracies(self) -> dict[Estimate, Accuracy]:
-        """The estimates, made ready once."""
-        truth, k = self.evaluator.truth, self.evaluator.protocol.k[-1]
-        return {name: Accuracy(truth, k, name, self.power, self.floor) for name in ESTIMATES}
+    def folds(self) -> tuple[Rows, ...]:
+        """Rows of the users."""
+        return user_folds(len(self.evaluator.users), self.seed)
 
     def points(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> Iterator[Point]:
-        """The model itself, then each re-ranker: one pass over the scores for the dial, one for all others."""
+        """The model itself, then each re-ranker."""
+        for candidate, lists in self.lists(model, method, rerankers):
+            yield self.point(candidate, lists)
+
+    def lists(
+        self, model: str, method: Method, rerankers: Sequence[Reranker]
+    ) -> Iterator[tuple[Candidate, NDArray[Any]]]:
+        """Of the same: one pass over the scores for the dial, one for all others.  (users, k) each."""
         kappas = [0.0, *(one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa)]
-        lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas))
-        for kappa, found in zip(kappas, lists, strict=True):
-            yield self.point(Candidate(model, None, kappa), found)
+        found = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas))
+        yield from ((Candidate(model, None, kappa), one) for kappa, one in zip(kappas, found, strict=True))
         others = [one for one in rerankers if not isinstance(one, Dial)]
         if others:
-            for one, found in zip(others, self.evaluator.lists_reranked(method, others), strict=True):
-                yield self.point(Candidate(model, one), found)
+            found = self.evaluator.lists_reranked(method, others)
+            yield from ((Candidate(model, other), one) for other, one in zip(others, found, strict=True))
 
     def as_run(self, model: str, method: Method, kappa: float, reranker: Reranker | None) -> Point:
         """A run as it stands, with the dial and the re-ranker that it keeps."""
@@ -144,4 +164,5 @@ class Measurer:
     def point(self, candidate: Candidate, lists: NDArray[Any]) -> Point:
         """Measure lists, (users, k)."""
         at = self.evaluator.truth.context(lists.astype(np.int32))
-        return Point(candidate, at, {name: one.of(at) for name, one in self.accuracies.items()}, self.goals)
+        accuracy = {name: one.of(at) for name, one in self.accuracies.items()}
+        return measure(candidate, at, accuracy, self.goals, self.folds)

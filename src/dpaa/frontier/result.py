@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaa.evaluation.exposure import ValidationExposure
-from dpaa.frontier.choice import Change, Chooser, Confirmation, percent, relative_change
+from dpaa.frontier.choice import LESS_SURE, Change, Chooser, Confirmation, percent, relative_change
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.goals import Goal
 from dpaa.frontier.points import Point
@@ -103,8 +103,8 @@ class Debiased:
     """How it was chosen, in a sentence."""
     confirmation: Confirmation | None
     """Where a share of the accuracy was promised: what users say who had no part in the choice."""
-    guess: int | None = None
-    """Where not all could be confirmed: what would be chosen with a confidence of a half."""
+    less_sure: tuple[tuple[float, int], ...] = ()
+    """What lower confidences would have chosen: the confidence and the point."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,7 +121,7 @@ class Debiased:
         """What changes for whom: the goal, the accuracy, the users."""
         found, base = self.frontier, self.frontier.base.candidate.name
         if self.keeps_base:
-            return [f"{base} stays as it is: {self.why}", *self._guess_in_words()]
+            return [f"{base} stays as it is: {self.why}", *self._less_sure_in_words()]
         told = [f"{self.point.candidate.name} instead of {base}: {self.why}", self._gains_in_words(self.chosen)]
         change = self.confirmation.change if self.confirmation else found.changes[self.chosen]
         judges = f" on {self.confirmation.users:,} users who had no part in the choice" if self.confirmation else ""
@@ -130,18 +130,22 @@ class Debiased:
             f"accuracy (NDCG@{found.k}, {found.accuracy.estimate}) {change.in_words()}{judges}; {better} of the users "
             f"get a more accurate list, {worse} a less accurate one"
         )
-        return told
+        return [*told, *self._less_sure_in_words()]
 
-    def _guess_in_words(self) -> list[str]:
-        if self.guess is None or self.confirmation is None or self.confirmation.confidence <= 0.5:
-            return []
-        if self.guess == self.frontier.chooser.base:
-            return ["the best guess, without any confidence, is to keep it too"]
-        name, change = self.frontier.points[self.guess].candidate.name, self.frontier.changes[self.guess]
-        return [
-            f"the best guess is {name}: {self._gains_in_words(self.guess)}; accuracy {change.in_words()}; "
-            "--confidence 0.5 takes it unconfirmed"
-        ]
+    def _less_sure_in_words(self) -> list[str]:
+        """What could be had for less confidence, and how."""
+        told = []
+        for confidence, place in self.less_sure:
+            name, change = self.frontier.points[place].candidate.name, self.frontier.changes[place]
+            sure = "as a guess" if confidence <= 0.5 else f"at {100 * confidence:.0f} %"
+            told.append(
+                f"{sure} (--confidence {confidence:g}): {name}: {self._gains_in_words(place)}; "
+                f"accuracy {change.in_words()}"
+            )
+        refused = self.confirmation is not None and self.confirmation.refused is not None
+        if self.keeps_base and refused and not told and self.frontier.chooser.confidence > min(LESS_SURE):
+            told.append("the best guess, without any confidence, is to keep it too")
+        return told
 
     def _gains_in_words(self, place: int) -> str:
         return "; ".join(self._gain_in_words(place, goal) for goal in range(len(self.frontier.goals)))
@@ -175,7 +179,7 @@ class Debiased:
             "why": self.why,
             "sentences": self.sentences(),
             "confirmation": None if self.confirmation is None else asdict(self.confirmation),
-            "best_guess": None if self.guess is None else found.record(self.guess),
+            "less_sure": [{"confidence": sure, **found.record(place)} for sure, place in self.less_sure],
             "points": [found.record(place) for place in range(len(found.points))],
             "frontier": [found.points[place].candidate.name for place in found.line],
             "notes": list(self.notes),
