@@ -1,6 +1,6 @@
 """Does `dpaa debias` keep its promise, and is it better than one debiasing method?  Measured where test is unbiased.
 
-    python scripts/frontier_study.py --data DIR --work WORK --part all [--seeds N] [--write]
+    python scripts/frontier_study.py --data DIR --work WORK --part all [--seeds N] [--only PREFIX] [--write]
 
 `DIR` holds `coat/` (official files) and `kuairec/paper-split/` (valid.txt, test.txt); the demo world needs no files.
 
@@ -11,7 +11,9 @@
 
 `WORK/lists` keeps the lists of every model with every re-ranker, `WORK/records.jsonl` one line for each dataset and
 seed; what is there is not made again, so that the script can be stopped at any time.  `--write` makes the pages in
-docs/results from the lines.  Everything is chosen on validation; test says only what that was worth.
+docs/results from the lines.  `--only kuairec` does one kind of data: several processes can share the work, each in a
+WORK of its own, and `--and-work` names the others when the pages are written.  Everything is chosen on validation; test
+says only what that was worth.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +36,12 @@ from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
 
 from frontier import frontier_page, pages
 
-WORLD, SMALL = "world:1000x800", "world:700x600:1"
+WORLD, SMALL = "world:1000x800", "world:500x400"
 DEMO = "world:2000x1500:1"
-MOST_SEEDS = {"kuairec": 3}
+SLOW_SEEDS = 1
 """Where a training takes long, unless --slow-seeds says otherwise."""
+SEEDS_OF_METHODS = 5
+"""Where every method of the paper is trained as well."""
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 PARTS = ("estimates", "promise", "frontier", "time")
 
@@ -45,17 +49,14 @@ PARTS = ("estimates", "promise", "frontier", "time")
 def cells(part: str, seeds: int, slow: int) -> Iterator[Cell]:
     """What a part looks at, seed by seed, so that all data have some when it is stopped."""
     for seed in range(seeds):
-        if part == "estimates":
-            yield from (Cell(f"{WORLD}:{severity}", seed, biased=True) for severity in ("0.5", "1", "2"))
-            yield from (Cell(f"kuairec:{severity}", seed, biased=True) for severity in (0, 3, 5, 9) if seed < slow)
+        large = [f"{WORLD}:1", *(f"kuairec:{severity}" for severity in (5, 0, 9, 3))] if seed < slow else []
+        if part == "estimates" and seed < SEEDS_OF_METHODS:
+            yield from (Cell(f"{SMALL}:{severity}", seed, biased=True) for severity in ("0.5", "1", "2"))
+            yield from (Cell(name, seed, biased=True) for name in large if name.startswith("kuairec"))
         elif part == "promise":
-            yield from (Cell(SMALL, seed), Cell("coat", seed))
-            yield from (
-                Cell(name, seed) for name in (f"{WORLD}:1", "kuairec:0", "kuairec:5", "kuairec:9") if seed < slow
-            )
-        elif part == "frontier":
-            yield from (Cell("coat", seed), Cell(f"{WORLD}:1", seed))
-            yield from (Cell(f"kuairec:{severity}", seed) for severity in (0, 3, 5, 9) if seed < slow)
+            yield from (Cell(name, seed) for name in (f"{SMALL}:1", "coat", *large))
+        elif part == "frontier" and seed < SEEDS_OF_METHODS:
+            yield from (Cell(name, seed) for name in ("coat", f"{SMALL}:1", *large))
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -70,12 +71,14 @@ def append(file: Path, record: dict[str, Any]) -> None:
         lines.write(json.dumps(record) + "\n")
 
 
-def run(part: str, store: Store, file: Path, seeds: int, slow: int, stopped: Callable[[], bool]) -> None:
+def run(part: str, store: Store, file: Path, asked: argparse.Namespace, stopped: Callable[[], bool]) -> None:
     """Train what is missing and judge what is new."""
     models = [*SWEPT, *(name for name in (*TRAINED, "most-popular") if name not in SWEPT and part == "frontier")]
-    for cell in cells(part, seeds, slow):
+    for cell in cells(part, asked.seeds, asked.slow_seeds):
         if stopped():
             return
+        if not cell.data.startswith(asked.only):
+            continue
         store.make(cell, models)
         judge_one(store, cell, file)
 
@@ -110,15 +113,15 @@ def time_debias(data: Path, work: Path, file: Path) -> None:
         append(file, record)
 
 
-def write(file: Path) -> None:
+def write(files: Sequence[Path]) -> None:
     """The pages."""
-    records = [one for name, one in read(file).items() if not name.startswith("time ")]
-    times = [one for name, one in read(file).items() if name.startswith("time ")]
+    lines = {name: one for file in files for name, one in read(file).items()}
+    records = [one for name, one in lines.items() if not name.startswith("time ")]
+    times = [one for name, one in lines.items() if name.startswith("time ")]
 
     def command(part: str, some: list[dict[str, Any]]) -> str:
-        slow = [one["seed"] + 1 for one in some if one["data"].startswith("kuairec")]
         seeds = max(one["seed"] for one in some) + 1
-        most = max(slow, default=0)
+        most = max((one["seed"] + 1 for one in some if one["data"].startswith("kuairec")), default=0)
         there = {one["cell"] for one in some}
         undone = [one for one in cells(part, seeds, most) if one.name not in there]
         told = "; ".join(f"{pages.title(one.data)} seed {one.seed}" for one in undone)
@@ -129,7 +132,7 @@ def write(file: Path) -> None:
 
     biased = [one for one in records if one["biased"]]
     full = [one for one in records if not one["biased"] and set(TRAINED) <= set(one["plain"])]
-    unbiased = [one for one in records if not one["biased"] and one["data"] != "kuairec:3"]
+    unbiased = [one for one in records if not one["biased"]]
     if biased:
         pages.estimates(RESULTS, biased, command("estimates", biased))
     if unbiased:
@@ -147,7 +150,9 @@ def main() -> None:
         "--part", choices=(*PARTS, "judge", "all", "none"), default="none", help="judge: new lines only"
     )
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--slow-seeds", type=int, default=MOST_SEEDS["kuairec"], help="for KuaiRec and larger worlds")
+    parser.add_argument("--slow-seeds", type=int, default=SLOW_SEEDS, help="for KuaiRec and larger worlds")
+    parser.add_argument("--only", default="", help="data whose names begin so: coat, kuairec, world")
+    parser.add_argument("--and-work", type=Path, nargs="*", default=(), help="further folders whose lines are written")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -161,9 +166,9 @@ def main() -> None:
                 data, seed, kind = folder.relative_to(store.folder).parts
                 judge_one(store, Cell(data, int(seed), kind == "biased"), file)
         else:
-            run(part, store, file, asked.seeds, asked.slow_seeds, (asked.work / "stop").exists)
+            run(part, store, file, asked, (asked.work / "stop").exists)
     if asked.write:
-        write(file)
+        write([file, *(work / file.name for work in asked.and_work)])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,13 +15,17 @@ from dpaa.evaluation.offpolicy import FLOOR, POWER
 from dpaa.frontier.choice import Chooser, relative_change
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.goals import Goal, parse_goals
-from dpaa.frontier.points import Point, Rows
-from frontier.lists import SWEPT, Cell, K, Store, candidates
+from dpaa.frontier.points import Point, measure, user_folds
+from frontier.lists import SWEPT, TRAINED, Cell, K, Store, candidates
 
 KEEPS = (0.99, 0.98, 0.95)
 CONFIDENCES = (0.95, 0.5)
 GOALS = ("niche-recall", "coverage")
 BASES = ("best", "lightgcn")
+FRONTIER, METHODS = "frontier", "trained methods"
+"""Who is chosen from: all points of `dpaa debias`, or the paper's trained debiasing methods as they are.
+
+Both against the same base, by the same rules."""
 SHOWN = {
     "ndcg": "ndcg@20",
     "recall": "recall@20",
@@ -33,20 +37,6 @@ POWERS = {"ips-0.75": 0.75, "ips-1": 1.0}
 """Inverse propensity with more power than the usual."""
 NAIVE = "none"
 """In place of a confidence: the best point whose estimate is within the promise, without any confirmation."""
-
-
-@dataclass(frozen=True, eq=False)
-class Remembered(Point):
-    """A point that measures each fold once."""
-
-    _found: dict[bytes, tuple[float, ...]] = field(default_factory=dict, repr=False)
-
-    def values_on(self, rows: Rows) -> tuple[float, ...]:
-        """As in a point."""
-        key = rows.tobytes()
-        if key not in self._found:
-            self._found[key] = super().values_on(rows)
-        return self._found[key]
 
 
 @dataclass(frozen=True)
@@ -71,6 +61,7 @@ class Measured:
 
     def points(self, models: Sequence[str], goals: tuple[Goal, ...]) -> list[Point]:
         """In the order of `candidates` of each model."""
+        folds = user_folds(len(self.evaluator.users), self.cell.seed) if self.split == "valid" else ()
         found: list[Point] = []
         for model in models:
             lists = self.store.read(self.cell, model)[self.split]
@@ -79,7 +70,7 @@ class Measured:
             ):  # others have their plain point only
                 at = self.evaluator.truth.context(of_users.astype(np.int32))
                 values = {name: one.of(at) for name, one in self.accuracies.items()}
-                found.append(Remembered(candidate, at, cast("Any", values), goals))
+                found.append(measure(candidate, at, cast("Any", values), goals, folds))
         return found
 
 
@@ -99,11 +90,12 @@ def judge(store: Store, cell: Cell, others: Sequence[str]) -> dict[str, Any]:
         "data": cell.data,
         "seed": cell.seed,
         "biased": cell.biased,
+        "swept": list(SWEPT),
         "users": {split: len(side.evaluator.users) for split, side in sides.items()},
         "pairs": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
         "effective": {name: one.effective_sample_size for name, one in accuracies.items()},
         "plain": _plain(points, plain),
-        "choices": [row for place, goal in enumerate(both) for row in _choices(cell, points, goal, place)],
+        "choices": [row for place, goal in enumerate(both) for row in _choices(cell, points, plain, goal, place)],
         "dominated": [row for place, goal in enumerate(both) for row in _dominated(points, plain, goal, place)],
     }
 
@@ -124,49 +116,71 @@ def _plain(points: dict[str, list[Point]], plain: dict[str, list[Point]]) -> dic
 
 def _with(points: Sequence[Point], goal: Goal, place: int) -> list[Point]:
     """The same points for one goal."""
-    made = []
-    for one in points:
-        point = Remembered(one.candidate, one.at, one.accuracy, (goal,))
-        point.__dict__["metrics"] = one.metrics
-        point.__dict__["values"] = (one.values[place],)
-        made.append(point)
-    return cast("list[Point]", made)
+    return [
+        replace(
+            one,
+            goals=(goal,),
+            per_user=(one.per_user[place],),
+            values=(one.values[place],),
+            outside=tuple((values[place],) for values in one.outside),
+        )
+        for one in points
+    ]
 
 
-def _choices(cell: Cell, points: dict[str, list[Point]], goal: Goal, place: int) -> Iterator[dict[str, Any]]:
-    """Each estimate, baseline, share to keep and confidence."""
-    valid, test = (_with(points[split], goal, place) for split in ("valid", "test"))
-    as_they_are = [place for place, point in enumerate(valid) if point.candidate.plain]
+def _choices(
+    cell: Cell, points: dict[str, list[Point]], plain: dict[str, list[Point]], goal: Goal, place: int
+) -> Iterator[dict[str, Any]]:
+    """Each estimate, baseline, share to keep and confidence; of the trained methods where the best base is kept."""
+    sides = {split: _with(points[split] + plain[split], goal, place) for split in ("valid", "test")}
+    valid, test = sides["valid"], sides["test"]
+    n = len(points["valid"])
+    as_they_are = [place for place, point in enumerate(valid[:n]) if point.candidate.plain]
+    methods = [place for place, one in enumerate(valid) if one.candidate.plain and one.candidate.model in TRAINED]
     truth = np.array([point.accuracy_of("logged") for point in test])
     score = np.array([point.values[0] for point in test])
     best_plain = max(truth[as_they_are])
+    complete = {valid[one].candidate.model for one in methods} == set(TRAINED)
     for estimate in cast("Any", tuple(valid[0].accuracy)):
         for wanted in BASES:
             named = [one for one in as_they_are if wanted in ("best", valid[one].candidate.model)]
             base = max(named, key=lambda one: (valid[one].accuracy_of(estimate), -one))
+            pools = {FRONTIER: list(range(n))}
+            if complete and wanted == BASES[0]:
+                pools[METHODS] = list(dict.fromkeys([base, *methods]))
             for keep in KEEPS:
-                allowed = np.flatnonzero(truth >= keep * truth[base])
-                oracle = int(allowed[np.argmax(score[allowed])])
+                allowed = np.flatnonzero(truth[:n] >= keep * truth[base])
+                oracle = int(allowed[np.argmax(score[:n][allowed])])
                 for confidence in (*CONFIDENCES, NAIVE):
-                    chooser = Chooser(valid, base, estimate, 0.5 if confidence == NAIVE else confidence, cell.seed)
-                    chosen, told = _naive(chooser, keep) if confidence == NAIVE else _confirmed(chooser, keep)
-                    yield {
-                        "goal": goal.name,
-                        "estimate": estimate,
-                        "base_is": wanted,
-                        "keep": keep,
-                        "confidence": confidence,
-                        "base": valid[base].candidate.name,
-                        "chosen": valid[chosen].candidate.name,
-                        "oracle": test[oracle].candidate.name,
-                        **told,
-                        "base_to_best_plain": truth[base] / best_plain,
-                        **_on_test(test[chosen], test[base], keep),
-                        "oracle_accuracy": truth[oracle] / truth[base] - 1,
-                        "goal_of": {"base": score[base], "chosen": score[chosen], "oracle": score[oracle]},
-                        "valid": {"base": _shown(valid[base]), "chosen": _shown(valid[chosen])},
-                        "test": {"base": _shown(test[base]), "chosen": _shown(test[chosen])},
-                    }
+                    for name, pool in pools.items():
+                        sure = 0.5 if confidence == NAIVE else confidence
+                        chooser = Chooser(
+                            [valid[one] for one in pool],
+                            pool.index(base),
+                            estimate,
+                            user_folds(len(valid[0].accuracy[estimate]), cell.seed),
+                            cast("float", sure),
+                        )
+                        found, told = _naive(chooser, keep) if confidence == NAIVE else _confirmed(chooser, keep)
+                        chosen = pool[found]
+                        yield {
+                            "goal": goal.name,
+                            "of": name,
+                            "estimate": estimate,
+                            "base_is": wanted,
+                            "keep": keep,
+                            "confidence": confidence,
+                            "base": valid[base].candidate.name,
+                            "chosen": valid[chosen].candidate.name,
+                            "oracle": test[oracle].candidate.name,
+                            **told,
+                            "base_to_best_plain": truth[base] / best_plain,
+                            **_on_test(test[chosen], test[base], keep),
+                            "oracle_accuracy": truth[oracle] / truth[base] - 1,
+                            "goal_of": {"base": score[base], "chosen": score[chosen], "oracle": score[oracle]},
+                            "valid": {"base": _shown(valid[base]), "chosen": _shown(valid[chosen])},
+                            "test": {"base": _shown(test[base]), "chosen": _shown(test[chosen])},
+                        }
 
 
 def _confirmed(chooser: Chooser, keep: float) -> tuple[int, dict[str, Any]]:
@@ -205,7 +219,7 @@ def _dominated(
         (one for one, point in enumerate(swept) if point.candidate.plain),
         key=lambda one: swept[one].accuracy_of("logged"),
     )
-    chooser = Chooser(swept, base, "logged")
+    chooser = Chooser(swept, base, "logged", ())
     accuracy, score, line = chooser.accuracies(), chooser.scores(), chooser.frontier()
     valid, test = points["valid"] + plain["valid"], points["test"] + plain["test"]
     for one, other in zip(valid, test, strict=True):

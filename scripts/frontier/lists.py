@@ -20,24 +20,23 @@ from dpaa.data.sources.coat import coat
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.frontier.points import Candidate
+from dpaa.frontier.models import default_methods
+from dpaa.frontier.points import Candidate, Measurer
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings
 from dpaa.reranking import RERANKERS
 from dpaa.reranking.base import Dial, Reranker
-from dpaa.reranking.dial import dialled_family
 from dpaa.runs.fit import fit_into, fit_method, make_method
 
 K = 20
 HELD = 0.15
 """Share of the training pairs that become validation where validation shall be as biased as the log."""
-QUICK: dict[str, Any] = {"learning_rate": 5e-3, "patience": 20, "epochs": 150, "threads": 1}
-"""For every method that is trained in epochs: equal chances."""
-SWEPT = ("ease", "item-knn", "als", "lightgcn", "dpaa")
+ONE_THREAD: dict[str, Any] = {"threads": 1}
+"""All else is the default training, for every method that is trained in epochs: equal chances."""
+SWEPT = tuple(default_methods())
 """Models of the frontier: those of `dpaa debias`."""
 TRAINED = ("dpaa", "dpaa-as-printed", "apda", "navip", "dap", "ppac", "macr", "cvib", "ips", "sam-reg")
 """The paper's trained debiasing methods."""
-PLAIN = ("most-popular", "lightgcn")
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class Store:
     def _make(self, cell: Cell, name: str, data: Dataset, evaluators: dict[str, Evaluator]) -> None:
         clock, cpu = time.perf_counter(), time.process_time()
         in_epochs = issubclass(find_method(name).settings_type, TrainedSettings)
-        method = make_method(data, name, (QUICK if in_epochs else {}) | {"seed": cell.seed})
+        method = make_method(data, name, (ONE_THREAD if in_epochs else {}) | {"seed": cell.seed})
         first = self.file(cell, name).parent / "lightgcn.run"
         if name == "lightgcn":
             shutil.rmtree(first, ignore_errors=True)
@@ -166,9 +165,5 @@ def candidates(model: str) -> list[Candidate]:
 
 def lists(method: Any, evaluator: Evaluator, *, swept: bool) -> np.ndarray:
     """Of all candidates of a model, (points, users, k)."""
-    if not swept:
-        return np.stack([evaluator.lists(method, 0.0)]).astype(np.int16)
-    kappas = [0.0, *(one.kappa for one in sweep() if isinstance(one, Dial))]
-    others = [one for one in sweep() if not isinstance(one, Dial)]
-    dialled = evaluator.lists_of(dialled_family(method, kappas), len(kappas))
-    return np.stack([*dialled, *evaluator.lists_reranked(method, others)]).astype(np.int16)
+    measured = Measurer(evaluator, (), {})
+    return np.stack([one for _, one in measured.lists("", method, sweep() if swept else [])]).astype(np.int16)

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from frontier.judge import NAIVE
+from frontier.judge import FRONTIER, NAIVE
 
 Record = Mapping[str, Any]
 Rows = list[dict[str, Any]]
@@ -29,7 +29,8 @@ def order(data: str) -> tuple[int, str]:
 
 
 def choices(records: Iterable[Record], **wanted: Any) -> Rows:
-    """One row for each choice, flat, of those with these values."""
+    """One row for each choice, flat, of those with these values; of the frontier, unless said otherwise."""
+    wanted = {"of": FRONTIER} | wanted
     found = []
     for record in sorted(records, key=lambda one: (order(one["data"]), one["seed"])):
         about = {name: record[name] for name in ("data", "seed", "biased")}
