@@ -109,19 +109,24 @@ def measure(
     values = tuple(
         goal.of_all(at) if known is None else mean_of_known(known) for goal, known in zip(goals, each, strict=True)
     )
-    outside = []
-    for fold in folds:
-        rows = np.setdiff1d(np.arange(len(at.lists)), fold)
-        some = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
-        outside.append(
-            tuple(
-                (goal.of_all(some) if len(rows) else float("nan")) if known is None else mean_of_known(known[rows])
-                for goal, known in zip(goals, each, strict=True)
-            )
-        )
+    everybody = np.arange(len(at.lists))
+    outside = tuple(_of_some(goals, each, at, np.setdiff1d(everybody, fold)) for fold in folds)
     k = at.lists.shape[1]
     told = {goal.key(k): goal.of_all(at) for goal in (*measured_goals(), *goals)}
-    return Point(candidate, accuracy, goals, each, values, tuple(outside), told)
+    return Point(candidate, accuracy, goals, each, values, outside, told)
+
+
+def _of_some(goals: Sequence[Goal], each: Sequence[Floats | None], at: Context, rows: Rows) -> tuple[float, ...]:
+    """Each goal's value over some users; NaN over nobody."""
+    if not len(rows):
+        return (float("nan"),) * len(goals)
+    found = []
+    for goal, known in zip(goals, each, strict=True):
+        if known is not None:
+            found.append(mean_of_known(known[rows]))
+        else:
+            found.append(goal.of_all(Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)))
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
