@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.splits import SPLIT_KINDS, SplitRule, drop_rare, leave_last, random_per_user, split_frame, temporal
+from dpaa.data.splits import (
+    SPLIT_KINDS,
+    SplitRule,
+    drawn_by_id,
+    drop_rare,
+    leave_last,
+    random_per_user,
+    split_frame,
+    temporal,
+    time_window,
+)
 from dpaa.errors import InputError
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=60, unique_by=lambda pair: pair)
 rules = st.builds(
     SplitRule,
-    st.sampled_from(SPLIT_KINDS),
+    st.sampled_from([kind for kind in SPLIT_KINDS if kind != "time-windows"]),
     st.floats(0, 0.49),
     st.floats(0, 0.49),
     st.integers(1, 3),
@@ -67,6 +77,71 @@ def test_random_shares_hold_on_average() -> None:
     labels = random_per_user(user, 0.1, 0.2, np.random.default_rng(0))
     share = np.bincount(labels) / len(labels)
     assert share == pytest.approx([0.7, 0.1, 0.2], abs=0.01)
+
+
+@given(pairs, st.floats(0, 0.15), st.floats(0, 0.15), st.integers(2, 5))
+def test_windows_slide_to_the_end_and_never_look_ahead(
+    rows: list[tuple[int, int]], valid: float, test: float, parts: int
+) -> None:
+    frame = log(rows, [item for _, item in rows])  # many ties
+    tested: list[tuple[int, ...]] = []
+    sizes = []
+    for rule in SplitRule("time-windows", valid, test, parts=parts).each():
+        found, notes = split_frame(frame, rule, 0, "log")
+        times = [found[name]["timestamp"] for name in ("train", "valid", "test")]
+        for earlier, later in ((0, 1), (1, 2), (0, 2)):
+            assert not len(times[earlier]) or not len(times[later]) or times[earlier].max() < times[later].min()
+        tested += found["test"].rows()
+        sizes.append(found["train"].height)
+        left = frame.height - sum(part.height for part in found.values())
+        assert any("after the window" in note for note in notes) == bool(left)
+    assert len(tested) == len(set(tested))  # no pair is tested twice
+    assert sizes == sorted(sizes)
+
+
+def test_windows_without_ties() -> None:
+    labels, tied = time_window(np.arange(100), 0.1, 0.1, 5, 2)
+    assert np.bincount(labels + 1).tolist() == [30, 50, 10, 10]
+    assert (labels[50:60] == 1).all()
+    assert (labels[60:70] == 2).all()
+    assert tied == 0
+
+
+def test_every_user_is_in_the_test_of_one_fold() -> None:
+    frame = log([(user, item) for user in range(200) for item in range(10)])
+    tested = [
+        set(split_frame(frame, rule, 3, "log")[0]["test"]["user_id"])
+        for rule in SplitRule("user-folds", parts=4).each()
+    ]
+    assert sum(map(len, tested)) == len(set.union(*tested)) == 200
+    assert all(30 < len(users) < 70 for users in tested)
+
+
+@pytest.mark.parametrize(("kind", "column"), [("cold-users", "user_id"), ("cold-items", "item_id")])
+@pytest.mark.parametrize("support", [0, 2])
+def test_cold_ones_keep_few_training_pairs_the_earliest(kind: str, column: str, support: int) -> None:
+    frame = log([(user, item) for user in range(40) for item in range(30)])
+    parts, notes = split_frame(frame, SplitRule(kind, 0.2, 0.3, support=support), 0, "log")
+    cold = {name: set(parts[name][column]) for name in ("valid", "test")}
+    assert not cold["valid"] & cold["test"]
+    assert cold["valid"]
+    assert cold["test"]
+    kept = parts["train"].filter(pl.col(column).is_in(cold["test"] | cold["valid"]))
+    if support:
+        assert (kept.group_by(column).len()["len"] == support).all()
+        last = kept.group_by(column).agg(pl.col("timestamp").max())
+        later = parts["test"].join(last, on=column, suffix="_kept")
+        assert (later["timestamp"] > later["timestamp_kept"]).all()
+    else:
+        assert not len(kept)
+    assert f"keep at most {support} pairs in training" in notes[0]
+
+
+def test_draws_by_id_do_not_depend_on_other_ids() -> None:
+    few, many = pl.Series(["b", "d"]), pl.Series(["a", "b", "c", "d"])
+    assert drawn_by_id(few, 5).tolist() == drawn_by_id(many, 5)[[1, 3]].tolist()
+    assert drawn_by_id(few, 5).tolist() != drawn_by_id(few, 6).tolist()
+    assert abs(drawn_by_id(pl.Series(range(2000)), 0).mean() - 0.5) < 0.03
 
 
 def test_seeds_differ() -> None:

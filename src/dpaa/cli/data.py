@@ -17,6 +17,9 @@ from dpaa.files import settled
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
+    from dpaa.data.log import ColumnNames
+    from dpaa.data.splits import SplitRule
+    from dpaa.data.tables import Table
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
@@ -33,8 +36,19 @@ PUBLISHED = {
 
 @app.command()
 def log(
+    ctx: typer.Context,
     file: Annotated[Path, Argument(help="CSV, TSV, Parquet, RecBole .inter or list form.")],
-    out_folder: Out,
+    out_folder: Annotated[
+        Path | None, Option("--out", help="Folder of the dataset to write; with --append, that dataset without it.")
+    ] = None,
+    append: Annotated[
+        Path | None,
+        Option(
+            metavar="DATASET",
+            help="Append the log to a dataset made of one, by the rules that it was made with; it is replaced as a "
+            "whole, or written to --out.",
+        ),
+    ] = None,
     file_format: options.FileFormat = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
@@ -44,13 +58,19 @@ def log(
     split: Annotated[
         str,
         Option(
-            metavar="random|random-global|temporal|leave-last",
-            help="Random per user, random over all pairs, latest pairs of all, or latest pairs of each user.",
+            metavar="random|random-global|temporal|leave-last|user-folds|cold-users|cold-items|time-windows",
+            help="Random per user, random over all pairs, latest pairs of all, latest pairs of each user; folds of "
+            "users, users or items with few training pairs, windows that slide over time.",
         ),
     ] = "random",
     valid: Annotated[float, Option(help="Share for validation.")] = 0.1,
     test: Annotated[float, Option(help="Share for the test.")] = 0.2,
     last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
+    parts: Annotated[int, Option(help="user-folds, time-windows: how many.")] = 5,
+    part: Annotated[
+        int | None, Option(help="user-folds, time-windows: only this one; without it, all are written to OUT/part-1 …")
+    ] = None,
+    support: Annotated[int, Option(help="cold-users, cold-items: pairs of each that stay in training.")] = 5,
     min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
     min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
     keep_duplicates: options.KeepDuplicates = False,
@@ -61,28 +81,117 @@ def log(
     """A dataset from one log of clicks or ratings, which is split by a rule.
 
     \b
-    Example:
+    Examples:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
+      dpaa data log tuesday.csv --append data/clicks
+      dpaa data log clicks.csv --split user-folds --parts 5 --out data/folds
     """
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_file
-    from dpaa.data.splits import SplitRule
+    from dpaa.data.splits import IN_PARTS, SplitRule
+    from dpaa.data.tables import open_table
 
-    def read() -> Dataset:
-        return from_file(
+    names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
+    if append is not None:
+        _check_no_rules(ctx)
+        _append(lambda: open_table(file, file_format), append, out_folder, overwrite, names, items)
+        return
+    if out_folder is None:
+        raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
+
+    def read(rule: SplitRule) -> Callable[[], Dataset]:
+        return lambda: from_file(
             file,
             fmt=file_format,
-            names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
+            names=names,
             positive=positive,
-            split=SplitRule(split, valid, test, last_k),
+            split=rule,
             min_user_interactions=min_user_interactions,
             min_item_interactions=min_item_interactions,
             keep_duplicates=keep_duplicates,
             seed=seed,
         )
 
-    _make(read, out_folder, overwrite, items, item_column)
+    rule = SplitRule(split, valid, test, last_k, parts, part or 1, support)
+    if split in IN_PARTS and part is None:
+        made = {folder: read(one) for folder, one in _part_folders(out_folder, rule).items()}
+        _make_parts(made, overwrite, items, item_column)
+    else:
+        _make(read(rule), out_folder, overwrite, items, item_column)
+
+
+RULE_OPTIONS = {
+    "positive": "--positive",
+    "split": "--split",
+    "valid": "--valid",
+    "test": "--test",
+    "last_k": "--last-k",
+    "parts": "--parts",
+    "part": "--part",
+    "support": "--support",
+    "min_user_interactions": "--min-user",
+    "min_item_interactions": "--min-item",
+    "keep_duplicates": "--keep-duplicates",
+    "seed": "--seed",
+}
+"""Options of `data log` that a dataset remembers."""
+
+
+def _check_no_rules(ctx: typer.Context) -> None:
+    for name, option in RULE_OPTIONS.items():
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"{option} is among the rules that the dataset was made with; leave it out with --append")
+
+
+def _append(
+    table: Callable[[], Table],
+    dataset: Path,
+    out_folder: Path | None,
+    overwrite: bool,
+    names: ColumnNames,
+    items: Path | None,
+) -> None:
+    """Append a table to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
+    from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
+    from dpaa.data.tables import open_table
+    from dpaa.files import lock_of, locked
+
+    target = dataset if out_folder is None else out_folder
+    if out_folder is not None:
+        check_target(out_folder, overwrite)
+    if not (dataset / ABOUT_FILE).is_file():
+        read_dataset(dataset)  # says what is wrong with it
+    with locked(lock_of(settled(dataset)), wait=True):
+        known = None if items is None else open_table(items)
+        found = read_dataset(dataset).append(table(), names=names, items=known)
+        _write(found, target, overwrite or out_folder is None)
+
+
+def _part_folders(out_folder: Path, rule: SplitRule) -> dict[Path, SplitRule]:
+    """Where the dataset of each part goes."""
+    if out_folder.exists() and (not out_folder.is_dir() or (out_folder / "dataset.json").exists()):
+        what = "a dataset" if out_folder.is_dir() else "a file"
+        raise InputError(f"{out_folder} is {what}, several parts need a folder for theirs; choose another --out")
+    return {out_folder / f"part-{one.part}": one for one in rule.each()}
+
+
+def _make_parts(
+    made: dict[Path, Callable[[], Dataset]], overwrite: bool, items: Path | None, item_column: str | None
+) -> None:
+    """All are made before any is written."""
+    from dpaa.data.dataset import check_target
+    from dpaa.data.tables import open_table
+
+    for folder in made:
+        check_target(folder, overwrite)
+    table = None if items is None else open_table(items)
+    found = {folder: read() for folder, read in made.items()}
+    if table is not None:
+        found = {folder: dataset.with_items(table, item_column) for folder, dataset in found.items()}
+    for folder, dataset in found.items():
+        _write(dataset, folder, overwrite)
 
 
 @app.command()

@@ -103,6 +103,23 @@ class ItemAttributes:
         """`item_id` and the columns."""
         return pl.DataFrame([item_ids.alias(Column.ITEM), *self.frame.get_columns()])
 
+    def aligned(self, own: pl.Series, wanted: pl.Series) -> ItemAttributes:
+        """The same for other items: `own` are the ids of the rows, `wanted` those of the answer's."""
+        index = pl.Series(encode(wanted, own).astype(np.int64)).replace(-1, None)
+        return ItemAttributes(self.frame.select(pl.all().gather(index)))
+
+    def over(self, older: ItemAttributes) -> ItemAttributes:
+        """These, and what older ones of the same items know where these know nothing."""
+        both = [name for name in self.columns if name in older.columns]
+        for name in both:
+            if self.frame[name].dtype != older.frame[name].dtype:
+                raise InputError(
+                    f"column {name!r} of the items is {older.frame[name].dtype} so far and {self.frame[name].dtype} "
+                    "now; write it alike"
+                )
+        filled = self.frame.with_columns(pl.col(name).fill_null(older.frame[name]) for name in both)
+        return ItemAttributes(filled.hstack(older.frame.drop(both)))
+
     def write_into(self, folder: Path, item_ids: pl.Series) -> None:
         """Write the file of a dataset or run that is being made."""
         write_into(folder, ATTRIBUTES_FILE, partial(self.with_ids(item_ids).write_parquet, compression="zstd"))

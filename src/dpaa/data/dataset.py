@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
+from dpaa.data.append import append_table, told_before
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
@@ -152,6 +153,27 @@ class Dataset:
     def titles(self) -> pl.Series | None:
         """What people call the items, row i = index i; None where nobody said."""
         return None if self.attributes is None else self.attributes.titles
+
+    def append(self, rows: Any, *, names: ColumnNames | None = None, items: Any = None) -> Dataset:
+        """The dataset with the rows of a dataframe in it, by the rules that it was made with (`dpaa.data.append`).
+
+        What is known of items is kept; `items`, as in `with_items`, adds to it.
+        """
+        table = rows if isinstance(rows, Table) else as_table(rows, "the frame")
+        frames = {split: self.frame(split) for split in SPLITS}
+        parts, about, notes = append_table(frames, self.about, self.name, self.fingerprint, table, names)
+        odd = lint({split: self.split(split) for split in SPLITS}, self.user_ids, self.item_ids, self.candidates)
+        allowed = None if self.candidates is None else self.item_ids.gather(self.candidates)
+        said = {*odd, *told_before(self.about)}
+        kept = [note for note in self.notes if note not in said]
+        made = Dataset.of(parts, name=self.name, candidates=allowed, about=about, notes=[*kept, *notes])
+        older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
+        if items is None:
+            return replace(made, attributes=older)
+        made = made.with_items(items, None if names is None else names.item)
+        return (
+            made if older is None or made.attributes is None else replace(made, attributes=made.attributes.over(older))
+        )
 
     @property
     def n_users(self) -> int:

@@ -121,14 +121,14 @@ def _place(wanted: npt.NDArray[np.integer], known: npt.NDArray[np.integer], few:
     return place
 
 
-def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> npt.NDArray[np.int32]:
-    """The index of each id a user gave; `what` is "user" or "item". Unknown ids and other types are errors."""
+def check_ids(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> pl.Series:
+    """Ids a user gave, of the type of `ids`; another type is an error, an unknown id is not."""
     if isinstance(given, str | bytes):
         raise InputError(f"{given!r} is one {what} id where a list of ids is needed; write [{given!r}]")
     try:
         values = given if isinstance(given, pl.Series) else pl.Series(values=list(given))
         if not len(values):
-            return np.empty(0, dtype=np.int32)
+            return ids.clear()
         if values.has_nulls():
             raise InputError(f"one of the {what} ids given is empty; leave it out")
         values = checked_type(values, f"the {what} ids")
@@ -142,6 +142,14 @@ def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> n
             f"this dataset's {what} ids are {kind(ids)} (such as {ids[0]!r}), but {values[0]!r} is {found}; "
             f"give {kind(ids)}"
         )
+    return values
+
+
+def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> npt.NDArray[np.int32]:
+    """The index of each id a user gave; `what` is "user" or "item". Unknown ids and other types are errors."""
+    values = check_ids(given, ids, what)
+    if not len(values):
+        return np.empty(0, dtype=np.int32)
     index = encode(values, ids)
     if (index < 0).any():
         unknown = values.filter(pl.Series(index < 0)).unique(maintain_order=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from dpaa.data.append import RULES, Rules
 from dpaa.data.columns import Column, SplitName
 from dpaa.data.log import ColumnNames, as_one_type, once_each, read_candidates, read_log
 from dpaa.data.positive import PositiveRule
@@ -50,6 +51,15 @@ def one_table(
         "split": "all for training" if split is None else str(split),
         "seed": seed,
         VALIDATION_EXPOSURE: "biased",
+        RULES: Rules.of(
+            names or ColumnNames(),
+            split,
+            positive=None if rule is None else str(rule),
+            min_user_interactions=min_user_interactions,
+            min_item_interactions=min_item_interactions,
+            keep_duplicates=keep_duplicates,
+            seed=seed,
+        ).model_dump(),
     }
     return Prepared(frames, about, [*log.notes, *rare, *cut])
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +17,15 @@ from dpaa.data.pairs import Indices
 from dpaa.errors import InputError, need_whole
 from dpaa.words import counted
 
-SPLIT_KINDS = ("random", "random-global", "temporal", "leave-last")
+SPLIT_KINDS = (
+    *("random", "random-global", "temporal", "leave-last"),
+    *("user-folds", "cold-users", "cold-items", "time-windows"),
+)
+IN_PARTS = ("user-folds", "time-windows")
+"""Kinds that make several datasets of one log, one for each part."""
+BY_TIME = ("temporal", "leave-last", "time-windows")
+"""Kinds that need times."""
+LEFT_OUT = -1
 Labels = npt.NDArray[np.int8]
 Counts = npt.NDArray[np.int64]
 
@@ -24,13 +35,20 @@ class SplitRule:
     """How a log is cut into train, validation and test."""
 
     kind: str = "random"
-    """`random` per user, `random-global` over all pairs, `temporal` by time, `leave-last` pairs of each user."""
+    """`random` per user, `random-global` over all pairs, `temporal` by time, `leave-last` pairs of each user,
+    `user-folds`, `cold-users`, `cold-items` or `time-windows`."""
     valid: float = 0.1
-    """Share of the pairs for validation (not used by `leave-last`)."""
+    """Share of the pairs for validation (not used by `leave-last`); of users or items where they are cold."""
     test: float = 0.2
-    """Share of the pairs for the test (not used by `leave-last`)."""
+    """The same for the test."""
     last_k: int = 1
     """Pairs of each user for validation, and as many for the test (`leave-last`)."""
+    parts: int = 5
+    """How many folds or windows there are."""
+    part: int = 1
+    """Which of them this is, from 1."""
+    support: int = 5
+    """Pairs of a cold user or item that stay in training."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in SPLIT_KINDS:
@@ -42,46 +60,171 @@ class SplitRule:
             )
         if self.last_k < 1:
             raise InputError(f"last_k must be at least 1, got {self.last_k}; leave it out for 1")
+        need_whole(self.support, "support", least=0)
+        need_whole(self.part, "part")
+        if need_whole(self.parts, "parts") < 2 or self.part > self.parts:
+            raise InputError(f"part {self.part} of {self.parts} is not there; parts are at least 2 and counted from 1")
+        if self.kind == "time-windows" and self.valid + self.parts * self.test >= 1:
+            raise InputError(
+                f"{self.parts} windows with {self.test:g} of the pairs each and validation ({self.valid:g}) leave "
+                "nothing to train on; use fewer parts or smaller shares"
+            )
+
+    def each(self) -> list[SplitRule]:
+        """One rule for every part; the rule itself where it has none."""
+        return [replace(self, part=part) for part in range(1, self.parts + 1)] if self.kind in IN_PARTS else [self]
 
     def __str__(self) -> str:
-        if self.kind == "leave-last":
-            return f"leave-last, {self.last_k} + {self.last_k} per user"
-        return f"{self.kind}, {self.valid:g} validation, {self.test:g} test"
+        shares = f"{self.valid:g} validation, {self.test:g} test"
+        return {
+            "leave-last": f"leave-last, {self.last_k} + {self.last_k} per user",
+            "user-folds": f"user-folds, fold {self.part} of {self.parts}, {shares} of a user's pairs",
+            "cold-users": f"cold-users, {shares} of the users, who keep {self.support} pairs in training",
+            "cold-items": f"cold-items, {shares} of the items, which keep {self.support} pairs in training",
+            "time-windows": f"time-windows, window {self.part} of {self.parts}, {shares}",
+        }.get(self.kind, f"{self.kind}, {shares}")
 
 
 def split_frame(
-    frame: pl.DataFrame, rule: SplitRule, seed: int, source: str
+    frame: pl.DataFrame,
+    rule: SplitRule,
+    seed: int,
+    source: str,
+    before: pl.DataFrame | None = None,
+    times_appended: int = 0,
 ) -> tuple[dict[SplitName, pl.DataFrame], list[str]]:
-    """The frames of the three splits, and what is to be said about them."""
-    rng = np.random.default_rng(need_whole(seed, "seed", least=0))
-    users = frame[Column.USER]
-    notes: list[str] = []
-    if rule.kind == "random":
-        labels = random_per_user(encode(users, distinct_ids([users])), rule.valid, rule.test, rng)
-    elif rule.kind == "random-global":
-        labels = random_global(frame.height, rule.valid, rule.test, rng)
-    else:
-        if Column.TIMESTAMP not in frame.columns:
-            raise InputError(f"the split {rule.kind!r} needs times, and {source} has none; name the --timestamp-column")
-        time = frame[Column.TIMESTAMP].to_physical().to_numpy()
-        if rule.kind == "temporal":
-            labels, tied = temporal(time, rule.valid, rule.test)
-            if tied:
-                pairs = counted(tied, "pair", "pairs")
-                notes.append(f"{pairs} at the time of a cut went to the earlier split, so the shares are not exact")
-        else:
-            labels = leave_last(encode(users, distinct_ids([users])), time, rule.last_k)
+    """The frames of the three splits, and what is to be said about them.
+
+    `before` are training pairs that were there already, where a log is appended: who has some can give every new one.
+    """
+    need_whole(seed, "seed", least=0)
+    rng = np.random.default_rng([seed, times_appended] if times_appended else seed)
+    if rule.kind in BY_TIME and Column.TIMESTAMP not in frame.columns:
+        raise InputError(f"the split {rule.kind!r} needs times, and {source} has none; name the --timestamp-column")
+    labels, notes = _LABELS[rule.kind](_Work(frame, rule, rng, seed, before))
     parts = [frame.filter(pl.Series(labels == label)) for label in range(3)]
     once = [part.drop(Column.COUNT, strict=False) for part in parts[1:]]
     return {"train": parts[0], "valid": once[0], "test": once[1]}, notes
 
 
-def random_per_user(user: Indices, valid: float, test: float, rng: np.random.Generator) -> Labels:
-    """Random pairs of each user; shares hold on average, and every user keeps a training pair. Returns (n,)."""
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What a rule labels, and by what."""
+
+    frame: pl.DataFrame
+    rule: SplitRule
+    rng: np.random.Generator
+    seed: int
+    before: pl.DataFrame | None
+
+    def ids(self, column: str) -> pl.Series:
+        return distinct_ids([self.frame[column]])
+
+    def owners(self, column: str) -> Indices:
+        return encode(self.frame[column], self.ids(column))
+
+    def trained(self, column: str) -> Counts:
+        """Training pairs that each id has already.  Returns (ids,)."""
+        ids = self.ids(column)
+        if self.before is None:
+            return np.zeros(len(ids), dtype=np.int64)
+        index = encode(self.before[column], ids)
+        return np.bincount(index[index >= 0], minlength=len(ids))
+
+    @property
+    def time(self) -> npt.NDArray[np.generic]:
+        return self.frame[Column.TIMESTAMP].to_physical().to_numpy()
+
+
+def _random(work: _Work) -> tuple[Labels, list[str]]:
+    known = work.trained(Column.USER) > 0
+    return random_per_user(work.owners(Column.USER), work.rule.valid, work.rule.test, work.rng, known), []
+
+
+def _random_global(work: _Work) -> tuple[Labels, list[str]]:
+    return random_global(work.frame.height, work.rule.valid, work.rule.test, work.rng), []
+
+
+def _temporal(work: _Work) -> tuple[Labels, list[str]]:
+    labels, tied = temporal(work.time, work.rule.valid, work.rule.test)
+    return labels, _tie_note(tied)
+
+
+def _leave_last(work: _Work) -> tuple[Labels, list[str]]:
+    return leave_last(work.owners(Column.USER), work.time, work.rule.last_k), []
+
+
+def _user_folds(work: _Work) -> tuple[Labels, list[str]]:
+    rule, owner = work.rule, work.owners(Column.USER)
+    fold = (drawn_by_id(work.ids(Column.USER), work.seed) * rule.parts).astype(np.int64)[owner]
+    labels = _random(work)[0]
+    labels[(labels == 2) & (fold != rule.part - 1)] = 0
+    labels[(labels == 1) & (fold != rule.part % rule.parts)] = 0
+    return labels, []
+
+
+def _cold(work: _Work, column: str) -> tuple[Labels, list[str]]:
+    rule, owner = work.rule, work.owners(column)
+    drawn = drawn_by_id(work.ids(column), work.seed)
+    kind = np.where(drawn < rule.test, 2, np.where(drawn < rule.test + rule.valid, 1, 0)).astype(np.int8)
+    order = work.rng.permutation(len(owner))
+    if Column.TIMESTAMP in work.frame.columns:
+        order = order[np.argsort(work.time[order], kind="stable")]
+    support = np.maximum(rule.support - work.trained(column), 0)
+    labels = np.where(_rank(owner, order) < support[owner], np.int8(0), kind[owner])
+    cold = int((kind > 0).sum())
+    what = "users" if column == Column.USER else "items"
+    return labels, [f"{cold:,} of {len(kind):,} {what} are cold: they keep at most {rule.support} pairs in training"]
+
+
+def _time_windows(work: _Work) -> tuple[Labels, list[str]]:
+    rule = work.rule
+    labels, tied = time_window(work.time, rule.valid, rule.test, rule.parts, rule.part)
+    later = int((labels == LEFT_OUT).sum())
+    left = [f"{counted(later, 'pair', 'pairs')} after the window were left out"] if later else []
+    return labels, [*_tie_note(tied), *left]
+
+
+def _tie_note(tied: int) -> list[str]:
+    if not tied:
+        return []
+    pairs = counted(tied, "pair", "pairs")
+    return [f"{pairs} at the time of a cut went to the earlier split, so the shares are not exact"]
+
+
+_LABELS: dict[str, Callable[[_Work], tuple[Labels, list[str]]]] = {
+    "random": _random,
+    "random-global": _random_global,
+    "temporal": _temporal,
+    "leave-last": _leave_last,
+    "user-folds": _user_folds,
+    "cold-users": partial(_cold, column=Column.USER),
+    "cold-items": partial(_cold, column=Column.ITEM),
+    "time-windows": _time_windows,
+}
+
+
+def drawn_by_id(ids: pl.Series, seed: int) -> npt.NDArray[np.float64]:
+    """A number from 0 to 1 for each id, from the id and the seed alone: the same whatever else is in a log."""
+    digests = (hashlib.blake2b(f"{seed}\0{one}".encode(), digest_size=8).digest() for one in ids)
+    return np.fromiter((int.from_bytes(one, "big") / 2**64 for one in digests), dtype=np.float64, count=len(ids))
+
+
+def random_per_user(
+    user: Indices,
+    valid: float,
+    test: float,
+    rng: np.random.Generator,
+    known: npt.NDArray[np.bool_] | None = None,
+) -> Labels:
+    """Random pairs of each user; shares hold on average, and every user keeps a training pair. Returns (n,).
+
+    `known`: users who have a training pair elsewhere.
+    """
     per_user = np.bincount(user)
     n_test = (per_user * test + rng.random(len(per_user))).astype(np.int64)
     n_valid = (per_user * valid + rng.random(len(per_user))).astype(np.int64)
-    return _label_first(user, rng.permutation(len(user)), n_valid, n_test)
+    return _label_first(user, rng.permutation(len(user)), n_valid, n_test, known)
 
 
 def random_global(n: int, valid: float, test: float, rng: np.random.Generator) -> Labels:
@@ -118,17 +261,51 @@ def leave_last(user: Indices, time: npt.NDArray[np.generic], k: int) -> Labels:
     return _label_first(user, np.lexsort((time, user))[::-1], k, k)
 
 
-def _label_first(user: Indices, order: Counts, n_valid: Counts | int, n_test: Counts | int) -> Labels:
-    """In this order, the first `n_test` pairs of each user are test, the next `n_valid` validation; one is training."""
+def time_window(time: npt.NDArray[np.generic], valid: float, test: float, parts: int, part: int) -> tuple[Labels, int]:
+    """One of several windows that slide to the end of the log: test pairs, validation before them, training before.
+
+    The test windows of all parts lie side by side at the end. Pairs after the window are `LEFT_OUT`; those with the
+    time of a cut go to the earlier split. Returns (n,) and the number of those.
+    """
+    n, in_order = len(time), np.sort(time)
+    n_test, n_valid = round(n * test), round(n * valid)
+    end = n - n_test * (parts - part)
+    labels, tied = np.full(n, LEFT_OUT, dtype=np.int8), 0
+    for label, size in ((2, end), (1, end - n_test), (0, end - n_test - n_valid)):
+        if size < 1:
+            continue
+        within = time <= in_order[size - 1]
+        labels[within] = label
+        tied += int(within.sum()) - size
+    return labels, tied
+
+
+def _label_first(
+    user: Indices,
+    order: Counts,
+    n_valid: Counts | int,
+    n_test: Counts | int,
+    known: npt.NDArray[np.bool_] | None = None,
+) -> Labels:
+    """In this order, the first `n_test` pairs of each user are test, the next `n_valid` validation; one is training.
+
+    None need be of a user who is `known`, with a training pair elsewhere.
+    """
     per_user = np.bincount(user)
-    n_test = np.minimum(n_test, np.maximum(per_user - 1, 0))
-    n_valid = np.minimum(n_valid, np.maximum(per_user - 1 - n_test, 0))
-    order = order[np.argsort(user[order], kind="stable")]
-    who = user[order]
-    rank = np.arange(len(user)) - (np.cumsum(per_user) - per_user)[who]
-    labels = np.zeros(len(user), dtype=np.int8)
-    labels[order] = np.where(rank < n_test[who], 2, np.where(rank < (n_test + n_valid)[who], 1, 0))
-    return labels
+    most = per_user - (1 if known is None else np.where(known, 0, 1))
+    for_test: Counts = np.minimum(n_test, np.maximum(most, 0))
+    for_both: Counts = for_test + np.minimum(n_valid, np.maximum(most - for_test, 0))
+    rank = _rank(user, order)
+    return np.where(rank < for_test[user], 2, np.where(rank < for_both[user], 1, 0)).astype(np.int8)
+
+
+def _rank(owner: Indices, order: Counts) -> Counts:
+    """The place of each pair among those of its owner, in this order, from 0. Returns (n,)."""
+    per_owner = np.bincount(owner)
+    order = order[np.argsort(owner[order], kind="stable")]
+    rank = np.empty(len(owner), dtype=np.int64)
+    rank[order] = np.arange(len(owner)) - (np.cumsum(per_owner) - per_owner)[owner[order]]
+    return rank
 
 
 def drop_rare(frame: pl.DataFrame, min_user: int, min_item: int) -> tuple[pl.DataFrame, list[str]]:
