@@ -218,7 +218,39 @@ PRETRAINED = [
 PLACES = [
     Mistake("a finished run is there", "dpaa train data --out run", "run holds a finished run; pass --overwrite"),
     Mistake("an unfinished run is there", "dpaa train data --out unfinished", ("unfinished run", "--resume")),
-    Mistake("a finished run cannot be resumed", "dpaa train data --out run --resume", "run holds a finished run"),
+    Mistake(
+        "a finished run cannot be resumed with other settings",
+        "dpaa train data --out run --resume --set layers=3",
+        "run holds a finished run",
+    ),
+    Mistake(
+        "a finished run is trained further by nothing",
+        "dpaa train data --out run --resume --set epochs=1 --set patience=3",
+        ("run has been trained for 1 epoch already", "set epochs above 1"),
+    ),
+    Mistake(
+        "a finished run is trained further and started from another",
+        "dpaa train data --out run --resume --warm-start run",
+        ("run is finished", "leave --warm-start out"),
+    ),
+    Mistake(
+        "a warm start from nothing", "dpaa train data --out new --warm-start nowhere", "there is no run folder nowhere"
+    ),
+    Mistake(
+        "a warm start from a run without vectors",
+        "dpaa train untested --method lightgcn --out new --warm-start untested-run",
+        ("untested-run is a run of most-popular", "no trained vectors to start from"),
+    ),
+    Mistake(
+        "a warm start from other people's ids",
+        "dpaa train data --out new --warm-start numbers-run",
+        ("the users of numbers-run have integers for ids", "those of the dataset text"),
+    ),
+    Mistake(
+        "a warm start of another width",
+        "dpaa train data --out new --warm-start run --set embedding_size=8",
+        ("run has vectors of 4 columns", "set embedding_size=4"),
+    ),
     Mistake("something else is there", "dpaa train data --out diary", "diary holds something else than a run"),
     Mistake(
         "something else is there, to be overwritten",

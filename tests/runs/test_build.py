@@ -16,7 +16,7 @@ def test_a_method_may_be_given_by_its_class(small_world: Dataset) -> None:
     assert dpaa.fit(small_world, method=METHODS["ease"]).method.name == "ease"
 
 
-@pytest.mark.parametrize("method", [3, None, int, object(), "no-such", ["ease"]])
+@pytest.mark.parametrize("method", [3, int, object(), "no-such", ["ease"]])
 def test_what_is_no_method_is_said_so(small_world: Dataset, method: object) -> None:
     with pytest.raises(InputError, match="method"):
         dpaa.fit(small_world, method=method)  # type: ignore[arg-type]

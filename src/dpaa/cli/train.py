@@ -6,7 +6,7 @@ import signal
 import sys
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -16,11 +16,17 @@ from dpaa.cli.dial import KeptRerank
 from dpaa.errors import InputError
 from dpaa.files import SMALL_JSON, read_text
 
+if TYPE_CHECKING:
+    from dpaa.runs.model import Model
+
 
 def train(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Run folder to write.")],
-    method: options.Method = "lightgcn",
+    method: Annotated[
+        str | None,
+        Option(help="Method; `dpaa methods` lists them; default: lightgcn, or that of the run it starts from."),
+    ] = None,
     config: Annotated[Path | None, Option(help="TOML file of settings.")] = None,
     assignments: options.Assignments = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
@@ -32,8 +38,22 @@ def train(
             "safetensors file; without it LightGCN is trained first and kept beside the run.",
         ),
     ] = None,
+    warm_start: Annotated[
+        Path | None,
+        Option(
+            metavar="RUN",
+            help="Start from a run of earlier data: known users and items keep their vectors, new ones begin at their "
+            "neighbours', training is shorter; method and settings are the run's where none are given.",
+        ),
+    ] = None,
     rerank: KeptRerank = None,
-    resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint of the run.")] = False,
+    resume: Annotated[
+        bool,
+        Option(
+            "--resume",
+            help="Resume from the last checkpoint of the run; a finished run is trained further with --set epochs=N.",
+        ),
+    ] = False,
     checkpoint_seconds: Annotated[float, Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: options.Overwrite = False,
     calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels first, use the fastest.")] = False,
@@ -41,41 +61,32 @@ def train(
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 
     \b
-    Example:
+    Examples:
       dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
+      dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
+      dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
     """
     from dpaa.cli.progress import EpochDisplay
+    from dpaa.cli.training_plan import plan_training
     from dpaa.comparison import chances
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
-    from dpaa.methods import find_method
-    from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
     from dpaa.reranking.choose import parse_reranker
     from dpaa.runs.fit import Callbacks, fit_into, make_method
-    from dpaa.runs.folder import CONFIG, RunFolder
     from dpaa.training.trainer import Interrupted
     from dpaa.tuning.trial import trials_behind
 
     settings = read_settings(config, assignments or [], seed)
-    chosen = str(settings.pop("method", method))
-    if ":" in chosen and chosen != method:
-        raise InputError(f"{config} names the class {chosen}; a class is named in the call: --method {chosen}")
-    begun = RunFolder.to_resume(out_folder, overwrite) if resume else None
-    if begun is not None:  # the kernel that was chosen stays
-        calibrate = False
-        made_with = begun.read_json(CONFIG)
-        kind = find_method(chosen)
-        if made_with.get("kernel") is not None and made_with.get("method") == kind.name:
-            settings.setdefault("kernel", made_with["kernel"])
-            if not NOT_YET_SETTINGS.keys() & made_with.keys():  # begun when defaults were others, which it goes on with
-                settings = {name: made_with[name] for name in PAPER_TRAINING if name in made_with} | (
-                    NOT_YET_SETTINGS | settings
-                )
+    named = settings.pop("method", method)
+    if named is not None and ":" in str(named) and named != method:
+        raise InputError(f"{config} names the class {named}; a class is named in the call: --method {named}")
+    plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite)
+    chosen = plan.method
     data = read_dataset(dataset)
-    fitted = make_method(data, chosen, settings)
+    fitted = make_method(data, chosen, plan.settings)
     if fitted.retired:
         print_notes([f"{fitted.name} is retired and kept for results made with it: {fitted.retired}"])
-    if calibrate:
+    if calibrate and not plan.kernel_stays:
         from dpaa.runs.calibrate import calibrated
 
         fitted = calibrated(fitted, say=err.print)
@@ -100,23 +111,30 @@ def train(
                 resume=resume,
                 callbacks=callbacks,
                 pretrained=pretrained,
-                rerank=parse_reranker(rerank) if rerank else None,
+                rerank=parse_reranker(rerank) if rerank else plan.reranker,
+                warm_start=plan.before,
                 trials=0 if config is None else trials_behind(config),
             )
     except Interrupted:
         err.print(f"stopped; continue with the same call and --resume (what is done is in {out_folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))
-    training = model.manifest.get("training")
-    if training and training["best_valid_recall@20"] is not None:
-        best = f"best epoch {training['best_epoch']} of {training['epochs']}"
-        out.print(f"{model.method.name}: {best}, validation recall@20 {training['best_valid_recall@20']:.4f}")
-    elif training:
-        out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")
+    _say_best(model)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
     print_notes([unfinished] if unfinished else [])
     following = "evaluate" if len(data.test) else "recommend"
-    named = f"--plugin {chosen} " if ":" in chosen else ""
-    out.print(f"run written to {out_folder}; next: dpaa {named}{following} {out_folder}")
+    known = f"--plugin {chosen} " if ":" in chosen else ""
+    out.print(f"run written to {out_folder}; next: dpaa {known}{following} {out_folder}")
+
+
+def _say_best(model: Model) -> None:
+    training = model.manifest.get("training")
+    if training and training["best_valid_recall@20"] is not None:
+        best = f"best epoch {training['best_epoch']} of {training['epochs']}"
+        if training["best_epoch"] == 0:
+            best = f"no epoch of {training['epochs']} was better than the start"
+        out.print(f"{model.method.name}: {best}, validation recall@20 {training['best_valid_recall@20']:.4f}")
+    elif training:
+        out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")
 
 
 def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:

@@ -118,6 +118,12 @@ class GraphMethod(Hooks):
             tensor.copy_(state[f"parameter.{name}"])
         self.load_extra_state(state)
 
+    @torch.no_grad()
+    def load_parameters(self, known: dict[str, Tensor]) -> None:
+        """Begin with these instead of those that were drawn, as far as they are known."""
+        for name, tensor in known.items():
+            self.parameters[name].copy_(tensor)
+
     def memory_bytes(self) -> int:
         """About what training takes."""
         return self.compute.memory_bytes(self.graph, self.settings) + self.extra_memory_bytes()

@@ -73,6 +73,7 @@ class BCLoss(GraphMethod):
     user_popularity: Tensor
     """p of each count that occurs among users."""
     item_popularity: Tensor
+    _branch_trained: bool = False
 
     @cached_property
     def _levels(self) -> tuple[tuple[int, Tensor], ...]:
@@ -88,6 +89,7 @@ class BCLoss(GraphMethod):
         self.user_popularity, self.item_popularity = (
             torch.empty(n, size).normal_(0.0, 0.1, generator=draw).to(self.device) for n, _ in self._levels
         )
+        self._branch_trained = False
 
     def branch(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Vectors p of the batch's users and positive items."""
@@ -96,7 +98,8 @@ class BCLoss(GraphMethod):
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Before the first epoch p is trained, on the triples of the first ones."""
-        if epoch > 1:
+        del epoch
+        if self._branch_trained:
             return {}
         tables = [self.user_popularity.requires_grad_(), self.item_popularity.requires_grad_()]
         adam = Adam(tables)
@@ -107,6 +110,7 @@ class BCLoss(GraphMethod):
                 for place, gradient in enumerate(torch.autograd.grad(loss, tables)):
                     adam.update(place, gradient, self.settings.branch_learning_rate)
         self.user_popularity, self.item_popularity = (table.detach() for table in tables)
+        self._branch_trained = True
         return {}
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
@@ -123,5 +127,6 @@ class BCLoss(GraphMethod):
         return {"user_popularity": self.user_popularity.clone(), "item_popularity": self.item_popularity.clone()}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Put it back."""
+        """Put it back; no state is taken before they are trained."""
         self.user_popularity, self.item_popularity = state["user_popularity"].clone(), state["item_popularity"].clone()
+        self._branch_trained = True

@@ -71,6 +71,15 @@ class Hooks(Method):
         """What is kept of that model?  Nothing."""
         raise NotImplementedError(f"{self.name} uses no pre-trained model")
 
+    def carried_over(self, before: Method) -> dict[str, Tensor]:
+        """What of a model that was trained before is trained on, besides its table?  The parameters that its run keeps.
+
+        `before` is a model of this method, of other data perhaps; what has another shape there is drawn anew.  A method
+        that cannot go on from a trained model raises an `InputError` that says why.
+        """
+        kept, drawn = before.tensors(), self.draw_parameters()
+        return {name: kept[name] for name in drawn if name in kept and kept[name].shape == drawn[name].shape}
+
     # ------------------------------------------------------------------ how do messages flow?
 
     def begin(self) -> None:

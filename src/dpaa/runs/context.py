@@ -7,8 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
@@ -21,7 +19,10 @@ from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.stages import FitPart, RunStages
+from dpaa.runs.warm_start import in_words, warm_start
 from dpaa.text import finite
+from dpaa.training.checkpoint import Checkpoint
+from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport, Trainer
 from dpaa.words import counted
 
@@ -37,10 +38,12 @@ class RunContext:
     pretrained: str | Path | Pretrained | None
     fit_part: FitPart
     """Fits a method that this one needs, into a folder or not."""
-    table: Tensor | None = None
+    start: Start | None = None
     """What training begins with instead of random numbers."""
     keep_last: bool = False
     """Whether the last epoch is kept instead of the best."""
+    before: Model | None = None
+    """A model to begin with, of earlier data perhaps."""
 
     @cached_property
     def validation(self) -> Evaluator | None:
@@ -53,14 +56,15 @@ class RunContext:
 
     def fit_once(self, method: Method) -> dict[str, Any]:
         """Learn in one go."""
-        self.callbacks.on_start(method, [])
+        told = [] if self.before is None else [f"{method.name} is computed in one go: there is nothing to start from"]
+        self.callbacks.on_start(method, told)
         method.fit()
         return {}
 
     def stages(self, method: Any) -> dict[str, Any]:
         """Let a method be made of several trainings, each a run inside the run's folder until the whole is made."""
         validation = self.validation
-        stages = RunStages(self.data, self.callbacks, self.run, validation, self.fit_part)
+        stages = RunStages(self.data, self.callbacks, self.run, validation, self.fit_part, self.before)
         chosen = method.assemble(stages)
         if self.run is not None:
             self.run.write_history(stages.history)
@@ -82,6 +86,10 @@ class RunContext:
         manifest, extra_identity = self._take_pretrained(method)
         notes = _sampling_notes(method)
         needed = _check_memory(method)
+        start = self._start(method, notes)
+        if start is not None and start.origin:
+            manifest |= start.origin
+            extra_identity |= {"start": start.digest}
         if validation is None:
             notes.append(
                 f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
@@ -109,17 +117,13 @@ class RunContext:
             },
             stop_requested=callbacks.stop_requested,
             checkpoint_seconds=callbacks.checkpoint_seconds,
-            table=self.table,
+            start=start,
             keep_last=self.keep_last,
         )
         checkpoint = run.checkpoints.load() if run and self.resume else None
         if checkpoint:
             trainer.check(checkpoint)
-            notes.append(f"going on in epoch {checkpoint.epoch:,}")
-        elif self.resume:
-            notes.append("there is no checkpoint to resume from: training starts afresh")
-        if run:
-            run.cut_history(checkpoint.epoch - 1 if checkpoint else 0)
+        notes += self._take_up_history(checkpoint, start)
         callbacks.on_start(method, notes)
         stopping = trainer.run(checkpoint)
         tuned = method.tune(validation) if validation else {}
@@ -128,11 +132,30 @@ class RunContext:
             "compute": compute.as_json(),
             "training": {
                 "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
-                "best_epoch": stopping.best_epoch,
+                "best_epoch": start.best_epoch if start and stopping.best_epoch < start.epoch else stopping.best_epoch,
                 "best_valid_recall@20": stopping.best_measured if validation else None,
             },
             "tuned": tuned,
         }
+
+    def _start(self, method: GraphMethod, notes: list[str]) -> Start | None:
+        if self.before is None:
+            return self.start
+        start = warm_start(self.before, self.data, method)
+        notes.append(in_words(start))
+        return start
+
+    def _take_up_history(self, checkpoint: Checkpoint | None, start: Start | None) -> list[str]:
+        """The epochs so far in the run's file, and what is said of going on."""
+        if self.run and checkpoint:
+            self.run.cut_history(checkpoint.epoch - 1)
+        elif self.run:
+            self.run.write_history(start.history if start else ())
+        if checkpoint:
+            return [f"going on in epoch {checkpoint.epoch:,}"]
+        if start is not None and start.epoch > 1:
+            return [f"the finished run is trained further, from epoch {start.epoch:,} on"]
+        return ["there is no checkpoint to resume from: training starts afresh"] if self.resume else []
 
     def _take_pretrained(self, method: GraphMethod) -> tuple[dict[str, Any], dict[str, str]]:
         """What the manifest says of the pre-trained model, and what a checkpoint must have been made with."""
@@ -154,9 +177,10 @@ class RunContext:
             kept = f" and kept in {folder}" if folder else ""
             self.callbacks.on_part(f"pre-training for {method.name}", plain)
             self.callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
-            return self.fit_part(plain, self.data, self.callbacks, folder)
+            return self.fit_part(plain, self.data, self.callbacks, folder, warm_start=self.before)
 
-        return train_or_reuse(self.data, method.settings, n_layers, self.run.path.parent if self.run else None, train)
+        beside = self.run.path.parent if self.run else None
+        return train_or_reuse(self.data, method.settings, n_layers, beside, train, self.before)
 
 
 def _check_memory(method: GraphMethod) -> int:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from torch import Tensor
-
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
+from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import Settings
@@ -22,36 +21,59 @@ from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks, Preview
 from dpaa.runs.context import RunContext
 from dpaa.runs.folder import RunFolder, now
+from dpaa.runs.further import train_further
 from dpaa.runs.model import Model, load
 from dpaa.runs.notebook import watched
 from dpaa.text import finite
+from dpaa.training.start import Start
 from dpaa.training.trainer import Interrupted
 
-__all__ = ["Callbacks", "Preview", "evaluate", "fit", "fit_into", "fit_method", "make_method"]
+DEFAULT = "lightgcn"
+"""The method where none is named."""
+__all__ = ["DEFAULT", "Callbacks", "Preview", "evaluate", "fit", "fit_into", "fit_method", "make_method"]
 
 
 def fit(
     data: Dataset,
-    method: str | type[Method] | type[Settings] | Settings = "lightgcn",
+    method: str | type[Method] | type[Settings] | Settings | None = None,
     *,
     pretrained: str | Path | None = None,
     rerank: Reranker | None = None,
     progress: bool | None = None,
+    warm_start: Model | str | Path | None = None,
     **settings: Any,
 ) -> Model:
     """Train a method on a dataset.
 
-    The method is a name (`"dpaa"`), a configured object (`dpaa.DPAA(layers=2)`) or a class, of a plug-in for example;
-    settings by name, as `dpaa methods` lists them.  Early stopping looks at recall@20 of the validation split; the test
-    split is not opened.  `pretrained` is for methods that use a model trained before: a run folder or embeddings;
-    without it LightGCN is trained first.  `rerank` changes the lists after scoring; the model keeps it.
+    The method is a name (`"dpaa"`), a configured object (`dpaa.DPAA(layers=2)`) or a class, of a plug-in for example
+    (LightGCN without it); settings by name, as `dpaa methods` lists them.  Early stopping looks at recall@20 of the
+    validation split; the test split is not opened.  `pretrained` is for methods that use a model trained before: a run
+    folder or embeddings; without it LightGCN is trained first.  `rerank` changes the lists after scoring; the model
+    keeps it.  `warm_start` is a model or a run of earlier data: known users and items keep their vectors, new ones
+    begin at their neighbours', and training is shorter; method and settings are the model's where none are given.
     `progress` shows how far it is: a bar in notebooks unless False, lines on standard error elsewhere if True.
     """
     _need_dataset(data)
+    before = load(warm_start) if isinstance(warm_start, str | Path) else warm_start
+    if before is not None:
+        need_type(before, Model, "warm_start", "give a model of dpaa.fit or dpaa.load, or a run folder")
+        method, settings = like(before, method, settings)
     if not isinstance(pretrained, str | Path | None):
         raise InputError(f"pretrained must be a path, got {pretrained!r}; give a run folder or files of embeddings")
-    callbacks = watched(progress)
-    return fit_method(make_method(data, method, settings), data, callbacks, pretrained=pretrained, rerank=rerank)
+    fitted = make_method(data, DEFAULT if method is None else method, settings)
+    return fit_method(fitted, data, watched(progress), pretrained=pretrained, rerank=rerank, warm_start=before)
+
+
+def like(
+    before: Model, method: str | type[Method] | type[Settings] | Settings | None, settings: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Method and settings of a training that starts from a model: its own, as far as none are given."""
+    own = before.method
+    if method is None:
+        method = type(own)
+    if find_method(method) is not type(own) or isinstance(method, Settings):
+        return method, settings
+    return method, own.settings.model_dump(exclude={"device", "threads"}) | settings
 
 
 def fit_into(
@@ -67,11 +89,16 @@ def fit_into(
     """Train into a run folder: history line by line, checkpoints, and the finished run; `how` as in `fit_method`.
 
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
+    `resume` goes on from a checkpoint, or trains a finished run further where more epochs are allowed now.
     """
     callbacks = callbacks or Callbacks()
-    if resume and not overwrite and RunFolder(folder).finished_before(method, data.fingerprint, how.get("rerank")):
-        callbacks.say(f"{folder} is finished already, with these settings on this dataset")
-        return load(folder)
+    if resume and not overwrite and RunFolder(folder).finished:
+        if RunFolder(folder).finished_before(method, data.fingerprint, how.get("rerank")):
+            callbacks.say(f"{folder} is finished already, with these settings on this dataset")
+            return load(folder)
+        if further := train_further(folder, method, data):
+            how["start"], how["pretrained"] = further[0], how.get("pretrained") or further[1]
+            overwrite = True  # the new run takes the place of the old one when it is whole
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
         if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
             run.write_config(method)
@@ -91,14 +118,16 @@ def fit_method(
     pretrained: str | Path | Pretrained | None = None,
     dial: bool = True,
     trials: int = 0,
-    table: Tensor | None = None,
+    start: Start | None = None,
     keep_last: bool = False,
     rerank: Reranker | None = None,
+    warm_start: Model | None = None,
 ) -> Model:
     """Train and wrap up; with a run folder, keep history and checkpoints there.
 
     `dial=False` leaves out the popularity dial's curve, which the parts of a staged method need not have; `trials`:
-    how many settings were tried before these were taken, for the manifest; `table` and `keep_last` as in `Trainer`.
+    how many settings were tried before these were taken, for the manifest; `start` and `keep_last` as in `Trainer`;
+    `warm_start`: a model to begin with (`dpaa.runs.warm_start`).
     """
     callbacks = callbacks or Callbacks()
     if pretrained and method.pretrained_layers() is None:
@@ -116,7 +145,8 @@ def fit_method(
         "started": started,
         "tuning": {"trials": trials},
     }
-    manifest |= method.train(RunContext(data, callbacks, run, resume, pretrained, _fit_part, table, keep_last))
+    context = RunContext(data, callbacks, run, resume, pretrained, _fit_part, start, keep_last, warm_start)
+    manifest |= method.train(context)
     if callbacks.stop_requested():
         raise Interrupted
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if dial and len(data.valid) else None

@@ -60,12 +60,17 @@ def train_or_reuse(
     n_layers: int,
     beside: Path | None,
     train: Callable[[Path | None, GraphMethod], Model],
+    before: Model | None = None,
 ) -> Pretrained:
-    """LightGCN on the same data, seed and settings; kept beside the run and taken up again by later runs."""
+    """LightGCN on the same data, seed and settings; kept beside the run and taken up again by later runs.
+
+    `before`: what its training starts from.
+    """
     shared = {name: getattr(settings, name) for name in TrainedSettings.model_fields}
     first, plain = Method.pretrained_from, TrainedSettings(**shared)
     relevant = plain.model_dump(mode="json", exclude={"threads", "device"})
-    key = hashlib.sha256(json.dumps([data.fingerprint, relevant], sort_keys=True).encode()).hexdigest()[:12]
+    made_from = [data.fingerprint, relevant, *([] if before is None else [before.vectors_digest])]
+    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     if beside is None:
         model = train(None, _graph_method(make_method(data, first, shared)))
         return Pretrained.of(_graph_method(model.method), n_layers, {"method": first})

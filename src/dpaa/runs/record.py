@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,16 @@ class RunRecord:
     def trained_on(self) -> TrainedOn:
         """The dataset, as the manifest has it."""
         return TrainedOn.model_validate(self.manifest.get("dataset", {}))
+
+    @property
+    def vectors_digest(self) -> str:
+        """Of the trained vectors, with whose they are: two models with the same one start the same training."""
+        found = hashlib.sha256()
+        for ids in (self.user_ids, self.item_ids):
+            found.update("\n".join(map(str, ids.to_list())).encode())
+        for tensor in self.method.tensors().values():
+            found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return found.hexdigest()
 
     def check_trained_on(self, data: Dataset, remedy: str) -> None:
         """Refuse another dataset than that."""

@@ -26,6 +26,7 @@ from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.folder import PARTS, RunFolder
 from dpaa.runs.model import Model, load
+from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport
 from dpaa.words import counted
 
@@ -46,6 +47,8 @@ class RunStages:
     run: RunFolder | None
     validation: Evaluator | None
     fit_part: FitPart
+    before: Model | None = None
+    """A model that the first part starts from."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """Lines of all parts, in the order they were trained."""
 
@@ -65,10 +68,11 @@ class RunStages:
             self.callbacks.on_epoch(report)
 
         self.callbacks.on_part(f"part {label}", made)
-        callbacks, how = replace(self.callbacks, on_epoch=on_epoch), {}
+        callbacks = replace(self.callbacks, on_epoch=on_epoch)
+        how: dict[str, Any] = {"warm_start": self.before}
         if begin is not None:  # the first part has told what there is to know of data and cost
             callbacks = replace(callbacks, on_start=lambda _method, _notes: None, on_preview=lambda _preview: None)
-            how = {"table": begin.method.ego.rows(), "keep_last": True}
+            how = {"start": Start(begin.method.ego.rows(), measured=False), "keep_last": True}
             self.say(f"part {label}: {counted(made.settings.epochs, 'epoch', 'epochs')} from {begin.label}")
         folder = self._folder(label)
         if folder is not None and RunFolder(folder).finished:

@@ -21,6 +21,7 @@ from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 from dpaa.training.schedule import learning_rate_at
+from dpaa.training.start import Start
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 
@@ -64,6 +65,10 @@ class EpochReport:
         fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
         rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         return fixed | rate | self.extras
+
+
+REMEMBERED = ("best_value", "best_epoch", "best_step", "best_measured", "smoothed")
+"""Of early stopping, in a checkpoint."""
 
 
 @dataclass
@@ -110,26 +115,28 @@ class Progress:
     def after_epoch(self, stopping: EarlyStopping) -> Progress:
         """The next epoch's beginning."""
         loss = self.loss_sum / max(self.triples, 1)
-        return Progress(
+        following = Progress(
             self.epoch + 1,
-            best_value=stopping.best_value,
-            best_epoch=stopping.best_epoch,
             start_loss=self.start_loss,
             epochs_above=self.epochs_above + 1 if loss > ABOVE * self.start_level else 0,
             lowest_loss=self.lowest_loss if self.epoch == 1 else min(self.lowest_loss, loss),
             step=self.step,
             validated_step=self.validated_step,
-            best_step=stopping.best_step,
-            best_measured=stopping.best_measured,
-            smoothed=stopping.smoothed,
         )
+        following.remember(stopping)
+        return following
 
     def stopping(self, settings: TrainedSettings) -> EarlyStopping:
         """Patience as it stands here."""
         found = EarlyStopping.of(settings)
-        for name in ("best_value", "best_epoch", "best_step", "best_measured", "smoothed"):
+        for name in REMEMBERED:
             setattr(found, name, getattr(self, name))
         return found
+
+    def remember(self, stopping: EarlyStopping) -> None:
+        """What is best so far."""
+        for name in REMEMBERED:
+            setattr(self, name, getattr(stopping, name))
 
     def validation_is_due(self, settings: TrainedSettings) -> bool:
         """After the first and the last epoch, and where enough steps have passed since the last time."""
@@ -153,11 +160,13 @@ class Trainer:
     """What a checkpoint must have been made with (data fingerprint, settings) to be taken up again."""
     stop_requested: Callable[[], bool] = lambda: False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-    table: Tensor | None = None
-    """What training begins with, users then items, instead of random numbers.  (n_nodes, d)."""
+    start: Start | None = None
+    """What training begins with; without it, random numbers."""
     keep_last: bool = False
     """Whether all epochs are trained and the last is kept, instead of the best on validation."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
+    _refreshed: int = field(default=0, init=False, repr=False)
+    """The epoch that the method has been refreshed for already."""
 
     def run(self, checkpoint: Checkpoint | None = None) -> EarlyStopping:
         """Train to the end, from the beginning or a checkpoint.  The method then holds its best epoch."""
@@ -166,14 +175,21 @@ class Trainer:
 
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
         method, settings = self.method, self.method.settings
-        method.start(self.table)
+        start = self.start
+        method.start(start.table if start else None)
+        if start:
+            method.load_parameters(start.parameters)
         self._adam = TiledAdam(method)
         self._best: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
-        at = self._resume(checkpoint) if checkpoint else Progress()
+        at = self._resume(checkpoint) if checkpoint else Progress(start.epoch, step=start.step) if start else Progress()
         self.on_start(self._seconds_per_step() * method.compute.n_batches)
         stopping = at.stopping(settings)
+        if start:
+            stopping.patience = start.patience(settings)
         early = self.validate is not None and not self.keep_last
+        if start and start.measured and early and not checkpoint:
+            self._measure_start(at, stopping)
         while at.epoch <= settings.epochs and not (early and stopping.exhausted(at.epoch - 1, at.step)):
             self._train_epoch(at)
             began = time.perf_counter()
@@ -199,9 +215,19 @@ class Trainer:
         method.finish()
         return stopping
 
+    def _measure_start(self, at: Progress, stopping: EarlyStopping) -> None:
+        """What training begins with is the first to be beaten."""
+        at.extras, self._refreshed = self.method.refresh(at.epoch), at.epoch
+        valid = self._validate(at)
+        at.validated_step = None  # the first epoch is validated as ever
+        stopping.improved(at.epoch - 1, valid[MONITOR], at.step)
+        at.remember(stopping)
+        with lasting():
+            self._best = self.method.state()
+
     def _train_epoch(self, at: Progress) -> None:
         began, before = time.perf_counter(), at.epoch_seconds
-        if at.batch == 0:
+        if at.batch == 0 and self._refreshed != at.epoch:
             at.extras = self.method.refresh(at.epoch)
         for batch in self.method.batches(at.epoch, at.batch):
             loss = self._step(batch, learning_rate_at(at.step + 1, self.method.settings))
@@ -210,7 +236,7 @@ class Trainer:
                     f"the loss became {loss} in epoch {at.epoch} with learning_rate "
                     f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate or a larger l2"
                 )
-            if at.start_loss is None and at.epoch == 1 and at.batch == 0:
+            if at.start_loss is None and at.epoch == self._first_epoch and at.batch == 0:
                 at.start_loss = loss
             at.batch += 1
             at.step += 1
@@ -218,6 +244,10 @@ class Trainer:
             at.triples += len(batch)
             at.epoch_seconds = before + time.perf_counter() - began
             self._maybe_save(at)
+
+    @property
+    def _first_epoch(self) -> int:
+        return self.start.epoch if self.start else 1
 
     def _check_end(self, at: Progress) -> None:
         """A training too short to be above the start for long, but far above it all along, has diverged too."""

@@ -1,0 +1,71 @@
+"""Which method and settings a training has: those of the call, over those of a run that it goes on from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaa.errors import InputError
+from dpaa.methods import find_method
+from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, with_settings_of_old
+from dpaa.reranking.base import Reranker
+from dpaa.reranking.choose import stored_reranker
+from dpaa.runs.fit import DEFAULT, like
+from dpaa.runs.folder import CONFIG, RunFolder
+from dpaa.runs.model import Model, load
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What is trained, and from where."""
+
+    method: str
+    settings: dict[str, Any]
+    before: Model | None = None
+    """The run it starts from."""
+    reranker: Reranker | None = None
+    """That of a finished run which is trained further."""
+    kernel_stays: bool = False
+
+
+def plan_training(
+    folder: Path, method: str | None, settings: dict[str, Any], warm_start: Path | None, resume: bool, overwrite: bool
+) -> TrainingPlan:
+    """The call, completed from the run to be resumed, trained further or started from."""
+    before = None if warm_start is None else load(warm_start)
+    done = RunFolder(folder) if resume and not overwrite and RunFolder(folder).finished else None
+    if done is not None:
+        if before is not None:
+            raise InputError(f"{folder} is finished and is trained further from itself; leave --warm-start out")
+        return _further(done, method, settings)
+    chosen = str(method or (DEFAULT if before is None else before.method.name))
+    if before is not None:
+        settings = like(before, chosen, settings)[1]
+    begun = RunFolder.to_resume(folder, overwrite) if resume else None
+    if begun is not None:
+        settings = _as_begun(begun, chosen, settings)
+    return TrainingPlan(chosen, settings, before, kernel_stays=begun is not None)
+
+
+def _further(done: RunFolder, method: str | None, settings: dict[str, Any]) -> TrainingPlan:
+    made_with = done.read_json(CONFIG)
+    own = str(made_with.pop("method", DEFAULT))
+    chosen = str(method or own)
+    reranker = stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
+    kind = find_method(chosen)
+    if kind.name == own:
+        settings = with_settings_of_old(kind.settings_type, made_with) | settings
+    return TrainingPlan(chosen, settings, None, reranker, kernel_stays=True)
+
+
+def _as_begun(begun: RunFolder, method: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """The kernel that was chosen stays, and so do defaults of old."""
+    made_with = begun.read_json(CONFIG)
+    if made_with.get("kernel") is None or made_with.get("method") != find_method(method).name:
+        return settings
+    settings = {"kernel": made_with["kernel"]} | settings
+    if NOT_YET_SETTINGS.keys() & made_with.keys():
+        return settings
+    old = {name: made_with[name] for name in PAPER_TRAINING if name in made_with}  # begun when defaults were others
+    return old | NOT_YET_SETTINGS | settings

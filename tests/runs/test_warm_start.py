@@ -1,0 +1,172 @@
+"""Tomorrow's data: who is known keeps the vector, who is new begins at the neighbours', and it can be resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
+from dpaa.methods import METHODS
+from dpaa.methods.backbone import GraphMethod
+from dpaa.runs.fit import Callbacks, fit_into, fit_method, like, make_method
+from dpaa.runs.model import Model
+from dpaa.runs.warm_start import begin_at_neighbours, warm_start
+from dpaa.training.trainer import Interrupted
+from tests.conftest import TINY
+
+SHORT = TINY | {"epochs": 4}
+
+
+@pytest.fixture(scope="module")
+def yesterday(small_world: Dataset) -> Dataset:
+    """The world before some users and items came."""
+    late_users, late_items = small_world.user_ids.tail(30), small_world.item_ids.tail(15)
+    late = pl.col("user_id").is_in(late_users.implode()) | pl.col("item_id").is_in(late_items.implode())
+    parts = {split: small_world.frame(split).filter(~late) for split in ("train", "valid", "test")}
+    return Dataset.of(parts, name="yesterday", about={"validation_exposure": "unbiased"})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def before(yesterday: Dataset) -> Model:
+    return dpaa.fit(yesterday, "lightgcn", **SHORT)
+
+
+def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dataset, before: Model) -> None:
+    method = make_method(small_world, "lightgcn", SHORT)
+    assert isinstance(method, GraphMethod)
+    assert isinstance(before.method, GraphMethod)
+    start = warm_start(before, small_world, method)
+    users, items = torch.split(start.table, [small_world.n_users, small_world.n_items])
+    for ids, now, rows, old in (
+        (before.user_ids, small_world.user_ids, users, before.method.user_ego),
+        (before.item_ids, small_world.item_ids, items, before.method.item_ego),
+    ):
+        place = torch.from_numpy(np.searchsorted(now.to_numpy(), ids.to_numpy()))
+        assert torch.equal(rows[place], old)
+    train = small_world.frame("train")
+    known = train.filter(pl.col("item_id").is_in(before.item_ids.implode()))
+    user = next(one for one in small_world.user_ids.tail(30) if one in known["user_id"])
+    taken = small_world.item_index(known.filter(pl.col("user_id") == user)["item_id"])
+    degree = method.graph.item_degree[taken]
+    slow = sum(items[item].double() / float(degree[place]) ** 0.5 for place, item in enumerate(taken))
+    slow = slow / slow.norm() * before.method.user_ego.norm(dim=1).mean()
+    found = users[small_world.user_index([user])[0]]
+    np.testing.assert_allclose(found.numpy(), slow.numpy(), rtol=1e-4, atol=1e-6)
+    told = start.origin["warm_start"]
+    for side, n in (("users", small_world.n_users), ("items", small_world.n_items)):
+        assert sum(told[side].values()) == n
+    assert told["users"]["kept"] == len(before.user_ids)
+    assert told["users"]["from_neighbours"] > 0
+
+
+def test_a_new_item_of_new_users_alone_is_reached_too(toy_graph: object) -> None:
+    from dpaa.data.pairs import Pairs
+    from dpaa.graph.bipartite import BipartiteGraph
+
+    graph = BipartiteGraph.from_pairs(Pairs.of([0, 1, 1, 2], [0, 0, 1, 1]), 4, 3)  # u1, u2, u3 and i1, i2 are new
+    table, known = torch.zeros(7, 2), np.array([True, False, False, False, True, False, False])
+    table[0], table[4] = torch.tensor([3.0, 4.0]), torch.tensor([0.0, 2.0])
+    have = begin_at_neighbours(graph, table, known)
+    assert have.tolist() == [True, True, True, False, True, True, False]
+    assert table[1].tolist() == pytest.approx([0, 5])  # the length of known users, the direction of item 0
+    assert table[5].tolist() == pytest.approx([0, 2])
+    assert table[2].tolist() == pytest.approx([0, 5])
+
+
+TRAINED = [name for name in METHODS if issubclass(METHODS[name], GraphMethod)]
+
+
+@pytest.mark.parametrize("name", ["macr", "ppac", "bc-loss", "invcf", "ncl", "dpaa", "apda", "ultragcn", "ease"])
+def test_every_kind_of_method_starts_warm(small_world: Dataset, yesterday: Dataset, name: str) -> None:
+    how = {"epochs": 1, "embedding_size": 4, "threads": 1} if name in TRAINED else {}
+    old = dpaa.fit(yesterday, name, **how)
+    model = dpaa.fit(small_world, warm_start=old)
+    assert model.method.name == name
+    assert model.method.settings.model_dump(exclude={"threads"}) == old.method.settings.model_dump(exclude={"threads"})
+    if name in TRAINED:
+        assert model.manifest["warm_start"]["method"] == name
+        kept = old.method.tensors()
+        carried = model.method.carried_over(old.method)  # type: ignore[attr-defined]
+        assert all(torch.equal(carried[part], kept[part]) for part in carried)
+        assert bool(carried) == (name in ("macr", "ppac"))
+    assert len(model.recommend(small_world.user_ids.tail(3), k=5)) == 15
+
+
+def test_no_epoch_need_be_better_than_the_start(small_world: Dataset, before: Model) -> None:
+    model = fit_method(
+        make_method(small_world, "lightgcn", SHORT | {"epochs": 2, "learning_rate": 1e-12}),
+        small_world,
+        warm_start=before,
+    )
+    assert model.manifest["training"]["best_epoch"] == 0
+    start = warm_start(before, small_world, model.method)  # type: ignore[arg-type]
+    assert torch.equal(model.method.ego.rows(), start.table)  # type: ignore[attr-defined]
+
+
+def test_a_stopped_warm_start_goes_on_to_the_same_bits(small_world: Dataset, before: Model, tmp_path: Path) -> None:
+    def make() -> object:
+        return make_method(small_world, "lightgcn", SHORT)
+
+    whole = fit_into(tmp_path / "whole", small_world, make(), warm_start=before)  # type: ignore[arg-type]
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 2
+
+    callbacks = Callbacks(stop_requested=stop)
+    with pytest.raises(Interrupted):
+        fit_into(tmp_path / "run", small_world, make(), warm_start=before, callbacks=callbacks)  # type: ignore[arg-type]
+    resumed = fit_into(tmp_path / "run", small_world, make(), warm_start=before, resume=True)  # type: ignore[arg-type]
+    for name, tensor in whole.method.tensors().items():
+        assert torch.equal(tensor, resumed.method.tensors()[name])
+    with pytest.raises(Interrupted):
+        fit_into(
+            tmp_path / "other",
+            small_world,
+            make(),
+            warm_start=before,
+            callbacks=Callbacks(stop_requested=lambda: True),  # type: ignore[arg-type]
+        )
+    with pytest.raises(InputError, match="the checkpoint was made with another start"):
+        fit_into(tmp_path / "other", small_world, make(), warm_start=whole, resume=True)  # type: ignore[arg-type]
+
+
+def test_a_pretrained_model_is_started_warm_too(small_world: Dataset, before: Model, tmp_path: Path) -> None:
+    method = make_method(small_world, "dpaa", SHORT)
+    said: list[str] = []
+    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
+    fit_into(tmp_path / "run", small_world, method, warm_start=before, callbacks=callbacks)
+    assert sum("warm start from a run of lightgcn" in note for note in said) == 2
+    folders = list(tmp_path.glob("pretrained-lightgcn-*"))
+    fit_into(tmp_path / "cold", small_world, make_method(small_world, "dpaa", SHORT))
+    assert len(list(tmp_path.glob("pretrained-lightgcn-*"))) == len(folders) + 1  # not that of a cold start
+
+
+def test_what_cannot_be_started_from(small_world: Dataset, before: Model) -> None:
+    closed = dpaa.fit(small_world, "ease")
+    with pytest.raises(InputError, match="is a run of ease, which has no trained vectors to start from"):
+        dpaa.fit(small_world, "lightgcn", warm_start=closed)
+    with pytest.raises(InputError, match="vectors of 8 columns, this training wants 16; set embedding_size=8"):
+        dpaa.fit(small_world, warm_start=before, embedding_size=16)
+    numbers = Dataset.from_frame(pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]}))
+    with pytest.raises(InputError, match="the users of the model have text for ids"):
+        dpaa.fit(numbers, warm_start=before)
+    strangers = Dataset.from_frame(pl.DataFrame({"user_id": ["a", "a", "b"], "item_id": ["x", "y", "x"]}))
+    with pytest.raises(InputError, match="knows no user and no item of frame"):
+        dpaa.fit(strangers, warm_start=before)
+    with pytest.raises(InputError, match="warm_start must be a Model"):
+        dpaa.fit(small_world, warm_start=3)  # type: ignore[arg-type]
+
+
+def test_settings_are_those_of_the_run_unless_others_are_given(before: Model) -> None:
+    assert like(before, None, {"epochs": 9})[1]["epochs"] == 9
+    assert like(before, None, {})[1]["layers"] == 2
+    assert like(before, "dpaa", {"layers": 1}) == ("dpaa", {"layers": 1})
