@@ -79,10 +79,15 @@ def test_newcomers_get_what_their_history_suggests(model: Model) -> None:
     mine = lists.filter(pl.col("user_id") == 7)
     assert mine["item_id"].to_list() == found["item_id"].to_list()
     np.testing.assert_allclose(mine["score"], found["score"], rtol=1e-4)
-    assert lists["user_id"].unique().sort().to_list() == [7, 8]
+    assert lists.group_by("user_id", maintain_order=True).agg(pl.col("source").unique()).rows() == [
+        (7, ["history"]),
+        (8, ["history"]),
+        (9, ["popularity"]),
+    ]
     assert notes == [
         "1 history row names an item the model does not know; left out",
-        "1 person has no item the model knows and gets no recommendations",
+        "3 users are not known to the model: 2 get lists from their history, 1 get the popularity list "
+        "(column 'source')",
     ]
 
 
@@ -90,9 +95,9 @@ def test_what_newcomers_cannot_ask(model: Model) -> None:
     with pytest.raises(InputError, match="the history is empty"):
         model.recommend_for([])
     with pytest.raises(InputError, match="not in the dataset"):
-        model.recommend_for(["nowhere"])
-    with pytest.raises(InputError, match="no item of the history file is known"):
-        model.recommend_for_histories(pl.DataFrame({"user_id": [1], "item_id": ["nowhere"]}))
+        model.recommend_for(["nowhere"], strict=True)
+    nobody = model.recommend(["nobody"], k=5)
+    assert model.recommend_for(["nowhere"], k=5)["item_id"].to_list() == nobody["item_id"].to_list()
 
 
 def test_similar_items_by_cosine(model: Model) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,9 @@ from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method
 from dpaa.reranking.base import Candidates, Reranker, reranked
 from dpaa.reranking.dial import DialVectors, dialled
+from dpaa.reranking.quotas import Pick, Quota, within
 
 Ints = NDArray[Any]
-Pick = Callable[[Tensor, int], tuple[Tensor, Tensor]]
-"""A block of scores and k → scores and columns of the lists."""
-
 
 BLOCK_SCORES = 4_000_000
 """Scores held at once (16 MB): large enough for a good matrix product, small enough for the cache's neighbourhood."""
@@ -50,6 +48,16 @@ class Ranker:
         """The candidates as a method's `scorer` takes them; None = all items."""
         width = n_items if candidates is None else len(candidates)
         self._step = max(1, BLOCK_SCORES // max(width, 1))
+
+    def of_columns(self, quotas: Sequence[Quota]) -> list[Quota]:
+        """Quotas over all items as quotas over the columns."""
+        some = self._candidates
+        return [quota if some is None else replace(quota, codes=quota.codes[some]) for quota in quotas]
+
+    def picker(self, quotas: Sequence[Quota]) -> Pick:
+        """The best scores, as far as quotas over all items allow them."""
+        limits = self.of_columns(quotas)
+        return partial(within, lambda _rows: top_k, limits) if limits else top_k
 
     def blocks(self, users: Ints) -> Iterator[tuple[Ints, Tensor]]:
         """The users in blocks that fit, as an array and as a tensor for the scorer."""
@@ -80,12 +88,13 @@ def ranked_blocks(
     dial: float | None = None,
     prepared: DialVectors | None = None,
     reranker: Reranker | None = None,
+    quotas: Sequence[Quota] = (),
 ) -> Iterator[RankedBlock]:
     """Rank the candidates for these users, never a masked pair.
 
     `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
     within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it; `prepared` as in
-    `dialled`; `reranker` makes the lists from the scores.
+    `dialled`; `reranker` makes the lists from the scores; `quotas`, over all items, limit how alike a list may be.
     """
     graph = method.graph
     ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates)
@@ -93,8 +102,13 @@ def ranked_blocks(
     scored = dialled if reranker is None else reranker.scorer
     scorer = scored(method, kappa, ranker.columns, histories, prepared)
     about = Candidates(graph, ranker.columns, histories)
+    limits = ranker.of_columns(quotas)
     for block, index in ranker.blocks(users):
-        pick = top_k if reranker is None else partial(reranked, reranker, users=index, candidates=about)
+
+        def picker(rows: Tensor | slice, index: Tensor = index) -> Pick:
+            return top_k if reranker is None else partial(reranked, reranker, users=index[rows], candidates=about)
+
+        pick = partial(within, picker, limits) if limits else picker(slice(None))
         yield ranker.rank(scorer(index), block, k, pick)
 
 

@@ -53,7 +53,7 @@ def dialled(
         assert extended is not None
         queries, table = vectors.queries, extended.items if items is None else extended.items.index_select(0, items)
         return lambda index: extended.queries(queries(index), kappa) @ table.T
-    scored, popularity = _scores_and_deviations(method, items, histories), _coordinate(method, items)
+    scored, popularity = scores_and_deviations(method, items, histories), _coordinate(method, items)
     return lambda index: _turned(*scored(index), kappa, popularity)
 
 
@@ -61,7 +61,7 @@ def dialled_family(method: Method, kappas: Sequence[float]) -> Callable[[Tensor 
     """Scores at every κ from one computation of the method's own."""
 
     def family(items: Tensor | None) -> ScorerFamily:
-        scored, popularity = _scores_and_deviations(method, items), _coordinate(method, items)
+        scored, popularity = scores_and_deviations(method, items), _coordinate(method, items)
 
         def scores_of(index: Tensor) -> Iterator[Tensor]:
             plain, deviation = scored(index)
@@ -120,8 +120,8 @@ def _coordinate(method: Method, items: Tensor | None) -> Tensor:
     return whole if items is None else whole[items]
 
 
-def _scores_and_deviations(
-    method: Method, items: Tensor | None, histories: Histories | None = None
+def scores_and_deviations(
+    method: Method, items: Tensor | None = None, histories: Histories | None = None
 ) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """A function from users to their scores over `items`, (b, items), and the deviation over all items, (b,)."""
     vectors = method.vectors(None, histories)

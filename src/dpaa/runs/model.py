@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 import torch
-from numpy.typing import NDArray
 
 from dpaa.data.attributes import TITLE
 from dpaa.data.columns import Column
-from dpaa.data.ids import encode, look_up
-from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError, need_type, need_whole
+from dpaa.data.ids import check_ids, look_up
+from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
-from dpaa.evaluation.ranking import RankedBlock, ranked_blocks
+from dpaa.evaluation.ranking import RankedBlock
 from dpaa.html import html_facts
 from dpaa.kernels.topk import top_k
 from dpaa.methods import find_method
-from dpaa.methods.base import Histories, Method
+from dpaa.methods.base import Method
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
+from dpaa.reranking.fallback import Fallback
+from dpaa.reranking.quotas import Quota
 from dpaa.runs.folder import RunFolder, save_model
+from dpaa.runs.item_limits import has_value, quota
+from dpaa.runs.lists import (
+    POPULARITY,
+    RANK,
+    SCORE,
+    SOURCE,
+    SOURCES,
+    Dial,
+    Engine,
+    Ids,
+    Ints,
+    ListOptions,
+    Lists,
+    People,
+    excluded_pairs,
+    known_ids,
+    people_of,
+    shortest,
+)
 from dpaa.runs.record import RunRecord
-from dpaa.words import counted
-
-Ids = Iterable[object] | pl.Series
-Dial = float | str | None
-Ints = NDArray[Any]
-
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are handed out at once."""
-SCORE, RANK, SIMILAR = "score", "rank", "similar_item_id"
-
-
-class ListOptions(TypedDict, total=False):
-    """How lists are made; all that recommends takes these."""
-
-    seen: bool
-    """Whether what a user has taken may be recommended again (no)."""
-    items: Ids | None
-    """An allow list; None allows all candidates."""
-    exclude: Ids
-    """What to leave out."""
-    popularity_dial: Dial
-    """κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself.
-
-    Without it, or with "run", it stands where the run keeps it.
-    """
-    rerank: Reranker | str | None
-    """What makes lists from scores: "run" (without it) is the one that the run keeps, None is none."""
+SIMILAR = "similar_item_id"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,60 +79,77 @@ class Model(RunRecord):
         }
         return html_facts(f"Model: {self.method.name}", facts)
 
-    def recommend(self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
+    def recommend(
+        self,
+        users: Ids | None = None,
+        k: int = 20,
+        *,
+        histories: pl.DataFrame | None = None,
+        **how: Unpack[ListOptions],
+    ) -> pl.DataFrame:
         """The k best items for these users (all users of the log without argument); `how` as in `ListOptions`.
 
         Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for; and `title`, where the
-        items have titles.
+        items have titles.  Somebody the model does not know gets a list from the history in `histories` (`user_id,
+        item_id`), or the popularity list; where there is such a user, a last column `source` says where each list
+        comes from: `model`, `history` or `popularity`.
         """
-        blocks = list(self.recommend_blocks(users, k, **how))
-        return pl.concat(blocks) if blocks else pl.DataFrame(schema=self.recommendation_schema)
+        found = self.lists(users, k, histories=histories, **how)
+        blocks = list(found.blocks)
+        return pl.concat(blocks) if blocks else pl.DataFrame(schema=found.schema)
 
     def recommend_blocks(
         self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]
     ) -> Iterator[pl.DataFrame]:
         """The same, a block of users at a time, so that any number of users fits in memory."""
-        index = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
-        return self._ranked(index, self.user_ids, k, self.train, None, **how)
+        return self.lists(users, k, **how).blocks
 
     def recommend_for(self, history: Ids, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
         """The k best items for someone the model has never met, from the items taken so far.
 
         Returns `item_id, score, rank`.
         """
-        taken = look_up(history, self.item_ids, "item")
+        taken = check_ids(history, self.item_ids, "item").alias(Column.ITEM)
         if not len(taken):
             raise InputError("the history is empty; give at least one item")
-        pairs = Pairs.of(np.zeros(len(taken), np.int32), taken)
-        return pl.concat(list(self._for_new_users(pairs, pl.Series(Column.USER, [0]), k, **how))).drop(Column.USER)
+        if how.get("strict"):
+            look_up(taken, self.item_ids, "item")
+        table = pl.DataFrame([pl.Series(Column.USER, np.zeros(len(taken), dtype=np.int64)), taken])
+        return pl.concat(list(self.lists(None, k, histories=table, **how).blocks)).drop(Column.USER, SOURCE)
 
     def recommend_for_histories(
         self, histories: pl.DataFrame, k: int = 20, **how: Unpack[ListOptions]
     ) -> tuple[Iterator[pl.DataFrame], list[str]]:
         """The same for a table `user_id, item_id` of people the model has never met, a block at a time.
 
-        Items the model does not know are left out, and so is who has no other; the second value says so in words.
+        Items the model does not know are left out; who has no other gets the popularity list.  The second value says
+        so in words.
         """
-        need_type(histories, pl.DataFrame, "histories", "give a polars frame of user_id and item_id")
-        if missing_columns := {Column.USER, Column.ITEM} - set(histories.columns):
-            raise InputError(f"histories have no column {min(missing_columns)!r}; give a frame of user_id and item_id")
-        index = encode(histories[Column.ITEM], self.item_ids)
-        known = histories.filter(pl.Series(index >= 0))
-        people = known[Column.USER].unique().sort()
-        notes = []
-        if len(known) < len(histories):
-            rows = counted(len(histories) - len(known), "history row names", "history rows name")
-            notes.append(f"{rows} an item the model does not know; left out")
-        missing = histories[Column.USER].n_unique() - len(people)
-        if missing:
-            they = counted(
-                missing, "person has no item the model knows and gets", "people have no item the model knows and get"
-            )
-            notes.append(f"{they} no recommendations")
-        if not len(people):
-            raise InputError("no item of the history file is known to the model; check the item ids")
-        pairs = Pairs.of(encode(known[Column.USER], people), index[index >= 0])
-        return self._for_new_users(pairs, people, k, **how), notes
+        found = self.lists(None, k, histories=histories, **how)
+        return found.blocks, found.notes
+
+    def lists(
+        self,
+        users: Ids | None = None,
+        k: int = 20,
+        *,
+        histories: pl.DataFrame | None = None,
+        **how: Unpack[ListOptions],
+    ) -> Lists:
+        """Lists of `recommend` block by block, with their columns, and what was unknown in words.
+
+        With `histories` and no users, those of all people in it, by their history.
+        """
+        strict = how.get("strict", False)
+        if strict and users is not None and histories is None:
+            look_up(users, self.user_ids, "user")
+        people, notes = people_of(users, histories, self.user_ids, self.item_ids)
+        engine, more = self._engine(people, k, **how)
+        schema = self.recommendation_schema | {Column.USER: people.ids.dtype}
+        if people.marked:
+            schema |= {SOURCE: pl.String}
+        blocks = (self._frame(where, block, people) for where, block in engine.blocks(people))
+        return Lists(blocks, schema, [*notes, *more])
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
         """The k items most like each of these by cosine.
@@ -151,7 +163,7 @@ class Model(RunRecord):
             block = torch.from_numpy(index[first : first + 1024].astype(np.int64)).to(unit.device)
             cosines = unit[block] @ unit.T
             cosines[torch.arange(len(block)), block] = -torch.inf
-            values, found = top_k(cosines, min(_positive(k), len(self.item_ids) - 1))
+            values, found = top_k(cosines, min(need_whole(k, "k"), len(self.item_ids) - 1))
             owners = self.item_ids.gather(index[first : first + 1024]).alias(Column.ITEM)
             frames.append(self._lists(owners, SIMILAR, found.cpu().numpy(), values.cpu().numpy()))
         schema: dict[str, Any] = {
@@ -256,56 +268,83 @@ class Model(RunRecord):
         """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
         return DialVectors.of(self.method)
 
-    def _allowed(self, items: Ids | None, exclude: Ids) -> Ints | None:
-        denied = look_up(exclude, self.item_ids, "item")
-        allowed = self.candidates if items is None else np.unique(look_up(items, self.item_ids, "item"))
-        if len(denied):
-            kept = np.ones(len(self.item_ids), dtype=bool)
-            kept[denied] = False
-            allowed = np.flatnonzero(kept) if allowed is None else allowed[kept[allowed]]
-        if allowed is not None and not len(allowed):
-            raise InputError("no item is left to recommend; allow more items or exclude fewer")
-        return allowed
+    def _values(self, name: str) -> pl.Series:
+        """Values of each item in a column, as lists of text."""
+        if self.attributes is None:
+            raise InputError(f"nothing is known of the items, no column {name!r} either; make the dataset with --items")
+        return self.attributes.values(name)
 
-    def _for_new_users(
-        self, pairs: Pairs, people: pl.Series, k: int, **how: Unpack[ListOptions]
-    ) -> Iterator[pl.DataFrame]:
-        return self._ranked(np.arange(len(people)), people, k, pairs, Histories(pairs, len(people)), **how)
+    @cached_property
+    def fallback(self) -> Fallback:
+        """What makes the popularity list; made when somebody unknown is first asked for, and kept."""
+        return Fallback.of(self.method)
 
-    def _ranked(
+    def _engine(
         self,
-        index: Ints,
-        people: pl.Series,
+        people: People,
         k: int,
-        taken: Pairs,
-        histories: Histories | None,
         *,
         seen: bool = False,
         items: Ids | None = None,
         exclude: Ids = (),
+        exclude_pairs: pl.DataFrame | None = None,
+        only: Mapping[str, object] | None = None,
+        at_most: Mapping[str, int] | None = None,
+        at_least: Mapping[str, int] | None = None,
         popularity_dial: Dial = None,
         rerank: Reranker | str | None = "run",
-    ) -> Iterator[pl.DataFrame]:
+        strict: bool = False,
+    ) -> tuple[Engine, list[str]]:
         kappa = self.kappa(popularity_dial)
-        blocks = ranked_blocks(
-            self.method,
-            index,
-            self._length(k),
-            masked=None if seen else taken,
-            candidates=self._allowed(items, exclude),
-            histories=histories,
-            dial=kappa,
-            prepared=self.prepared_dial if kappa else None,
+        allowed, notes = self._allowed(items, exclude, only or {}, strict)
+        excluded, more = excluded_pairs(exclude_pairs, people, self.item_ids, strict)
+        unknown = bool((people.source == SOURCES.index(POPULARITY)).any())
+        engine = Engine(
+            method=self.method,
+            train=self.train,
+            k=shortest(k, len(self.item_ids)),
+            kappa=kappa,
+            seen=seen,
+            candidates=allowed,
+            dial=self.prepared_dial if kappa else None,
             reranker=self.reranker(rerank),
+            quotas=self._quotas(at_most or {}, at_least or {}),
+            fallback=self.fallback if unknown else None,
+            excluded=excluded,
         )
-        return (self._frame(block, people) for block in blocks)
+        return engine, [*notes, *more]
 
-    def _length(self, k: int) -> int:
-        """Nobody's list is longer than the catalogue."""
-        return min(_positive(k), max(len(self.item_ids), 1))
+    def _allowed(
+        self, items: Ids | None, exclude: Ids, only: Mapping[str, object], strict: bool
+    ) -> tuple[Ints | None, list[str]]:
+        denied, notes = known_ids(exclude, self.item_ids, "item", "to exclude", strict)
+        allowed = self.candidates
+        if items is not None:
+            listed, more = known_ids(items, self.item_ids, "item", "to allow", strict)
+            allowed, notes = np.unique(listed), [*notes, *more]
+        kept = np.ones(len(self.item_ids), dtype=bool)
+        kept[denied] = False
+        for name, wanted in only.items():
+            kept &= has_value(self._values(name), wanted)
+        if len(denied) or only:
+            allowed = np.flatnonzero(kept) if allowed is None else allowed[kept[allowed]]
+        if allowed is not None and not len(allowed):
+            raise InputError("no item is left to recommend; allow more items or exclude fewer")
+        return allowed, notes
 
-    def _frame(self, block: RankedBlock, people: pl.Series) -> pl.DataFrame:
-        return self._lists(people.gather(block.users).alias(Column.USER), Column.ITEM, block.items, block.scores)
+    def _quotas(self, at_most: Mapping[str, int], at_least: Mapping[str, int]) -> tuple[Quota, ...]:
+        return tuple(
+            quota(self._values(name), at_most.get(name), at_least.get(name)) for name in {**at_most, **at_least}
+        )
+
+    def _frame(self, where: slice, block: RankedBlock, people: People) -> pl.DataFrame:
+        owners = people.ids[where].alias(Column.USER)
+        frame = self._lists(owners, Column.ITEM, block.items, block.scores)
+        if not people.marked:
+            return frame
+        source = pl.Series(SOURCE, SOURCES).gather(people.source[where])
+        lengths = (block.items >= 0).sum(axis=1)
+        return frame.with_columns(source.gather(np.repeat(np.arange(len(owners)), lengths)).alias(SOURCE))
 
     def _lists(self, owners: pl.Series, name: str, items: Ints, scores: Ints) -> pl.DataFrame:
         """One row per owner and rank, the items in column `name`, titles last; lists that end early are shorter."""
@@ -331,10 +370,6 @@ def _vector_frame(ids: pl.Series, vectors: torch.Tensor, name: str, last: torch.
 def _blocks(index: Ints) -> Iterator[Ints]:
     for first in range(0, max(len(index), 1), BLOCK_VECTORS):
         yield index[first : first + BLOCK_VECTORS]
-
-
-def _positive(k: int) -> int:
-    return need_whole(k, "k")
 
 
 def load(folder: str | Path, method: str | type[Method] | None = None) -> Model:

@@ -10,7 +10,8 @@ import polars as pl
 
 from dpaa.errors import InputError
 from dpaa.files import STAGING, check_folder_name, settled, whole_folder
-from dpaa.runs.model import Ids, Model
+from dpaa.runs.lists import Ids
+from dpaa.runs.model import Model
 from dpaa.runs.stream import write_stream
 
 USERS, ITEMS = "users.parquet", "items.parquet"

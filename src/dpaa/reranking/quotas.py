@@ -1,0 +1,132 @@
+"""How alike the items of a list may be: at most so many, or so many different ones at least, by a column of the items.
+
+A list is filled from the best score down; an item that a limit forbids is passed over.  For one column with one value
+per item that is the list with the highest sum of scores among all that keep the limits: what they allow is a matroid.
+Items without a value in the column are held to nothing and count for nothing, items with several count for each.
+`at_most` always holds; `at_least` as far as a user's candidates have so many values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Ints = NDArray[Any]
+Mask = NDArray[np.bool_]
+Pick = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+"""A block of scores and k → scores and columns of the lists."""
+NO_VALUE = -1
+DEEPER = 8
+"""How many times more candidates are looked at where a list could not be filled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quota:
+    """One column's limits."""
+
+    codes: Ints
+    """Values of each column of the scores as whole numbers from 0, −1 where there are fewer.  (columns, values)."""
+    at_most: int | None = None
+    """Items with the same value in a list."""
+    at_least: int | None = None
+    """Different values in a list."""
+
+
+def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """What would be listed, as far as the quotas allow it.  Returns scores and columns, (rows, k), −1 at the end.
+
+    `picker` makes longer lists of some rows of the block, whose numbers it takes.
+    """
+    n = scores.shape[1]
+    values = torch.full((len(scores), k), -torch.inf)
+    columns = torch.full((len(scores), k), -1, dtype=torch.int64)
+    rows, depth = torch.arange(len(scores)), min(4 * k, n)
+    while len(rows):
+        found, places = picker(rows)(scores[rows], depth)
+        found, places = found.cpu().float(), places.cpu()
+        taken = chosen(places.numpy(), quotas, k, last=depth == n)
+        full = torch.from_numpy(taken.sum(axis=1) == k) | (depth == n)
+        order = np.argsort(~taken, axis=1, kind="stable")[:, :k]  # the chosen first, in their order
+        there = np.take_along_axis(taken, order, axis=1)
+        width = order.shape[1]
+        index = torch.from_numpy(order)
+        values[rows[full], :width] = torch.where(torch.from_numpy(there), found.gather(1, index), -torch.inf)[full]
+        columns[rows[full], :width] = torch.where(torch.from_numpy(there), places.gather(1, index), -1)[full]
+        rows, depth = rows[~full], min(DEEPER * depth, n)
+    return values, columns
+
+
+def chosen(places: Ints, quotas: Sequence[Quota], k: int, last: bool) -> Mask:
+    """Which candidates make the lists; best first, −1 where there is none, and (rows, candidates) like the answer.
+
+    `last`: these are all candidates there are, so that what cannot be reached is not waited for.
+    """
+    there = places >= 0
+    states = [_State(quota, np.where(there[:, :, None], quota.codes[places], NO_VALUE), k, last) for quota in quotas]
+    taken = np.zeros(places.shape, dtype=bool)
+    number = np.zeros(len(places), dtype=np.int64)
+    for soft in (False, True) if last else (False,):  # at the end what only `at_least` forbade fills the lists
+        for place in range(places.shape[1]):
+            free = there[:, place] & ~taken[:, place] & (number < k)
+            if not free.any():
+                if (number >= k).all():
+                    break
+                continue
+            for state in states:
+                free &= state.allows(place, k - number, soft)
+            taken[:, place] |= free
+            number += free
+            for state in states:
+                state.take(place, free)
+    return taken
+
+
+class _State:
+    """How often each value of one column is in each list so far."""
+
+    def __init__(self, quota: Quota, codes: Ints, k: int, last: bool) -> None:
+        self.quota, self.valued = quota, codes != NO_VALUE
+        flat, n = _local(codes.reshape(len(codes), -1))
+        self.codes = flat.reshape(codes.shape)
+        self.rows = np.arange(len(codes))[:, None]
+        self.count = np.zeros((len(codes), n), dtype=np.int32)
+        self.different = np.zeros(len(codes), dtype=np.int64)
+        self.wanted = np.full(len(codes), min(quota.at_least or 0, k))
+        if last and quota.at_least:
+            first = np.zeros(self.count.shape, dtype=bool)
+            rows, places, slots = np.nonzero(self.valued)
+            first[rows, self.codes[rows, places, slots]] = True
+            self.wanted = np.minimum(self.wanted, first.sum(axis=1))
+
+    def allows(self, place: int, left: Ints, soft: bool) -> Mask:
+        """Whether each list may take its candidate at this place, with so many places left."""
+        valued, count = self.valued[:, place], self.count[self.rows, self.codes[:, place]]
+        fine: Mask = np.ones(len(valued), dtype=bool)
+        if self.quota.at_most is not None:
+            fine = (~valued | (count < self.quota.at_most)).all(axis=1)
+        if self.quota.at_least is not None and not soft:
+            fine &= (valued & (count == 0)).any(axis=1) | (left > self.wanted - self.different)
+        return fine
+
+    def take(self, place: int, taken: Mask) -> None:
+        rows, slots = np.nonzero(taken[:, None] & self.valued[:, place])
+        codes = self.codes[rows, place, slots]
+        np.add.at(self.different, rows, self.count[rows, codes] == 0)
+        self.count[rows, codes] += 1  # an item has each of its values once
+
+
+def _local(codes: Ints) -> tuple[Ints, int]:
+    """The values of each row numbered from 0, and how many numbers there are: a column may have a million values."""
+    order = np.argsort(codes, axis=1, kind="stable")
+    in_order = np.take_along_axis(codes, order, axis=1)
+    number = np.zeros(codes.shape, dtype=np.int64)
+    number[:, 1:] = np.cumsum(in_order[:, 1:] != in_order[:, :-1], axis=1)
+    found = np.empty_like(number)
+    np.put_along_axis(found, order, number, axis=1)
+    return found, int(number.max(initial=0)) + 1
