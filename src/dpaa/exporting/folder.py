@@ -15,7 +15,8 @@ from dpaa.exporting.assets import asset
 from dpaa.exporting.formats import find_target
 from dpaa.exporting.vectors import ExportedVectors
 from dpaa.files import as_json, check_folder_name, settled, whole_folder, write_into
-from dpaa.runs.model import Ids, Model
+from dpaa.runs.lists import Ids
+from dpaa.runs.model import Model
 from dpaa.runs.stream import REMEDY, write_stream
 
 ABOUT = "export.json"

@@ -17,7 +17,7 @@ import polars as pl
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
 from dpaa.files import check_file_target, write_file
-from dpaa.runs.model import RANK, SCORE
+from dpaa.runs.lists import RANK, SCORE
 from dpaa.runs.stream import REMEDY, SINKS, Sink, write_stream
 from dpaa.text import json_text
 from dpaa.words import counted
