@@ -1,0 +1,129 @@
+"""The files around the package agree with one another: workflows, Makefile, metadata, containers, release notes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripts.release_notes import main, notes, version_of
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'dpaa[docs]'")
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+CHANGELOG = """# Changelog
+
+## [Unreleased]
+- later
+
+## [0.2.0] - 2027-01-31
+
+### Added
+- a thing
+
+## [0.1.0]
+- no date
+
+[0.2.0]: https://example.org
+"""
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def steps(file: Path) -> list[dict[str, Any]]:
+    return [step for job in yaml.safe_load(file.read_text())["jobs"].values() for step in job["steps"]]
+
+
+def test_tests_run_on_every_python_and_system_that_is_promised() -> None:
+    promised = {one.rpartition(" ")[2] for one in PROJECT["classifiers"] if "Python :: 3." in one}
+    matrix = yaml.safe_load(text(".github/workflows/tests.yml"))["jobs"]["tests"]["strategy"]["matrix"]
+    assert set(matrix["python"]) == promised == {"3.11", "3.12", "3.13"}
+    assert {one.partition("-")[0] for one in matrix["os"]} == {"ubuntu", "macos"}
+    assert PROJECT["requires-python"] == f">={min(promised)}"
+
+
+def test_workflows_call_what_is_there() -> None:
+    called = [step["run"] for file in WORKFLOWS for step in steps(file) if "run" in step]
+    targets = re.search(r"^\.PHONY: (.+)$", text("Makefile"), re.MULTILINE)
+    assert targets is not None
+    made = {target for run in called for target in re.findall(r"\bmake (\S+)", run)}
+    assert made == {"test", "docs", "package"}
+    assert made <= set(targets[1].split())
+    files = [name for run in called for name in re.findall(r"\bscripts/\w+\.py", run)]
+    assert files
+    assert all((ROOT / name).is_file() for name in files)
+
+
+def test_workflows_may_no_more_than_they_need() -> None:
+    """Read only, but for the job that publishes; nothing that a stranger can name is put into a shell line."""
+    for file in WORKFLOWS:
+        assert yaml.safe_load(file.read_text())["permissions"] == {"contents": "read"}, file.name
+        assert not [step["run"] for step in steps(file) if "${{" in step.get("run", "")], file.name
+        for step in steps(file):
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False, file.name
+
+
+def test_one_address() -> None:
+    home = PROJECT["urls"]["Homepage"]
+    owner, name = home.removeprefix("https://github.com/").split("/")
+    assert PROJECT["urls"]["Documentation"] == f"https://{owner}.github.io/{name}/"
+    places = [".github/ISSUE_TEMPLATE/config.yml", "mkdocs.yml", "CITATION.cff", "README.md", "pyproject.toml"]
+    for place in places:
+        for owned in re.findall(r"https://github\.com/([\w-]+/[\w-]+)", text(place)):
+            assert owned == f"{owner}/{name}", place
+
+
+def test_pre_commit_has_the_linter_that_is_tested() -> None:
+    pinned = re.search(r"^ruff==(\S+)$", text("constraints.txt"), re.MULTILINE)
+    assert pinned is not None
+    (ruff,) = [one for one in yaml.safe_load(text(".pre-commit-config.yaml"))["repos"] if "ruff" in one["repo"]]
+    assert ruff["rev"] == f"v{pinned[1]}"
+
+
+@pytest.mark.parametrize("name", ["cli", "serve"])
+def test_containers_copy_what_is_there_and_install_extras_that_are(name: str) -> None:
+    lines = text(f"docker/{name}.Dockerfile")
+    sources = [one for line in re.findall(r"^COPY (?!--)(.+) \S+$", lines, re.MULTILINE) for one in line.split()]
+    let_in = {line[1:] for line in text(".dockerignore").splitlines() if line.startswith("!")}
+    assert set(sources) <= let_in
+    assert all((ROOT / one).exists() for one in let_in)
+    (extras,) = re.findall(r"whl\)\[([\w,]+)\]", lines)
+    assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
+    assert "\nUSER dpaa\n" in lines
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda file: file.stem
+)
+def test_issue_templates_are_forms(file: Path) -> None:
+    form = yaml.safe_load(file.read_text())
+    if file.stem == "config":
+        assert form["contact_links"]
+        return
+    assert {"name", "description", "body"} <= set(form)
+    ids = [field["id"] for field in form["body"]]
+    assert len(set(ids)) == len(ids) > 0
+
+
+def test_release_notes_are_those_of_the_version() -> None:
+    assert notes(CHANGELOG, "0.2.0") == "### Added\n- a thing"
+
+
+@pytest.mark.parametrize(("version", "told"), [("0.3.0", "has no heading"), ("0.1.0", "has no date")])
+def test_a_release_that_the_changelog_does_not_know_is_refused(version: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        notes(CHANGELOG, version)
+
+
+def test_a_tag_that_is_not_the_version_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the tag must be v\d"):
+        main("v999.0.0")
+    with pytest.raises(ValueError, match="no __version__"):
+        version_of("")
