@@ -12,7 +12,7 @@ from pathlib import Path
 
 COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
-    *("data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend"),
+    *("data example", "data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend"),
     *("similar", "export", "rerank", "debias", "compare", "trace", "report", "serve", "methods", "reproduce"),
 )
 PAGE = Path("docs/help.md")

@@ -277,6 +277,23 @@ def demo(
 
 
 @app.command()
+def example(
+    out_folder: Annotated[Path, Option("--out", help="Folder for the two files.")],
+    overwrite: options.Overwrite = False,
+) -> None:
+    """A small log to try things with, as files: 12,000 clicks of a simulated bookshop, and the titles of its books.
+
+    \b
+    Example:
+      dpaa data example --out shop
+    """
+    from dpaa.data.sources.example import write_example
+
+    clicks, titles = write_example(out_folder, overwrite)
+    out.print(f"{clicks} and {titles} written; next: dpaa audit {clicks}")
+
+
+@app.command()
 def severity(
     sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
