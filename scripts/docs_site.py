@@ -1,0 +1,81 @@
+"""What the documentation site needs besides MkDocs: pages that live outside of docs/, and links that lead there.
+
+A link of a page to a file of the repository becomes a link to that file's page, or, where it has none, to the file
+in the repository online; a link to a file that does not exist stops the build.  `mkdocs.yml` names this file as a hook.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+BROUGHT = {
+    **{f"{name}.md": f"project/{name}.md" for name in ("CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "SECURITY")},
+    **{
+        f"benchmarks/{file.name}": f"project/benchmarks/{file.name}"
+        for file in sorted((ROOT / "benchmarks").glob("*.md"))
+    },
+}
+"""Files of the repository that are pages of the site too, and where."""
+START = {"README.md": "index.md"}
+"""A link to the first leads to the second, which is written for the site."""
+LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+EXCLUDED = re.compile(r"results/[^/]+\.html")
+"""Pages of `dpaa reproduce`, whose names are those of the tables' own pages."""
+FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+
+
+class BrokenLinkError(Exception):
+    """A page names a file that is not there."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Pages from outside of docs/, and the results' tables, which are reached from their overview."""
+    from mkdocs.structure.files import File, InclusionLevel
+
+    for source, page in BROUGHT.items():
+        made = File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8"))
+        if source.startswith("benchmarks/"):
+            made.inclusion = InclusionLevel.NOT_IN_NAV
+        files.append(made)
+    for file in files.documentation_pages():
+        if file.src_uri.startswith("results/") and not file.src_uri.endswith("README.md"):
+            file.inclusion = InclusionLevel.NOT_IN_NAV
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: object) -> str:
+    """The page with links that the site can follow."""
+    return relinked(markdown, page.file.src_uri, str(config.repo_url))
+
+
+def relinked(markdown: str, page: str, repository: str) -> str:
+    """Links of a page, by its place in the site, outside of blocks of code."""
+    home = next((source for source, brought in BROUGHT.items() if brought == page), f"docs/{page}")
+
+    def link(match: re.Match[str]) -> str:
+        anchor = match[2] or ""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(home), match[1]))
+        if target.startswith("../") or not (ROOT / target).exists():
+            raise BrokenLinkError(f"{home} links to {match[1]}, and there is no {target}")
+        if brought := (BROUGHT | START).get(target):
+            return posixpath.relpath(brought, posixpath.dirname(page) or ".") + anchor
+        inside = target.removeprefix("docs/")
+        if inside != target and (ROOT / target).is_file() and not EXCLUDED.fullmatch(inside):
+            return posixpath.relpath(inside, posixpath.dirname(page) or ".") + anchor
+        kind = "tree" if (ROOT / target).is_dir() else "blob"
+        return f"{repository}/{kind}/main/{target}{anchor}"
+
+    pieces, end = [], 0
+    for fence in FENCE.finditer(markdown):
+        pieces += [LINK.sub(link, markdown[end : fence.start()]), fence[0]]
+        end = fence.end()
+    return "".join([*pieces, LINK.sub(link, markdown[end:])])

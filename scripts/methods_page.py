@@ -1,0 +1,43 @@
+"""Write docs/reference/methods.md: every method, its paper, and its settings, which mkdocstrings fills in.
+
+python scripts/methods_page.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dpaa
+from dpaa.methods import METHODS, find_method
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "methods.md"
+OPENING = """# Methods
+
+What they do, and when to use which: [the map](../methods.md). Where the code departs from a paper:
+[departures](../deviations.md).
+
+"""
+OPTIONS = "    options:\n      show_root_heading: false\n      heading_level: 4\n"
+IN_PYTHON = """
+## Settings
+
+Each method is a class of settings: `dpaa.DPAA(layers=2).fit(data)` trains it, and your editor completes the fields.
+On the command line the same fields are `--set layers=2`; `dpaa methods NAME` lists them.
+
+"""
+
+
+def page() -> str:
+    """A table of all, and a heading per method with its settings, in the order of the registry."""
+    by_name = {name: public for public, name in dpaa._METHODS.items()}
+    rows, parts = ["| name | what it does | paper |\n|---|---|---|\n"], []
+    for name in METHODS.built_in:
+        method = find_method(name)
+        rows.append(f"| [`{name}`](#{name}) | {method.title} | {method.paper or '-'} |\n")
+        place = f"{method.settings_type.__module__}.{method.settings_type.__qualname__}"
+        parts.append(f"### `{name}`\n\n`dpaa.{by_name[name]}`\n\n::: {place}\n{OPTIONS}\n")
+    return OPENING + "".join(rows) + IN_PYTHON + "".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,101 @@
+"""The documentation: the site builds without a warning, its links lead somewhere, and what can be pasted works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from scripts.docs_site import BrokenLinkError, relinked
+from scripts.methods_page import PAGE, page
+
+from tests.command import run_dpaa
+
+ROOT = Path(__file__).parents[1]
+FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code that a reader pastes."""
+
+    language: str
+    title: str | None
+    text: str
+
+
+def blocks(file: str) -> list[Block]:
+    return [Block(*found) for found in FENCE.findall((ROOT / file).read_text(encoding="utf-8"))]
+
+
+def paste(found: list[Block]) -> list[str]:
+    """In order: files by their title, commands, Python.  Returns what every command said."""
+    said = []
+    for block in found:
+        if block.title:
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "bash":
+            for line in block.text.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if not words:
+                    continue
+                assert words[0] == "dpaa", line
+                done = run_dpaa(*words[1:])
+                assert done.code == 0, (line, done.err)
+                said.append(done.out)
+        elif block.language == "python":
+            exec(compile(block.text, "pasted", "exec"), {"__name__": "pasted"})
+    return said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python"])
+def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    paste(blocks(f"docs/{page}.md"))
+
+
+def test_the_reproduction_can_be_asked_without_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    python = [block for block in blocks("docs/tutorials/reproduce.md") if block.language == "python"]
+    assert python
+    paste(python)
+
+
+def test_the_page_of_methods_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python scripts/methods_page.py"
+
+
+def test_links_out_of_the_site_lead_to_its_pages_or_to_the_repository() -> None:
+    home = "https://example.org/dpaa"
+    assert relinked("[a](../CONTRIBUTING.md#habits)", "architecture.md", home) == "[a](project/CONTRIBUTING.md#habits)"
+    assert relinked("[a](../benchmarks/RERANK.md)", "reranking.md", home) == "[a](project/benchmarks/RERANK.md)"
+    assert relinked("[a](../../results)", "results/README.md", home) == f"[a]({home}/tree/main/results)"
+    assert relinked("[a](docs/metrics.md)", "project/CHANGELOG.md", home) == "[a](../metrics.md)"
+    assert relinked("[a](metrics.md#ties)", "index.md", home) == "[a](metrics.md#ties)"
+    code = "```\n[a](nowhere.md)\n```\n"
+    assert relinked(code, "index.md", home) == code
+    with pytest.raises(BrokenLinkError, match=r"docs/index.md links to nowhere.md"):
+        relinked("[a](nowhere.md)", "index.md", home)
+    with pytest.raises(BrokenLinkError):
+        relinked("[a](../../outside.md)", "index.md", home)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (find_spec("material") and find_spec("mkdocstrings")), reason="the site needs: pip install 'dpaa[docs]'"
+)
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    said = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert "WARNING" not in said.stderr
+    made = {file.relative_to(tmp_path / "site").as_posix() for file in (tmp_path / "site").rglob("*.html")}
+    assert {"index.html", "tutorials/engineer.html", "reference/python.html", "results/index.html"} <= made
+    assert 'id="dpaa.fit"' in (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
