@@ -17,6 +17,8 @@ from dpaa.reproduction import paper
 from dpaa.reproduction.tables import Cell
 
 OURS, PAPERS = "ours", "the paper"
+OTHERS = "other methods"
+FAINT = 0.4
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def severity_figure(
 def severity_curves(panels: Mapping[str, Sequence[Curve]], theme: Theme, y: str, main: Sequence[str] = ()) -> Chart:
     """A panel per origin; a curve has the same colour, dash and shape in each.
 
-    The main ones are thick, whole lines on top of the others.
+    The main ones are thick on top of the others, which are thin, and where they are many of one colour: the pointer
+    tells them, and the tables have their numbers.
     """
     alt = altair()
     panels = {title: curves for title, curves in panels.items() if curves}
@@ -105,7 +108,8 @@ def _panel(
         .mark_area(opacity=0.16, color=colour)
         .encode(x=x, y=low, y2="high:Q")
         for name, colour in style["colours"].items()
-        if (table.filter(pl.col("name") == name)["high"] > table.filter(pl.col("name") == name)["low"]).any()
+        if (name in style["main"] or not style["faint"])
+        and (table.filter(pl.col("name") == name)["high"] > table.filter(pl.col("name") == name)["low"]).any()
     ]
     lines = []
     for main in (False, True):
@@ -113,30 +117,39 @@ def _panel(
         if some.is_empty():
             continue
         base = alt.Chart(some).encode(x=x, y=upper, color=style["color"], detail="name:N")
-        lines.append(base.mark_line(strokeWidth=2.6 if main else 1.3).encode(strokeDash=style["dash"]))
-        dots = base.mark_point(filled=True, size=44 if main else 26, opacity=1)
+        faint = style["faint"] and not main
+        seen = FAINT if faint else 1.0
+        lines.append(base.mark_line(strokeWidth=3.2 if main else 1.3, opacity=seen).encode(strokeDash=style["dash"]))
+        dots = base.mark_point(filled=True, size=54 if main else 12 if faint else 26, opacity=seen)
         lines.append(dots.encode(shape=style["shape"], description="tip:N"))
     drawn = alt.layer(*bands, *lines).properties(width=width, height=theme.height - 90)
     return drawn.properties(title=alt.Title(title, fontSize=theme.font_size + 1, anchor="middle")) if title else drawn
 
 
 def _style(alt: Any, main: Sequence[str], others: Sequence[str], theme: Theme) -> dict[str, Any]:
-    """Colours begin again after the palette's end and after the main curves, then with another dash and shape."""
+    """Colours begin again after the palette's end and after the main curves, then with another dash and shape.
+
+    Where there are too many to be told apart, those beside the main ones share one look and one name in the legend.
+    """
     n = len(theme.palette)
+    faint = bool(main and others) and len(main) + len(others) > n
     begin = -(-len(main) // n) * n
-    places = {name: place for first, part in ((0, main), (begin, others)) for place, name in enumerate(part, first)}
-    names = list(places)
-    colours = [theme.colour(place % n) for place in places.values()]
-    dashes = [([1, 0], [5, 3], [2, 2])[place // n % 3] for place in places.values()]
-    shapes = [SHAPES[place // n % len(SHAPES)] for place in places.values()]
-    longest = max(len(name) for name in names)
-    columns = max(1, min(len(names), int((theme.width - 20) // (longest * 7.2 + 46))))
+    parts = [(0, main)] if faint else [(0, main), (begin, others)]
+    places = {name: place for first, part in parts for place, name in enumerate(part, first)}
+    crowd = [OTHERS, *others] if faint else []
+    names = [*places, *crowd]
+    shown = [*places, *crowd[:1]]
+    colours = [*(theme.colour(place % n) for place in places.values()), *(theme.soft for _ in crowd)]
+    dashes = [*(([1, 0], [5, 3], [2, 2])[place // n % 3] for place in places.values()), *([1, 0] for _ in crowd)]
+    shapes = [*(SHAPES[place // n % len(SHAPES)] for place in places.values()), *(SHAPES[0] for _ in crowd)]
+    longest = max(len(name) for name in shown)
+    columns = max(1, min(len(shown), int((theme.width - 20) // (longest * 7.2 + 46))))
     legend = alt.Legend(
         orient="bottom",
         direction="horizontal",
         columns=columns,
-        values=names,
-        symbolSize=70,
+        values=shown,
+        symbolSize=90,
         symbolStrokeWidth=0,
         labelLimit=theme.width - 60,
         columnPadding=14 + 1.4 * longest,
@@ -147,6 +160,7 @@ def _style(alt: Any, main: Sequence[str], others: Sequence[str], theme: Theme) -
 
     return {
         "main": list(main),
+        "faint": faint,
         "color": alt.Color("name:N", sort=names, title=None, scale=scale(colours), legend=legend),
         "colours": dict(zip(names, colours, strict=True)),
         "dash": alt.StrokeDash("name:N", sort=names, title=None, scale=scale(dashes), legend=None),

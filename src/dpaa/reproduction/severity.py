@@ -45,7 +45,27 @@ def chapter(plan: Plan) -> Chapter:
         f"{LEGEND}. A seed draws the data anew, too: most of the deviation is the data's, which all rows share.",
     )
     missing = (*plan.left_out.values(), *failures(results))
-    return Chapter("severity", "Growing bias severity", about, tuple(tables), tuple(figures), missing)
+    told = conclusion(plan, results)
+    return Chapter("severity", "Growing bias severity", about, tuple(tables), tuple(figures), missing, told)
+
+
+def conclusion(plan: Plan, results: Sequence[RunResult]) -> str:
+    """What is left of recall from the first severity to the last: of the main rows, and who bears it best."""
+    cells = severity_cells(results, {label: label for label in plan.rows}, plan.severities, Quantity(RECALL), {})
+    ends = {label: (row[0].mean, row[-1].mean) for label, row in cells.items() if len(row) > 1}
+    known = {label: pair for label, pair in ends.items() if all(map(math.isfinite, pair)) and pair[0] > 0}
+    main = [label for label in known if label in HELD_AGAINST or paper.row_of(label) == "dpaa"]
+    if not main:
+        return ""
+    told = [f"{label} keeps {known[label][1] / known[label][0]:.0%} ({_from_to(*known[label])})" for label in main]
+    best = max(known, key=lambda label: known[label][1])
+    first, last = plan.severities[0], plan.severities[-1]
+    ahead = f"; the best of all at s = {last:g} is {best} ({known[best][1]:.4f})"
+    return f"From severity {first:g} to {last:g}, of its recall@20 {', '.join(told)}{ahead}."
+
+
+def _from_to(before: float, after: float) -> str:
+    return f"{before:.4f} → {after:.4f}"
 
 
 def table(plan: Plan, results: Sequence[RunResult], metric: str, dial: bool = False) -> Table:
@@ -112,7 +132,8 @@ def _figure(name: str, title: str, plan: Plan, results: Sequence[RunResult], dia
         title,
         f"A line per method: recall@20 of the unbiased test over the severity of the bias.{told}",
         "To the right the training log shows less and less besides the most popular items. A line that stays up bears "
-        "the bias; the shade around it is one deviation over seeds. Thick: DPAA, LightGCN and most-popular."
+        "the bias; the shade around it is one deviation over seeds. Thick: DPAA, LightGCN and most-popular; thin: the "
+        "other methods, whose numbers are in the table."
         f"{told}",
         plan.severities,
         ours,

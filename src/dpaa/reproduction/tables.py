@@ -165,6 +165,8 @@ class Chapter:
     figures: tuple[parts.Figure, ...] = ()
     missing: tuple[str, ...] = ()
     """What could not be shown, and what it would take."""
+    conclusion: str = ""
+    """What it comes to, in a sentence; stands first."""
 
 
 # ---------------------------------------------------------------------- cells

@@ -36,7 +36,13 @@ def write_chapter(chapter: Chapter, folder: Path, stem: str, command: str, figur
         name = f"{stem}-{own}" if own else stem
         drawn += [save(figure.draw(PAPER), folder / f"{name}.{form}") for form in FIGURE_FORMATS]
         shown.append(f"![{figure.description}]({name}.png)\n\n{figure.title}. {figure.reading}")
-    text = [f"# {chapter.title}", *chapter.about, f"Made by\n\n    {command}", *shown]
+    text = [
+        f"# {chapter.title}",
+        *([f"**{chapter.conclusion}**"] if chapter.conclusion else []),
+        *chapter.about,
+        f"Made by\n\n    {command}",
+        *shown,
+    ]
     text += [table.markdown().rstrip("\n") for table in chapter.tables]
     if chapter.missing:
         text.append("Not shown, or to be known:\n\n" + "\n".join(f"- {line}" for line in chapter.missing))
@@ -58,6 +64,7 @@ def write_page(chapters: Sequence[Chapter], folder: Path, stem: str, command: st
     for chapter in chapters:
         content = render(
             "chapter.html",
+            conclusion=chapter.conclusion,
             about=[with_code(line) for line in chapter.about],
             figures=chapter.figures if figures else (),
             tables=[table.html() for table in chapter.tables],
