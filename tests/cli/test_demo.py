@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from importlib import import_module
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dpaa.frontier.choice import percent
+from dpaa.frontier.result import times
 from tests.command import Said, run_dpaa
 
 demo = import_module("dpaa.cli.demo")  # the command has the name of its module
@@ -28,6 +31,27 @@ def test_the_table_has_the_metrics_of_the_runs(demo_said: tuple[Path, Said]) -> 
         assert next(line.split()[1:] for line in lines if line.split()[:1] == [name]) == expected
 
 
+def test_the_demo_says_what_it_comes_to(demo_said: tuple[Path, Said]) -> None:
+    folder, said = demo_said
+    told = said.out.partition("4. What it comes to")[2]
+    headline = json.loads((folder / "trade" / "frontier.json").read_text())["headline"]
+    assert f"In this simulated world: {headline}" in told
+    assert "chance" not in told
+    assert "dpaa debias data/clicks --keep-accuracy 0.98 --out trade" in told
+    assert (folder / "trade" / "run" / "metrics.json").exists(), "the page has its test metrics"
+
+
+def test_the_real_result_is_the_committed_one() -> None:
+    file = Path(__file__).parents[2] / "docs" / "results" / "frontier.csv"
+    asked = {"goal": "niche-recall", "keep": "0.98", "confidence": "0.95", "estimate": "logged", "base_is": "best"}
+    with file.open(encoding="utf-8", newline="") as opened:
+        rows = [row for row in csv.DictReader(opened) if asked.items() <= row.items()]
+    (kuairec,) = [row for row in rows if row["data"] == "kuairec:5"]
+    gain = times(float(kuairec["goal_base"]), float(kuairec["goal_chosen"]))
+    assert f"niche items found {gain}, accuracy {percent(float(kuairec['test_change']))} on the test split" in demo.REAL
+    assert all(row["base"] == row["chosen"] for row in rows if row["data"] == "coat")
+
+
 def test_dpaa_starts_from_the_lightgcn_beside_it(demo_said: tuple[Path, Said]) -> None:
     folder, said = demo_said
     manifest = json.loads((folder / "runs" / "dpaa" / "manifest.json").read_text())
@@ -35,7 +59,7 @@ def test_dpaa_starts_from_the_lightgcn_beside_it(demo_said: tuple[Path, Said]) -
     assert sorted(file.name for file in (folder / "runs").iterdir()) == ["dpaa", "lightgcn", "most-popular"]
     compared = json.loads((folder / "comparison.json").read_text())
     assert [entry["name"] for entry in compared["entries"]] == ["lightgcn", "dpaa"]
-    assert "\ndpaa against lightgcn: " in said.out
+    assert "\n- dpaa against lightgcn: " in said.out
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:

@@ -34,6 +34,26 @@ def some(goal: str = "aplt", before: float = 0.2, after: float = 0.5) -> Frontie
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (0.2, 0.5, "aplt × 2.5, accuracy −2.0 %"),
+        (0.2, 0.22, "aplt +10 %, accuracy −2.0 %"),
+        (0.0, 0.5, "aplt 0 → 0.5, accuracy −2.0 %"),
+    ],
+)
+def test_the_headline_by_hand(before: float, after: float, told: str) -> None:
+    assert Debiased(some(before=before, after=after), 1, "because", None).headline() == told
+
+
+def test_the_headline_of_no_change() -> None:
+    assert Debiased(some(), 0, "because", None).headline() == "nothing changes: ease stays"
+
+
+def test_the_headline_names_goals_as_people_do() -> None:
+    assert Debiased(some("arp", 10.0, 5.0), 1, "because", None).headline() == "mean popularity −50 %, accuracy −2.0 %"
+
+
 def test_three_sentences_by_hand() -> None:
     told = Debiased(some(), 1, "because", None).sentences()
     assert told == [

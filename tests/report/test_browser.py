@@ -90,8 +90,8 @@ def opened(browser: Browser, demo_folder: Path) -> Iterator[Opened]:
 
 def test_loads_from_the_disk(opened: Opened) -> None:
     dials = opened.page.locator("#dial figure").count()
-    assert dials == 3, "one of each run"
-    assert opened.page.locator("figure").count() - dials == 10
+    assert dials == 4, "one of each run"
+    assert opened.page.locator("figure").count() - dials == 11
     assert set(opened.requests) == {opened.file.resolve().as_uri()}
     assert opened.page.text_content("h1") == "Popularity bias: demo"
 
@@ -111,7 +111,7 @@ def test_sorts_by_click_and_by_key(opened: Opened) -> None:
     assert values() == sorted(before)
     assert ndcg.get_attribute("aria-sort") == "ascending"
     opened.head("run").get_by_role("button").click()
-    assert [cell.text_content() for cell in opened.cells(0)] == ["dpaa", "lightgcn", "most-popular"]
+    assert [cell.text_content() for cell in opened.cells(0)] == ["dpaa", "lightgcn", "most-popular", "trade"]
     assert ndcg.get_attribute("aria-sort") == "none"
 
 

@@ -164,13 +164,13 @@ def _page(folder: Path, page: Path) -> Path | None:
     return page.resolve()
 
 
-def print_frontier(found: Debiased) -> None:
+def print_frontier(found: Debiased, most: int = SHOWN) -> None:
     """The frontier as a table, each model as it is, and what changes for whom."""
     from dpaa.frontier.estimates import WORDS
 
     frontier = found.frontier
     plain = [place for place, point in enumerate(frontier.points) if point.candidate.plain]
-    line = _some(frontier.line, found.chosen)
+    line = _some(frontier.line, found.chosen, most)
     shown = [*line, *dict.fromkeys(one for one in (found.chosen, *plain) if one not in line)]
     rows = [_row(found, place) for place in shown]
     header = ["", "accuracy", "change", "95 %", *(goal.key(frontier.k) for goal in frontier.goals), "coverage", "arp"]
@@ -182,11 +182,11 @@ def print_frontier(found: Debiased) -> None:
     print_notes(found.notes)
 
 
-def _some(line: list[int], chosen: int) -> list[int]:
+def _some(line: list[int], chosen: int, most: int) -> list[int]:
     """At most so many points, evenly spread, the chosen one among them."""
-    if len(line) <= SHOWN:
+    if len(line) <= most:
         return line
-    kept = {line[round(place * (len(line) - 1) / (SHOWN - 1))] for place in range(SHOWN)} | {chosen}
+    kept = {line[round(place * (len(line) - 1) / (most - 1))] for place in range(most)} | {chosen}
     return [place for place in line if place in kept]
 
 

@@ -15,6 +15,14 @@ from dpaa.evaluation.metrics import METRICS, Metric
 NICHE = "/niche"
 ALIASES = {"niche-recall": f"recall{NICHE}", "calibration": "upd"}
 """What users type → metric and item group."""
+HEADLINES = {
+    "recall/niche": "niche items found",
+    "coverage": "items shown",
+    "arp": "mean popularity",
+    "gini": "inequality of exposure",
+    "upd": "distance from users' own mix",
+}
+"""Metric → what a person without time reads."""
 OFFERED = ("niche-recall", "coverage", "arp", "gini", "calibration")
 
 
@@ -44,6 +52,11 @@ class Goal:
     def key(self, k: int) -> str:
         """As `evaluate` names it."""
         return f"{self.metric.name}@{k}{NICHE if self.niche else ''}"
+
+    @property
+    def in_words(self) -> str:
+        """Short, for people who do not know the metric's name."""
+        return HEADLINES.get(f"{self.metric.name}{NICHE if self.niche else ''}", self.name)
 
     @property
     def words(self) -> str:

@@ -17,6 +17,15 @@ from dpaa.frontier.points import Point
 from dpaa.text import finite
 
 KIND, FORMAT = "frontier", 1
+CLEARLY = 1.5
+"""From this factor on a gain is told as one, below as a percentage."""
+
+
+def times(before: float, after: float) -> str:
+    """`× 3.6`, or `+12 %` where it is less than half as much again; the values where there is no share of the first."""
+    if not before > 0:
+        return f"{before:.4g} → {after:.4g}"
+    return f"× {after / before:.1f}" if after / before >= CLEARLY else percent(after / before - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +126,27 @@ class Debiased:
         """Whether nothing changes."""
         return self.chosen == self.frontier.chooser.base
 
+    def headline(self) -> str:
+        """What it comes to, for people without time: `niche items found × 3.6, accuracy −0.5 %`."""
+        if self.keeps_base:
+            return f"nothing changes: {self.frontier.base.candidate.name} stays"
+        found = self.frontier
+        pairs = zip(found.goals, found.base.values, self.point.values, strict=True)
+        gains = [f"{goal.in_words} {times(before, after)}" for goal, before, after in pairs]
+        return ", ".join([*gains, f"accuracy {percent(self.accuracy_change.estimate)}"])
+
+    @property
+    def accuracy_change(self) -> Change:
+        """Of the choice against the baseline; as users say who had no part in the choice, where some were asked."""
+        return self.confirmation.change if self.confirmation else self.frontier.changes[self.chosen]
+
     def sentences(self) -> list[str]:
         """What changes for whom: the goal, the accuracy, the users."""
         found, base = self.frontier, self.frontier.base.candidate.name
         if self.keeps_base:
             return [f"{base} stays as it is: {self.why}", *self._less_sure_in_words()]
         told = [f"{self.point.candidate.name} instead of {base}: {self.why}", self._gains_in_words(self.chosen)]
-        change = self.confirmation.change if self.confirmation else found.changes[self.chosen]
+        change = self.accuracy_change
         judges = f" on {self.confirmation.users:,} users who had no part in the choice" if self.confirmation else ""
         better, worse = (f"{100 * share:.0f} %" for share in found.better_and_worse(self.chosen))
         told.append(
@@ -177,6 +200,7 @@ class Debiased:
             "base": found.record(found.chooser.base),
             "chosen": found.record(self.chosen),
             "why": self.why,
+            "headline": self.headline(),
             "sentences": self.sentences(),
             "confirmation": None if self.confirmation is None else asdict(self.confirmation),
             "less_sure": [{"confidence": sure, **found.record(place)} for sure, place in self.less_sure],

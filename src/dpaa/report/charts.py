@@ -14,6 +14,8 @@ from dpaa.data.popularity import popular_items
 from dpaa.report.figures import POINTS, Chart, altair, by_name, log_axis, styled
 from dpaa.report.theme import SHAPES, Theme
 
+HINTS = 40
+"""Places of a line that tell their values under the pointer."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 
 
@@ -86,16 +88,15 @@ def long_tail(counts: NDArray[Any], theme: Theme) -> Chart:
         pl.DataFrame({"rank": part, "count": falling[part - 1]}).with_columns(group=pl.lit(name))
         for name, part in zip(names, (rank[rank <= n_popular], rank[rank >= n_popular]), strict=True)
     )
-    chart = (
-        alt.Chart(table)
-        .mark_line(strokeWidth=3, interpolate="linear")
-        .encode(
-            x=log_axis("X", "rank", "item, most popular first"),
-            y=log_axis("Y", "count", "interactions of the item"),
-            color=_legend("group", names, [theme.colour(1), theme.colour(0)], theme),
-        )
+    told = pl.format("item {} of {}: {} interactions", "rank", pl.lit(len(counts)), pl.col("count").cast(pl.Int64))
+    table = table.with_columns(told.alias("tip"))
+    base = alt.Chart(table).encode(
+        x=log_axis("X", "rank", "item, most popular first"),
+        y=log_axis("Y", "count", "interactions of the item"),
+        color=_legend("group", names, [theme.colour(1), theme.colour(0)], theme),
     )
-    return fitted(chart, theme, names)
+    line = base.mark_line(strokeWidth=3, interpolate="linear")
+    return fitted(alt.layer(line, _hints(base, table, "group")), theme, names)
 
 
 def concentration(counts: NDArray[Any], theme: Theme) -> Chart:
@@ -179,9 +180,10 @@ def curves(
     of 0.
     """
     alt = altair()
+    forms = ["{:.1%}".format if axis in percent else "{:.4g}".format for axis in "xy"]
     table = pl.DataFrame(
         [
-            {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {a:.4g} → {b:.4g}"}
+            {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {forms[0](a)} → {forms[1](b)}"}
             for line in lines
             for a, b in zip(line.x, line.y, strict=True)
             if b is not None
@@ -210,6 +212,8 @@ def curves(
     layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=dashed, detail="name:N")]
     if dots:
         layers.append(base.mark_point(filled=True, size=46, opacity=1).encode(description="tip:N"))
+    else:
+        layers.append(_hints(base, table))
     if mark is not None:
         layers.append(_upright(mark, color=theme.soft, strokeDash=[4, 4], strokeWidth=1.4))
     return fitted(alt.layer(*layers), theme, names)
@@ -269,6 +273,14 @@ def _legend(field: str, names: Sequence[str], colours: Sequence[str], theme: The
 def _columns(names: Sequence[str], theme: Theme) -> int:
     longest = max((len(name) for name in names), default=1)
     return max(1, min(len(names), int((theme.width - 60) // (longest * 8.4 + 44))))
+
+
+def _hints(base: Chart, table: pl.DataFrame, by: str = "name") -> Chart:
+    """Unseen marks along lines, which tell their values under the pointer."""
+    place, length = pl.int_range(pl.len()).over(by), pl.len().over(by)
+    step = pl.max_horizontal((length / HINTS).ceil().cast(pl.Int64), pl.lit(1, pl.Int64))
+    some = table.filter((place % step == 0) | (place == length - 1))
+    return base.properties(data=some).mark_point(filled=True, size=160, opacity=0).encode(description="tip:N")
 
 
 def _upright(x: float, **style: Any) -> Chart:

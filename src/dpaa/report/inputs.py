@@ -247,7 +247,9 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
         else:
             raise InputError(f"there is no {path}; {WHAT}")
     found.families = [Family(printable(data.name), data.fingerprint, data, k) for data in datasets]
-    for path, name in zip(runs, _names(runs), strict=True):
+    # The run of a trade is called by the trade's folder: `run` says nothing.
+    called = [path.parent if path.name == RUN and (path.parent / JSON).is_file() else path for path in runs]
+    for path, name in zip(runs, _names(called), strict=True):
         _add_run(found, path, name, k)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -81,17 +82,18 @@ def audit_page(audit: Audit, file: str | Path) -> None:
 
 
 def sections(inputs: Inputs) -> list[Section]:
-    """In the order of reading; those that have something to say."""
+    """In the order of reading: the verdict first, what specialists look for last; those that have something to say."""
     found = [
+        summary.section(inputs),
         *(frontier.section(content, suffix(place)) for place, content in enumerate(inputs.frontiers)),
-        *(chapter.section(inputs) for chapter in (summary, data, metrics)),
+        *(chapter.section(inputs) for chapter in (exposure, metrics)),
         *(
             comparison.section(name, content, suffix(place), inputs.runs)
             for place, (name, content) in enumerate(inputs.comparisons)
         ),
-        *(chapter.section(inputs) for chapter in (exposure, items, users, training, trace, dial)),
+        *(chapter.section(inputs) for chapter in (data, items, users)),
         *(audit_section.section(name, content, suffix(place)) for place, (name, content) in enumerate(inputs.audits)),
-        provenance.section(inputs),
+        *(replace(chapter.section(inputs), folded=True) for chapter in (dial, training, trace, provenance)),
     ]
     return [section for section in found if section.content.strip()]
 

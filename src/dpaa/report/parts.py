@@ -54,6 +54,8 @@ class Section:
     """In the list of chapters."""
     content: Markup
     figures: Sequence[Figure] = ()
+    folded: bool = False
+    """Closed until somebody asks: for specialists."""
 
 
 def suffix(place: int) -> str:

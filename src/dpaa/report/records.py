@@ -135,6 +135,20 @@ class FrontierGoal:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A change of accuracy, relative to the baseline's."""
+
+    estimate: float
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What users say of a choice that they had no part in."""
+
+    change: Measured
+
+
+@dataclass(frozen=True)
 class InWords:
     """Anything that says itself what it is."""
 
@@ -153,6 +167,8 @@ class FrontierFile:
     exposure: InWords
     base: FrontierPoint
     chosen: FrontierPoint
+    confirmation: Confirmed
+    headline: str
     sentences: list[str]
     points: list[FrontierPoint]
     notes: list[str]

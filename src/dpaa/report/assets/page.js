@@ -105,6 +105,35 @@
     tip.style.top = `${event.clientY + box.height + 24 > innerHeight ? event.clientY - box.height - 10 : event.clientY + 16}px`;
   });
 
+  // Tables wider than the screen say so, and fade where there is more.
+  const watch = (frame) => {
+    const scroll = frame.querySelector(".scroll"), table = scroll.querySelector("table");
+    const words = document.createElement("p");
+    words.className = "more";
+    words.textContent = "Wider than the screen: scroll sideways for the other columns.";
+    words.hidden = true;
+    frame.before(words);
+    const look = () => {
+      const room = scroll.scrollWidth - scroll.clientWidth;
+      const left = scroll.scrollLeft > 1, right = scroll.scrollLeft < room - 1;
+      frame.dataset.more = left && right ? "both" : right ? "right" : left ? "left" : "";
+      words.hidden = room <= 1;
+      table.classList.toggle("moved", left);
+    };
+    scroll.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(scroll);
+  };
+  for (const frame of document.querySelectorAll(".table")) watch(frame);
+
+  // A link into a closed chapter opens it.
+  const open = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target?.closest("details") ?? target?.querySelector(":scope > details.chapter");
+    if (folded && !folded.open) { folded.open = true; target.scrollIntoView(); }
+  };
+  addEventListener("hashchange", open);
+  open();
+
   // On paper everything is open.
   let closed = [];
   addEventListener("beforeprint", () => {

@@ -25,6 +25,7 @@ def section(content: FrontierFile, suffix: str = "") -> Section:
         "frontier.html",
         verdict=verdict,
         sentences=sentences,
+        over_all=_over_all(content),
         figures=[figure for figure in figures if figure is not None],
         users="the" if content.users is None else f"{content.users:,}",
         estimate=content.estimate.in_words,
@@ -32,7 +33,15 @@ def section(content: FrontierFile, suffix: str = "") -> Section:
         left_out=content.notes,
     )
     drawn = [figure for figure in figures if figure is not None]
-    return Section(f"frontier{suffix}", "The best trade between accuracy and popularity", "Trade", rendered, drawn)
+    return Section(f"trade{suffix}", "The best trade between accuracy and popularity", "Trade", rendered, drawn)
+
+
+def _over_all(content: FrontierFile) -> str:
+    """The choice's change of accuracy over all users, where the sentences tell that of users without a part in it."""
+    confirmed, over_all = content.confirmation.change.estimate, content.chosen.accuracy_change
+    if content.chosen.name == content.base.name or not isfinite(confirmed) or not isfinite(over_all):
+        return ""
+    return "" if signed(confirmed) == signed(over_all) else signed(over_all)
 
 
 def _figure(content: FrontierFile, goal: FrontierGoal, suffix: str) -> Figure | None:
