@@ -23,11 +23,14 @@ from dpaa.methods.ncl import NCL
 from dpaa.methods.pd import PD, PDA
 from dpaa.methods.references.gf_cf import GfCf
 from dpaa.methods.references.svd_gcn import SvdGcn
+from dpaa.methods.relmf import RelMF
+from dpaa.methods.resn import ReSN, principal_energy
 from dpaa.methods.rows import Batch
 from dpaa.methods.sam_reg import SamReg
 from dpaa.methods.sgl import SGL
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.ssm import SSM
+from dpaa.methods.ubpr import UBPR
 from dpaa.methods.ultragcn import BatchWithNeighbours, UltraGCN
 from dpaa.methods.xsimgcl import XSimGCL
 from tests.golden.files import HERE, N_USERS, all_scores, assert_same, golden, graph, loss_and_gradient, method, triples
@@ -156,6 +159,25 @@ def test_pd_and_pda_as_recbole_debias_has_them() -> None:
     assert_same(all_scores(pda), found["pda_scores"])
     ours, theirs = all_scores(pd).argsort(dim=1, descending=True), np.argsort(-np.array(found["pd_scores"]), axis=1)
     assert ours.tolist() == theirs.tolist()
+
+
+def test_relmf_as_its_authors_have_it() -> None:
+    made = method(RelMF, layers=0, propensity_power=0.5, propensity_floor=0.05, unclicked_weight=0.4, l2=0)
+    check("relmf", made, Batch(*triples()))
+
+
+def test_ubpr_as_its_authors_have_it() -> None:
+    users, positive, _ = triples()
+    made = method(UBPR, layers=0, propensity_power=0.5, propensity_floor=0.05, lowest_term=0.1, l2=0)
+    check("ubpr", made, Batch(users, positive, torch.tensor(golden("ubpr")["others"])))
+
+
+def test_resn_as_its_authors_have_it() -> None:
+    found, (users, positive, negative) = golden("resn"), triples()
+    distinct, table = torch.unique(users), torch.tensor(golden("inputs")["table"])
+    assert_same(principal_energy(table[distinct], table[N_USERS:], "sigmoid"), found["regloss"])
+    made = method(ReSN, layers=0, spectral_weight=0.2 * len(distinct) / len(users), l2=0)
+    check("resn", made, Batch(users, positive, negative))
 
 
 def test_ultragcn_as_its_authors_have_it() -> None:

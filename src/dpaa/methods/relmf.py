@@ -1,6 +1,6 @@
 """relMF: predict relevance instead of clicks, pair by pair, by inverse propensities (Saito et al., WSDM 2020).
 
-clicked:      (1/θ_i) (1 − p)² + (1 − 1/θ_i) p²          p = σ(s_ui),   θ_i = (d_i / max d)^η
+clicked:      (1/θ_i) (1 − p)² + w (1 − 1/θ_i) p²        p = σ(s_ui),   θ_i = (d_i / max d)^η
 not clicked:  w p²
 """
 
@@ -28,13 +28,13 @@ class RelmfSettings(TrainedSettings):
     propensity_floor: float = Field(default=0.05, gt=0, le=1)
     """No propensity is below this."""
     unclicked_weight: float = Field(default=1.0, gt=0)
-    """w of pairs that were not clicked."""
+    """w: how much it counts that a pair is not relevant, clicked (there it corrects) or not."""
 
 
-def relevance_error(score: Tensor, inverse_propensity: Tensor) -> Tensor:
+def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1.0) -> Tensor:
     """What a pair that was clicked costs; `inverse_propensity` 0 gives that of one that was not.  Same shape."""
     chance = torch.sigmoid(score)
-    return inverse_propensity * (1.0 - chance).square() + (1.0 - inverse_propensity) * chance.square()
+    return inverse_propensity * (1.0 - chance).square() + weight * (1.0 - inverse_propensity) * chance.square()
 
 
 class RelMF(GraphMethod):
@@ -43,6 +43,7 @@ class RelMF(GraphMethod):
     name: ClassVar[str] = "relmf"
     title: ClassVar[str] = "relevance predicted pair by pair, clicks weighted by inverse propensity"
     paper: ClassVar[str] = "Saito et al., Unbiased Recommender Learning from Missing-Not-At-Random Feedback, WSDM 2020"
+    version: ClassVar[int] = 2
     settings_type: ClassVar[type[Settings]] = RelmfSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.0, 0.25, 0.5, 1.0)}
 
@@ -57,7 +58,7 @@ class RelMF(GraphMethod):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The batch's positive and negative pairs, each in its share of the weight, and LightGCN's L2."""
         user, positive, negative = batch.split(rows.readout)
-        clicked = relevance_error(scores(user, positive), self.inverse_propensity[batch.positive])
-        other = relevance_error(scores(user, negative), torch.zeros_like(clicked))
         weight = self.settings.unclicked_weight
-        return (clicked + weight * other).mean() / (1.0 + weight) + self.l2_term(batch, rows)
+        clicked = relevance_error(scores(user, positive), self.inverse_propensity[batch.positive], weight)
+        other = relevance_error(scores(user, negative), torch.zeros_like(clicked), weight)
+        return (clicked + other).mean() / (1.0 + weight) + self.l2_term(batch, rows)
