@@ -48,7 +48,8 @@ def test_recommend_to_newcomers(walk: Path, tmp_path: Path) -> None:
     said = dpaa_ok("recommend", run, "--history", tmp_path / "new.csv", *columns, "--k", 4, "--out", tmp_path / "r.csv")
     assert "1 history row names an item the model does not know" in said.err
     found = pl.read_csv(tmp_path / "r.csv")
-    assert found["user_id"].to_list() == [7] * 4 + [9] * 4
+    assert found["user_id"].to_list() == [7] * 4 + [8] * 4 + [9] * 4
+    assert found["source"].to_list() == ["history"] * 4 + ["popularity"] * 4 + ["history"] * 4
     assert not set(found.filter(pl.col("user_id") == 7)["item_id"]) & {items[0], items[1]}
 
 
@@ -89,3 +90,29 @@ def test_recommend_in_other_forms(walk: Path, tmp_path: Path) -> None:
     dpaa_ok("recommend", run, "--k", 3, "--format", "RecTools", "--out", tmp_path / "r.parquet")
     assert pl.read_parquet(tmp_path / "r.parquet").equals(lists)
     assert "name it with --out" in run_dpaa("recommend", run, "--format", "trec").err
+
+
+def test_recommend_within_limits_and_to_anybody(walk: Path, tmp_path: Path) -> None:
+    model, out = dpaa.load(walk / "run"), tmp_path / "recs.csv"
+    known = model.user_ids[0]
+    stock = model.item_ids.head(30).to_list()
+    (tmp_path / "stock.csv").write_text("item_id,left\n" + "".join(f"{one},3\n" for one in [*stock, "nothing"]))
+    first = model.recommend(["nobody"], 1, items=stock)["item_id"][0]
+    (tmp_path / "bought.csv").write_text(f"user_id,item_id\nnobody,{first}\n")
+    (tmp_path / "new.csv").write_text(f"user_id,item_id\nnew,{stock[3]}\n")
+    asked = ["--users", known, "--users", "nobody", "--users", "new", "--items", f"@{tmp_path / 'stock.csv'}"]
+    said = dpaa_ok("recommend", walk / "run", *asked, "--exclude-pairs", tmp_path / "bought.csv",
+                   "--history", tmp_path / "new.csv", "--k", 3, "--out", out)  # fmt: skip
+    found = pl.read_csv(out)
+    assert found.columns == ["user_id", "item_id", "score", "rank", "source"]
+    assert found["source"].to_list() == ["model"] * 3 + ["popularity"] * 3 + ["history"] * 3
+    assert set(found["item_id"]) <= set(stock)
+    assert first not in found.filter(pl.col("user_id") == "nobody")["item_id"].to_list()
+    assert "2 users are not known to the model: 1 get lists from their history, 1 get the popularity list" in said.err
+    assert "1 item to allow is not known to the model and left out ('nothing')" in said.err
+    said = dpaa_ok("evaluate", "--recs", out, "--dataset", walk / "data", "--k", 3)  # unknown users are left out
+    assert "2 users are not in the data and left out" in said.err + said.out
+    assert "source" in dpaa_ok("recommend", walk / "run", "--users", "nobody", "--k", 2).out
+    refused = run_dpaa("recommend", walk / "run", "--users", "nobody", "--strict")
+    assert refused.code == 2
+    assert "1 of the user ids given is not in the dataset ('nobody')" in refused.err

@@ -65,13 +65,20 @@ def test_many_users_and_histories(served: Served, model: Model) -> None:
     assert [one["fallback"] for one in lists] == [None, None, "popularity"]
 
 
-def test_somebody_unknown_gets_the_popular_items_and_is_told(served: Served, model: Model) -> None:
+def test_somebody_unknown_gets_the_librarys_popularity_list_and_is_told(served: Served, model: Model) -> None:
     client = served()
-    content = client.get("/recommend/nobody", params={"k": 3, "exclude": "i00000"}).json()
-    assert content["fallback"] == "popularity"
-    counts = model.method.graph.item_degree.numpy()
-    best = sorted(range(1, len(counts)), key=lambda item: (-counts[item], item))[:3]
-    assert pairs(content) == [(model.item_ids[item], counts[item]) for item in best]
+    for asked in ({}, {"dial": -0.7}, {"exclude": "i00000"}, {"allow": ["i00003", "i00007", "nowhere"], "dial": 1}):
+        content = client.get("/recommend/nobody", params={"k": 3, **asked}).json()
+        assert content["fallback"] == "popularity"
+        found = model.recommend(
+            ["nobody"],
+            3,
+            popularity_dial=asked.get("dial"),  # type: ignore[arg-type]
+            exclude=[asked["exclude"]] if "exclude" in asked else (),
+            items=asked.get("allow"),  # type: ignore[arg-type]
+        )
+        assert found["source"].to_list() == ["popularity"] * len(found)
+        assert pairs(content) == rows(found)
 
 
 def test_similar_items_and_titles(served: Served, model: Model) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+TABLES = (".csv", ".tsv", ".parquet", ".inter", ".jsonl")
 LARGEST = 200_000_000
 """Bytes of a file of ids."""
 
@@ -43,7 +44,9 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
 
 
 def _read_words(file: Path, what: str) -> list[str]:
-    """The lines of a file that are not blank."""
+    """The ids of a table that has a column of them; of any other file the lines that are not blank."""
+    if file.suffix.lower() in TABLES and (words := _read_column(file, what)) is not None:
+        return words
     try:
         words = [line for line in read_text(file, LARGEST).splitlines() if line.strip()]
     except InputError as error:
@@ -54,3 +57,21 @@ def _read_words(file: Path, what: str) -> list[str]:
     if not words:
         raise InputError(f"{file} has no {what} ids; give one id a line")
     return words
+
+
+def _read_column(file: Path, what: str) -> list[str] | None:
+    """The ids in a table's column of users or items; None where it has none, one id a line perhaps."""
+    import polars as pl
+
+    from dpaa.data.log import KNOWN_NAMES, id_column
+    from dpaa.data.tables import open_table
+
+    table = open_table(file)
+    by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
+    column = next((by_lower[name] for name in KNOWN_NAMES[f"{what}_id"] if name in by_lower), None)
+    if column is None:
+        return None
+    ids = id_column(table.read([column])[column], table)
+    if not len(ids):
+        raise InputError(f"{file} has no {what} ids; give at least one")
+    return ids.cast(pl.String).to_list()

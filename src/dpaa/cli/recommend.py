@@ -15,6 +15,8 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpaa.runs.model import Model
+
 
 def recommend(
     run: options.RunArgument,
@@ -36,7 +38,11 @@ def recommend(
     ] = None,
     users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
     history: Annotated[
-        Path | None, Option("--history", help="File of users unseen in training and their items.")
+        Path | None,
+        Option(
+            "--history",
+            help="File of users unseen in training and their items; with --users, for those of them that are unknown.",
+        ),
     ] = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
@@ -44,6 +50,23 @@ def recommend(
     exclude: Annotated[
         list[str] | None, Option("--exclude", help="Exclude this item; repeatable; or @FILE of ids.")
     ] = None,
+    exclude_pairs: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Exclude items for single users: a file of user_id and item_id."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN=VALUE", help="Only items with this value in a column of the items; repeatable."),
+    ] = None,
+    at_most: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN=N", help="At most N items of one value of a column in a list; repeatable."),
+    ] = None,
+    at_least: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN=N", help="At least N different values of a column in a list; repeatable."),
+    ] = None,
+    strict: Annotated[bool, Option("--strict", help="Ids that the model does not know are an error.")] = False,
     popularity_dial: PopularityDial = None,
     rerank: Rerank = None,
     vectors: Annotated[
@@ -59,21 +82,23 @@ def recommend(
 ) -> None:
     """Recommend the k best items to all or some users, in the ids of your log.
 
+    Unknown users get a list from --history, or the popularity list; a column `source` says so where there are such.
+
     \b
     Examples:
       dpaa recommend runs/lightgcn --k 20 --out recs.parquet
       dpaa recommend runs/lightgcn --users u0001 --users u0002
       dpaa recommend runs/lightgcn --history newcomers.csv --out recs.csv
       dpaa recommend runs/lightgcn --popularity-dial -0.5 --out recs.parquet
+      dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs bought.csv --at-most genre=3 --out recs.csv
       dpaa recommend runs/lightgcn --format trec --out run.trec
       dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
+    from dpaa.cli.limits import read_limits, read_only
     from dpaa.runs.formats import choose_format, write_recommendations
     from dpaa.runs.model import load
 
-    if users and history:
-        raise InputError("--users are known to the model and --history is for those who are not; give one of them")
     if vectors is not None:
         if history or items or exclude or out_file or form or popularity_dial is not None:
             raise InputError(
@@ -85,26 +110,29 @@ def recommend(
     if form is not None and out_file is None:
         raise InputError("--format is that of a file; name it with --out")
     chosen_form = "" if out_file is None else choose_format(out_file, form, overwrite)
-    model = load(run)
     how: dict[str, Any] = {
         "seen": seen,
-        "items": read_ids(items, model.item_ids, "item") if items else None,
-        "exclude": read_ids(exclude, model.item_ids, "item") if exclude else (),
+        "only": read_only(only or []),
+        "at_most": read_limits(at_most or [], "--at-most"),
+        "at_least": read_limits(at_least or [], "--at-least"),
         "popularity_dial": popularity_dial,
         "rerank": rerank or "run",
+        "strict": strict,
     }
-    schema = model.recommendation_schema
+    model = load(run)
+    how["items"] = read_ids(items, model.item_ids, "item") if items else None
+    how["exclude"] = read_ids(exclude, model.item_ids, "item") if exclude else ()
+    if exclude_pairs is not None:
+        how["exclude_pairs"] = read_pairs(exclude_pairs, model, user_column, item_column)
     if history is not None:
-        table = read_history(history, model.item_ids, user_column, item_column)
-        blocks, notes = model.recommend_for_histories(table, k, **how)
-        schema = schema | {"user_id": table["user_id"].dtype}
-        print_notes(notes)
-    else:
-        chosen = read_ids(users, model.user_ids, "user") if users else None
-        preview = out_file is None and chosen is None
-        blocks = model.recommend_blocks(model.user_ids.head(3) if preview else chosen, k, **how)
-        if preview:
-            err.print("preview of the first users; write all lists with --out FILE")
+        how["histories"] = read_history(history, model, user_column, item_column, alone=not users)
+    chosen = read_ids(users, model.user_ids, "user") if users else None
+    preview = out_file is None and chosen is None and history is None
+    found = model.lists(model.user_ids.head(3) if preview else chosen, k, **how)
+    if preview:
+        err.print("preview of the first users; write all lists with --out FILE")
+    print_notes(found.notes)
+    blocks, schema = found.blocks, found.schema
     if out_file is None:
         for block in blocks:
             rows = [[user, item, f"{score:.4f}", *rest] for user, item, score, *rest in block.iter_rows()]
@@ -133,28 +161,45 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) ->
     )
 
 
-def read_history(file: Path, item_ids: pl.Series, user_column: str | None, item_column: str | None) -> pl.DataFrame:
-    """The pairs of a history file, its items checked against the model's."""
+def read_history(
+    file: Path, model: Model, user_column: str | None, item_column: str | None, alone: bool = True
+) -> pl.DataFrame:
+    """The pairs of a history file; one of whose items the model knows none is somebody else's."""
+    from dpaa.data.columns import Column
+    from dpaa.data.ids import encode
+
+    table = read_pairs(file, model, user_column, item_column, users=not alone)
+    items, known = table[Column.ITEM], model.item_ids
+    if (encode(items, known) < 0).all():
+        raise InputError(
+            f"no item in {file} is known to the model (it has {items[0]!r}, the model {known[0]!r}); "
+            "use the item ids of the training log"
+        )
+    return table
+
+
+def read_pairs(
+    file: Path, model: Model, user_column: str | None, item_column: str | None, users: bool = True
+) -> pl.DataFrame:
+    """`user_id, item_id` of a file, in the types of the model's; its users' only where they are meant to be known."""
     import polars as pl
 
     from dpaa.data.columns import Column
-    from dpaa.data.ids import encode, is_text, kind
+    from dpaa.data.ids import is_text, kind
     from dpaa.data.log import ColumnNames, read_log
     from dpaa.data.tables import open_table
 
     log = read_log(open_table(file), ColumnNames(user_column, item_column))
-    table = log.frame
-    if is_text(item_ids) and not log.typed:  # whole numbers of a text file may be text as well
-        table = table.with_columns(pl.col(Column.ITEM).cast(pl.String))
-    items = table[Column.ITEM]
-    if is_text(items) != is_text(item_ids):
-        raise InputError(
-            f"the items in {file} are {kind(items)} (such as {items[0]!r}), those of the model are {kind(item_ids)} "
-            f"(such as {item_ids[0]!r}); cast them"
-        )
-    if (encode(items, item_ids) < 0).all():
-        raise InputError(
-            f"no item in {file} is known to the model (it has {items[0]!r}, the model {item_ids[0]!r}); "
-            "use the item ids of the training log"
-        )
+    table = log.frame.select(Column.USER, Column.ITEM)
+    known = {Column.ITEM: model.item_ids} | ({Column.USER: model.user_ids} if users else {})
+    for column, ids in known.items():
+        if is_text(ids) and not log.typed:  # whole numbers of a text file may be text as well
+            table = table.with_columns(pl.col(column).cast(pl.String))
+        given = table[column]
+        if is_text(given) != is_text(ids):
+            what = column.removesuffix("_id")
+            raise InputError(
+                f"the {what}s in {file} are {kind(given)} (such as {given[0]!r}), those of the model are {kind(ids)} "
+                f"(such as {ids[0]!r}); cast them"
+            )
     return table

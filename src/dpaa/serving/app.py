@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dpaa.runs.lists import POPULARITY
 from dpaa.serving import asked
 from dpaa.serving.about import about
 from dpaa.serving.batcher import Batcher, OverloadedError, all_or_first_error
@@ -53,7 +54,6 @@ MOST_FOUND = 50
 KEPT_SAMPLES = 64
 INLINE = 500_000
 """Numbers of the item table up to which a batch is computed between two turns of the event loop."""
-FALLBACK = "popularity"
 
 
 class Service:
@@ -150,7 +150,7 @@ class Service:
                 row["explanation"] = reason
         if ask.kind != "popular":
             self.metrics.served(ask.snapshot.name, ask.snapshot.head, ask.kappa, found.items)
-        return {key: who, "fallback": FALLBACK if ask.kind == "popular" else None, "items": rows}
+        return {key: who, "fallback": POPULARITY if ask.kind == "popular" else None, "items": rows}
 
     async def _answers(self, asks: Sequence[Ask]) -> list[Answer]:
         self.metrics.waiting(self.batcher.waiting + len(asks))

@@ -134,16 +134,17 @@ def _by_the_library(ask: Ask) -> Answer:
 
 
 def _most_popular(ask: Ask) -> Answer:
-    """For somebody nobody knows: the items with the most training interactions, their counts as scores."""
+    """For somebody nobody knows: the library's own popularity list (`dpaa.reranking.fallback`), at κ."""
     snapshot = ask.snapshot
-    order = (
-        snapshot.most_popular
-        if ask.allow is None
-        else ask.allow[np.argsort(-snapshot.counts[ask.allow], kind="stable")]
-    )
-    found = order[: ask.k + len(ask.exclude)]
-    found = found[~np.isin(found, ask.exclude)][: ask.k]
-    return Answer(found, snapshot.counts[found])
+    if ask.allow is None:
+        order, scores = snapshot.fallback_order(ask.kappa)
+    else:
+        scores = snapshot.model.fallback.scores(ask.kappa).numpy()[ask.allow]
+        best = np.argsort(-scores, kind="stable")
+        order, scores = ask.allow[best], scores[best]
+    found, values = order[: ask.k + len(ask.exclude)], scores[: ask.k + len(ask.exclude)]
+    kept = ~np.isin(found, ask.exclude)
+    return Answer(found[kept][: ask.k], values[kept][: ask.k])
 
 
 def _in_a_batch(asks: Sequence[Ask]) -> list[Answer]:

@@ -26,6 +26,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.settings import make_settings
 from dpaa.reranking.dial import DialVectors
+from dpaa.reranking.fallback import Fallback
 from dpaa.runs.model import Model
 from dpaa.serving.index import Index, build_index, read_index
 from dpaa.serving.lookup import IdTable
@@ -33,6 +34,8 @@ from dpaa.serving.tables import Table, bits_hold
 
 ABOUT = "about.json"
 IDS, TITLES = "ids", "titles"
+KEPT_ORDERS = 16
+"""κ for which the order of the popularity list is kept."""
 TRIED = 128
 """Users an index is tried with."""
 GRAPH = ("edge_user", "edge_item", "user_degree", "item_degree", "indptr", "neighbours", "by_item")
@@ -61,11 +64,21 @@ class Snapshot:
     """(n_items,): training interactions."""
 
     @cached_property
-    def most_popular(self) -> NDArray[np.int64]:
-        """Candidates by falling count, for somebody nobody knows."""
-        model = self.model
-        some = np.arange(len(self.items)) if model.candidates is None else np.asarray(model.candidates)
-        found: NDArray[np.int64] = some[np.argsort(-self.counts[some], kind="stable")]
+    def _orders(self) -> dict[float, tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        return {}
+
+    def fallback_order(self, kappa: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Candidates and their scores at κ, best first, for somebody nobody knows; kept for the last few κ."""
+        found = self._orders.get(kappa)
+        if found is None:
+            model = self.model
+            some = np.arange(len(self.items)) if model.candidates is None else np.asarray(model.candidates)
+            scores = model.fallback.scores(kappa).numpy()[some]
+            order = np.argsort(-scores, kind="stable")
+            found = some[order], scores[order]
+            if len(self._orders) >= KEPT_ORDERS:
+                self._orders.pop(next(iter(self._orders)))
+            self._orders[kappa] = found
         return found
 
     @cached_property
@@ -84,7 +97,7 @@ class Snapshot:
         for table in (self.plain, self.dialled, self.unit):
             if table is not None:
                 table.rows.sum()
-        self.most_popular  # noqa: B018  # made and kept
+        self.fallback_order(self.kappa)
 
 
 def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.Series | None = None) -> None:
@@ -106,6 +119,7 @@ def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.
     for name, table in tables.items():
         if name == "unit" or model.candidates is not None:  # the others are those of the method and the dial
             arrays[f"table.{name}"] = table.numpy()
+    arrays |= {"fallback.mean": model.fallback.mean.numpy(), "fallback.lean": model.fallback.lean.numpy()}
     counts = graph.item_degree.numpy()
     arrays |= {"popular": popular_items(counts.astype(np.float64)), "head": head(counts)}
     for name, array in arrays.items():
@@ -177,6 +191,7 @@ def open_snapshot(folder: Path) -> Snapshot:
         vectors = method.vectors()
         assert vectors is not None
         tables = {"plain": vectors.items, "dialled": dial.items}
+    model.__dict__["fallback"] = Fallback(*(torch.from_numpy(arrays[f"fallback.{name}"]) for name in ("mean", "lean")))
     if "table.unit" in arrays:
         model.__dict__["unit_vectors"] = torch.from_numpy(arrays["table.unit"])
     tables |= {name[6:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("table.")}
