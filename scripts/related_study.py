@@ -1,0 +1,68 @@
+"""All methods and re-rankers on Coat, the demo world and KuaiRec with severity 0, 5, 9: defaults and a small tuning.
+
+    python scripts/related_study.py --data DIR --work WORK [--minutes M]
+    python scripts/related_study.py --work WORK --write
+
+`DIR` holds `coat/` (official files) and `kuairec/paper-split/` (valid.txt, test.txt); the demo world needs no files.
+Every training is a line of `WORK/trainings.jsonl`, written when it ends: the same call goes on where it was stopped.
+A seed draws the data (Coat's validation, KuaiRec's log, the world) and the training.  Settings are chosen on the
+validation split of seed 0; test is measured with what was chosen.  `--write` makes results/related.parquet of the
+lines, and of that file docs/results/related.md, docs/results/reranking-curves.md and a table in docs/methods.md;
+without `--work` the pages alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+from scripts.related.trainings import Bench, Lines, Sources, waves  # noqa: E402
+
+
+def main() -> None:
+    """Train what is missing, then write."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--data", type=Path, help="folder of coat/ and kuairec/")
+    asked.add_argument("--work", type=Path, help="where trainings are kept")
+    asked.add_argument("--minutes", type=float, default=math.inf, help="no training is begun after so many minutes")
+    asked.add_argument("--write", action="store_true")
+    given = asked.parse_args()
+    torch.set_num_threads(1)
+    if given.data is not None and given.work is not None:
+        train(given.data, given.work, given.minutes)
+    if given.write:
+        from scripts.related import curves, pages
+
+        if given.work is not None:
+            pages.write_store(Lines(given.work / "trainings.jsonl").all)
+        pages.write()
+        curves.write()
+
+
+def train(data: Path, work: Path, minutes: float) -> None:
+    """Wave after wave; in each the cheap ones first."""
+    work.mkdir(parents=True, exist_ok=True)
+    lines, began = Lines(work / "trainings.jsonl"), time.monotonic()
+    bench = Bench(Sources(data), work, lines)
+    for costliest, wave in waves():
+        missing = [job for job in wave if lines.of(job) is None and bench.sources.there(job.data)]
+        for job in sorted(missing, key=lambda job: (job.seed, lines.seconds(job))):
+            if time.monotonic() - began > 60 * minutes or (work / "stop").exists():
+                return
+            if lines.seconds(job) > costliest:
+                continue
+            for line in bench.run(job):
+                lines.add(line)
+                told = line.get("error") or f"recall {line.get('recall@20', math.nan):.4f}"
+                print(*job.key, line["method"], f"{line['cpu']:.1f} s", told, flush=True)
+
+
+if __name__ == "__main__":
+    main()
