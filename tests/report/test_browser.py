@@ -7,13 +7,16 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
 
 pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
 
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
+
+from tests.accessibility import MOVING, by_tab, violations
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND"
@@ -158,6 +161,9 @@ def test_figures_can_be_saved(opened: Opened) -> None:
 
 
 def test_values_under_the_pointer(opened: Opened) -> None:
+    for figure in ("long-tail", "concentration", "frontier"):
+        opened.page.locator(f"#{figure} .wide [data-tip]").nth(3).hover(force=True)
+        assert opened.page.locator("#tip:not([hidden])").text_content(), figure
     opened.page.locator("#accuracy-against-bias .wide [data-tip]").last.hover()
     assert "ndcg@20" in (opened.page.locator("#tip:not([hidden])").text_content() or "")
 
@@ -170,6 +176,76 @@ def test_on_paper_it_is_light_and_open(opened: Opened) -> None:
     assert opened.page.locator("nav").is_hidden()
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert opened.page.locator("details:not([open])").count() == 0
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
+def test_axe_would_find_something(browser: Browser) -> None:
+    page = browser.new_page()
+    page.set_content("<html lang=en><title>x</title><main><h1>x</h1><button></button></main></html>")
+    assert violations(page) == ["critical: button-name at ['button']"]
+    page.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"], width: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 800})
+    opened.page.emulate_media(color_scheme=scheme)
+    unfold(opened.page)
+    assert violations(opened.page) == []
+
+
+def test_by_keyboard_alone(opened: Opened) -> None:
+    reached = by_tab(opened.page)
+    assert reached[:2] == ["#content", "theme"]
+    chapters = opened.page.locator("nav a").evaluate_all("(all) => all.map((one) => one.getAttribute('href'))")
+    assert [one for one in reached if one in chapters] == chapters
+    assert any(one.startswith("Accuracy on") for one in reached), "tables scroll by keyboard"
+    training = opened.page.locator("#training summary").first
+    training.focus()
+    opened.page.keyboard.press("Enter")
+    assert opened.page.locator("#training-loss").is_visible()
+
+
+def test_a_link_opens_the_chapter_that_it_leads_to(opened: Opened) -> None:
+    assert opened.page.locator("#training-loss").is_hidden()
+    opened.page.click("nav a[href='#training']")
+    assert opened.page.locator("#training-loss").is_visible()
+
+
+def test_at_twice_the_size_nothing_sticks_out(opened: Opened) -> None:
+    """Zoom of 200 % on a screen of 1280: half as many pixels to lay out in."""
+    opened.page.set_viewport_size({"width": 640, "height": 450})
+    unfold(opened.page)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+def test_nothing_moves_for_those_who_asked_for_that(opened: Opened) -> None:
+    opened.page.emulate_media(reduced_motion="reduce")
+    assert opened.page.evaluate(MOVING) == []
+
+
+def test_a_wide_table_says_so_and_keeps_its_first_column(opened: Opened) -> None:
+    opened.page.set_viewport_size({"width": 390, "height": 800})
+    table = opened.page.locator("#metrics .table").first
+    expect(table).to_have_attribute("data-more", "right")
+    hint = opened.page.locator("#metrics .more").first
+    expect(hint).to_be_visible()
+    name = table.locator("tbody th").first
+    before = name.bounding_box()
+    table.locator(".scroll").evaluate("(one) => { one.scrollLeft = 120; }")
+    expect(table).to_have_attribute("data-more", "both")
+    assert name.bounding_box() == before
+    opened.page.set_viewport_size({"width": 2400, "height": 800})
+
+
+def test_the_verdict_is_on_the_first_screen_of_a_phone(opened: Opened) -> None:
+    opened.page.set_viewport_size({"width": 390, "height": 844})
+    box = opened.page.locator("#summary .verdict").first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 844
 
 
 def test_contrast_is_enough_in_both_colours(opened: Opened) -> None:

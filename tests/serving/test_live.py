@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -27,6 +28,7 @@ from dpaa.serving.metrics import Metrics
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import open_snapshot
 from dpaa.serving.standalone import write_live
+from tests.accessibility import MOVING, by_tab, violations
 from tests.command import run_dpaa
 from tests.report.test_browser import NAMES, NO_NETWORK, contrast
 from tests.serving.made import drawn_model
@@ -158,6 +160,36 @@ def test_by_keyboard_alone(opened: Opened) -> None:
     assert page.locator("#item-similar li").count() == 10
     page.keyboard.press("Escape")
     expect(page.locator("#item")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"], width: int) -> None:
+    page = opened.page
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    assert page.evaluate(MOVING) == []
+    opened.dial(-1)
+    expect(page.locator("#after-how")).to_contain_text("dial at −1.00")
+    assert violations(page) == []
+    page.locator("#customer").fill("u0001")
+    expect(page.locator("#choices li").first).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    page.locator("#after button").first.click()
+    expect(page.locator("#item")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_at_twice_the_size_nothing_sticks_out(opened: Opened) -> None:
+    """Zoom of 200 % on a screen of 1280: half as many pixels to lay out in."""
+    opened.page.set_viewport_size({"width": 640, "height": 450})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+def test_everything_is_reached_by_tab(opened: Opened) -> None:
+    reached = by_tab(opened.page, 30)
+    assert reached[:2] == ["#after-title", "theme"]
+    assert [one for one in reached if one in ("customer", "dial", "dial-run")] == ["customer", "dial", "dial-run"]
 
 
 def test_an_item_and_who_gets_it(opened: Opened) -> None:
