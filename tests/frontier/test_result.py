@@ -89,7 +89,7 @@ def test_where_nothing_could_be_confirmed_the_best_guess_is_told_and_how_to_take
     assert replace(kept, less_sure=((0.8, 1),)).sentences()[1].startswith("at 80 % (--confidence 0.8): ease, dial -0.5")
     (told,) = kept.as_json()["less_sure"]
     assert (told["name"], told["confidence"]) == ("ease, dial -0.5", 0.5)
-    assert "keep it too" in replace(kept, less_sure=()).sentences()[1]
+    assert "best kept" in replace(kept, less_sure=()).sentences()[1]
     unasked = replace(kept, less_sure=(), confirmation=replace(confirmation, refused=None))
     assert len(unasked.sentences()) == 1  # there is nothing to guess
     sure = Debiased(found, 1, "because", confirmation, less_sure=((0.8, 0),))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SHOWN = 14
 """Rows of the table; `frontier.csv` and `--json` have every point."""
+OTHERS = {"coverage": ".1%", "arp": ",.1f"}
+"""Metrics told of every point, where they are no goal, and how."""
 
 
 def debias(
@@ -172,8 +174,9 @@ def print_frontier(found: Debiased, most: int = SHOWN) -> None:
     plain = [place for place, point in enumerate(frontier.points) if point.candidate.plain]
     line = _some(frontier.line, found.chosen, most)
     shown = [*line, *dict.fromkeys(one for one in (found.chosen, *plain) if one not in line)]
-    rows = [_row(found, place) for place in shown]
-    header = ["", "accuracy", "change", "95 %", *(goal.key(frontier.k) for goal in frontier.goals), "coverage", "arp"]
+    others = [name for name in OTHERS if name not in {goal.metric.name for goal in frontier.goals}]
+    header = ["", "accuracy", "change", "95 %", *(goal.key(frontier.k) for goal in frontier.goals), *others]
+    rows = [_row(found, place, others) for place in shown]
     print_table(f"The frontier on {frontier.dataset}, {frontier.chooser.n_users:,} validation users", header, rows)
     out.print("* chosen, = baseline, - beaten by another point; first the frontier, then the models as they are")
     out.print(f"accuracy: NDCG@{frontier.k}; {WORDS[frontier.accuracy.estimate]}; {frontier.exposure.in_words()}")
@@ -190,7 +193,7 @@ def _some(line: list[int], chosen: int, most: int) -> list[int]:
     return [place for place in line if place in kept]
 
 
-def _row(found: Debiased, place: int) -> list[str]:
+def _row(found: Debiased, place: int, others: list[str]) -> list[str]:
     frontier = found.frontier
     point, change = frontier.points[place], frontier.changes[place]
     mark = "*" if place == found.chosen else "=" if place == frontier.chooser.base else ""
@@ -202,6 +205,5 @@ def _row(found: Debiased, place: int) -> list[str]:
         *cells("+.1%", change.estimate),
         f"{change.low:+.1%} … {change.high:+.1%}" if isfinite(change.low) else "–",
         *(number(value) for value in point.values),
-        *cells(".1%", point.metrics[f"coverage@{k}"]),
-        *cells(",.1f", point.metrics[f"arp@{k}"]),
+        *(cell for name in others for cell in cells(OTHERS[name], point.metrics[f"{name}@{k}"])),
     ]

@@ -35,7 +35,9 @@ CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0
 CONFIDENCE = 0.95
 """Of the intervals that are shown."""
 LESS_SURE = (0.9, 0.8, 0.5)
-"""Confidences whose choices are told beside that of the one that was asked for; a half is a guess."""
+"""Confidences whose choices are told beside that of the one that was asked for."""
+GUESS = 0.5
+"""The confidence of a guess: nothing is promised, so that a rule that is not confirmed does not end the search."""
 
 
 @dataclass(frozen=True)
@@ -140,10 +142,12 @@ class Chooser:
                 refused = certainty if set(chosen) != {self.base} else None
                 continue
             values = self._held_out(chosen)
-            refused = None if self._confirm(values, keep) else certainty
-            if refused is not None:
+            if self._confirm(values, keep):
+                last, found, refused = certainty, values, None
+                continue
+            refused = certainty
+            if self.confidence > GUESS:
                 break
-            last, found = certainty, values
         point = self.base
         if rules:
             on_all = _Rule.on(self, keep, fewest)

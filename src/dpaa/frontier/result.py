@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaa.evaluation.exposure import ValidationExposure
-from dpaa.frontier.choice import LESS_SURE, Change, Chooser, Confirmation, percent, relative_change
+from dpaa.frontier.choice import GUESS, Change, Chooser, Confirmation, percent, relative_change
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.goals import Goal
 from dpaa.frontier.points import Point
@@ -160,14 +160,17 @@ class Debiased:
         told = []
         for confidence, place in self.less_sure:
             name, change = self.frontier.points[place].candidate.name, self.frontier.changes[place]
-            sure = "as a guess" if confidence <= 0.5 else f"at {100 * confidence:.0f} %"
+            sure = "as a guess" if confidence <= GUESS else f"at {100 * confidence:.0f} %"
             told.append(
                 f"{sure} (--confidence {confidence:g}): {name}: {self._gains_in_words(place)}; "
                 f"accuracy {change.in_words()}"
             )
         refused = self.confirmation is not None and self.confirmation.refused is not None
-        if self.keeps_base and refused and not told and self.frontier.chooser.confidence > min(LESS_SURE):
-            told.append("the best guess, without any confidence, is to keep it too")
+        if self.keeps_base and refused and not told and self.frontier.chooser.confidence > GUESS:
+            told.append(
+                "as a guess, too, it is best kept: what looks better to some users did not to those who had no part in "
+                "its choice"
+            )
         return told
 
     def _gains_in_words(self, place: int) -> str:

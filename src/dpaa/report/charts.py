@@ -148,16 +148,21 @@ def frontier(dots: Sequence[FrontierDot], theme: Theme, x: str, y: str, *, falli
     )
     base = alt.Chart(table).encode(x=across, y=alt.Y("y:Q", title=theme.lines(y), scale=room), description="tip:N")
     colour = _legend("name", names, [theme.colour(place) for place in places.values()], theme)
+    kinds = [SHAPES[place // len(theme.palette) % len(SHAPES)] for place in places.values()]
+    shape = by_name("Shape", "name", names, kinds, alt.Undefined)
     line = base.transform_filter("datum.best").mark_line(strokeWidth=1.6, color=theme.soft, strokeDash=[4, 3])
-    small = base.mark_point(filled=True, size=36, opacity=0.75).encode(color=colour)
-    large = base.transform_filter("datum.plain").mark_point(filled=True, size=170, opacity=0.95).encode(color=colour)
+    small = base.mark_point(filled=True, size=36, opacity=0.75).encode(color=colour, shape=shape)
+    plain = base.transform_filter("datum.plain")
+    large = plain.mark_point(filled=True, size=170, opacity=0.95).encode(color=colour, shape=shape)
     ring = base.transform_filter("datum.mark == 'chosen'").mark_point(size=420, strokeWidth=2.5, color=theme.ink)
-    marked = base.transform_filter("datum.mark != ''")
-    label = marked.mark_text(dx=0, dy=-18, fontWeight="bold", color=theme.ink, fontSize=theme.font_size).encode(
-        text="mark:N"
-    )
+    labels = [
+        base.transform_filter(f"datum.mark == '{mark}'")
+        .mark_text(dy=away, fontWeight="bold", color=theme.ink, fontSize=theme.font_size)
+        .encode(text="mark:N")
+        for mark, away in (("chosen", -20), ("baseline", 22))  # often close to each other
+    ]
     upright = _upright(0.0, color=theme.soft, strokeWidth=0.8)
-    return fitted(alt.layer(upright, line, small, large, ring, label), theme, names)
+    return fitted(alt.layer(upright, line, small, large, ring, *labels), theme, names)
 
 
 def curves(
