@@ -131,6 +131,17 @@ def test_what_a_few_users_cannot_confirm_is_a_guess() -> None:
     assert replace(some, confidence=0.5).less_sure(0.99, 1) == ()
 
 
+def test_only_a_guess_goes_on_where_a_rule_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A promise is kept by ending there: who tries on until someone says yes is lucky in the end."""
+    base = users(200)
+    for confidence, expected in ((0.5, 1), (0.51, 0), (0.95, 0)):
+        answers = iter([False, *[True] * 30])
+        monkeypatch.setattr(Chooser, "_confirm", lambda *_, answers=answers: next(answers))
+        place, found = chooser([base, 0.99 * base], [0.1, 0.2], confidence=confidence).within(0.98)
+        assert place == expected
+        assert (found.refused is None) == (place == 1)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_a_handful_of_users_confirms_nothing_by_chance(n: int) -> None:
     place, found = chooser([np.full(n, 0.5), np.linspace(0.1, 0.9, n)], [0.1, 0.2]).within(0.9)
