@@ -12,8 +12,9 @@ from pathlib import Path
 
 COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
-    *("data example", "data severity", "data describe", "audit", "train", "tune", "evaluate", "recommend"),
-    *("similar", "export", "rerank", "debias", "compare", "trace", "report", "serve", "methods", "reproduce"),
+    *("data example", "data severity", "data randomised", "data describe", "audit", "train", "tune", "evaluate"),
+    *("recommend", "similar", "export", "rerank", "debias", "compare", "trace", "report", "serve", "methods"),
+    "reproduce",
 )
 PAGE = Path("docs/help.md")
 ALL = "import sys; from dpaa.cli import app\nfor words in sys.argv[1:]:\n    print(chr(0)); "

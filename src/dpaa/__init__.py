@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from dpaa.methods.als_reg import AlsRegSettings as ALSReg
     from dpaa.methods.apda import ApdaSettings as APDA
     from dpaa.methods.bc_loss import BcLossSettings as BCLoss
+    from dpaa.methods.cause import CauseSettings as CausE
     from dpaa.methods.cvib import CvibSettings as CVIB
     from dpaa.methods.dap import DapSettings as DAP
     from dpaa.methods.dice import DiceSettings as DICE
     from dpaa.methods.directau import DirectAUSettings as DirectAU
+    from dpaa.methods.dna import DnaSettings as DNA
     from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
     from dpaa.methods.dpaa import DpaaSettings as DPAA
     from dpaa.methods.dpaa_auto import DpaaAutoSettings as DPAAAuto
@@ -36,9 +38,14 @@ if TYPE_CHECKING:
     from dpaa.methods.macr import MacrSettings as MACR
     from dpaa.methods.navip import NavipSettings as NAVIP
     from dpaa.methods.ncl import NclSettings as NCL
+    from dpaa.methods.ngcf import NgcfSettings as NGCF
+    from dpaa.methods.paac import PaacSettings as PAAC
     from dpaa.methods.pd import PdaSettings as PDA
     from dpaa.methods.pd import PdSettings as PD
+    from dpaa.methods.popdcl import PopdclSettings as PopDCL
     from dpaa.methods.ppac import PpacSettings as PPAC
+    from dpaa.methods.ppd import PpdSettings as PPD
+    from dpaa.methods.ppd import remove_popularity
     from dpaa.methods.references.als import AlsSettings as ALS
     from dpaa.methods.references.ease import EaseSettings as EASE
     from dpaa.methods.references.gf_cf import GfCfSettings as GFCF
@@ -74,6 +81,7 @@ _HOME = {
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
+    "remove_popularity": "dpaa.methods.ppd",
     "to_pandas": "dpaa.frames",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
@@ -83,8 +91,10 @@ _METHODS = {
     "APDA": "apda",
     "BCLoss": "bc-loss",
     "CVIB": "cvib",
+    "CausE": "cause",
     "DAP": "dap",
     "DICE": "dice",
+    "DNA": "dna",
     "DPAA": "dpaa",
     "DPAAAsPrinted": "dpaa-as-printed",
     "DPAAAuto": "dpaa-auto",
@@ -101,9 +111,13 @@ _METHODS = {
     "MostPopular": "most-popular",
     "NAVIP": "navip",
     "NCL": "ncl",
+    "NGCF": "ngcf",
+    "PAAC": "paac",
     "PD": "pd",
     "PDA": "pda",
     "PPAC": "ppac",
+    "PPD": "ppd",
+    "PopDCL": "popdcl",
     "ReSN": "resn",
     "Reg": "reg",
     "RelMF": "relmf",
@@ -124,6 +138,7 @@ __all__ = [
     "CVIB",
     "DAP",
     "DICE",
+    "DNA",
     "DPAA",
     "EASE",
     "GFCF",
@@ -133,9 +148,12 @@ __all__ = [
     "METHODS",
     "NAVIP",
     "NCL",
+    "NGCF",
+    "PAAC",
     "PD",
     "PDA",
     "PPAC",
+    "PPD",
     "SGL",
     "SSM",
     "SVDGCN",
@@ -143,6 +161,7 @@ __all__ = [
     "ALSReg",
     "Audit",
     "BCLoss",
+    "CausE",
     "Comparison",
     "DPAAAsPrinted",
     "DPAAAuto",
@@ -156,6 +175,7 @@ __all__ = [
     "LightGCN",
     "Model",
     "MostPopular",
+    "PopDCL",
     "ReSN",
     "Reg",
     "RelMF",
@@ -172,6 +192,7 @@ __all__ = [
     "fit",
     "load",
     "read_dataset",
+    "remove_popularity",
     "to_pandas",
 ]
 

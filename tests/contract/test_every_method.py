@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Histories
+from dpaa.methods.base import Histories, Method
 from dpaa.methods.compute import PROCESS_BYTES
 from dpaa.methods.settings import make_settings
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
@@ -28,7 +29,8 @@ needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extr
 every_method = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=needs_extra) if name == "als" else name for name in METHODS]
 )
-trained_methods = pytest.mark.parametrize("name", [name for name in METHODS if issubclass(METHODS[name], GraphMethod)])
+TRAINED = [name for name in METHODS if issubclass(METHODS[name], GraphMethod)]
+trained_methods = pytest.mark.parametrize("name", TRAINED)
 
 
 def quick(name: str) -> dict[str, Any]:
@@ -43,10 +45,17 @@ def quick(name: str) -> dict[str, Any]:
     return size | at_once | {"epochs": 25, "patience": 25, "learning_rate": 0.02}
 
 
+def suited(data: Dataset, name: str) -> Dataset:
+    """With a sample of randomised exposure for methods that ask for one."""
+    return replace(data, randomised=data.valid) if METHODS[name].needs_randomised else data
+
+
 @every_method
 def test_same_seed_same_bits(name: str, small_world: Dataset) -> None:
     lists = [
-        fit(small_world, name, seed=4, **(quick(name) | ({"epochs": 3} if quick(name) else {}))).recommend(k=20)
+        fit(
+            suited(small_world, name), name, seed=4, **(quick(name) | ({"epochs": 3} if quick(name) else {}))
+        ).recommend(k=20)
         for _ in (0, 1)
     ]
     assert lists[0].equals(lists[1])
@@ -54,12 +63,13 @@ def test_same_seed_same_bits(name: str, small_world: Dataset) -> None:
 
 @every_method
 def test_clearly_better_than_chance(name: str, small_world: Dataset) -> None:
-    model = fit(small_world, name, **quick(name))
-    evaluator = Evaluator(small_world, 20)
+    data = suited(small_world, name)
+    model = fit(data, name, **quick(name))
+    evaluator = Evaluator(data, 20)
     rng = np.random.default_rng(0)
     order = np.argsort(rng.random((len(evaluator.users), small_world.n_items)), axis=1)[:, :20]
     chance = evaluator.evaluate_lists(order).metrics["recall@20"]
-    assert evaluate(model, small_world).metrics["recall@20"] > 1.2 * chance
+    assert evaluate(model, data).metrics["recall@20"] > 1.2 * chance
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +101,7 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
     """Where all items are equally popular, only who learns tastes can tell the withheld item from the other kind's."""
     data, withheld = checkerboard
     settings = quick(name) | ({"epochs": 60, "patience": 60, "warmup_steps": 0} if quick(name) else {})
-    model = fit(data, name, **(settings | GENTLE.get(name, {})))
+    model = fit(suited(data, name), name, **(settings | GENTLE.get(name, {})))
     lists = model.recommend(k=1, popularity_dial=0)
     right = sum(withheld[user] == item for user, item in lists.select("user_id", "item_id").iter_rows())
     if name == "most-popular":
@@ -101,25 +111,29 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
 
 
 @trained_methods
-@pytest.mark.parametrize("epochs", [1, 3, 50])
+@pytest.mark.parametrize("epochs", [1, 50])
 def test_a_learning_rate_of_a_thousand_is_said_to_diverge(name: str, epochs: int, small_world: Dataset) -> None:
     with pytest.raises(DivergedError, match="training diverged: the loss was"):
-        fit(small_world, name, **(quick(name) | {"epochs": epochs, "learning_rate": 1e3, "warmup_steps": 0}))
+        fit(
+            suited(small_world, name),
+            name,
+            **(quick(name) | {"epochs": epochs, "learning_rate": 1e3, "warmup_steps": 0}),
+        )
 
 
 @trained_methods
 @pytest.mark.parametrize("changed", [{"learning_rate": 0.1}, {"l2": 1.0}, {"layers": 0}, {"layers": 4}])
-@pytest.mark.parametrize("epochs", [1, 2, 15])
+@pytest.mark.parametrize("epochs", [1, 15])
 def test_a_sound_training_is_not_said_to_diverge(
     name: str, changed: dict[str, Any], epochs: int, small_world: Dataset
 ) -> None:
-    fit(small_world, name, **(quick(name) | {"epochs": epochs, "batch_size": 2048} | changed))
+    fit(suited(small_world, name), name, **(quick(name) | {"epochs": epochs, "batch_size": 2048} | changed))
 
 
 @every_method
 def test_save_load_recommend_and_fold_in(name: str, small_world: Dataset, tmp_path: Path) -> None:
     settings = quick(name) | ({"epochs": 3} if quick(name) else {})
-    model = fit(small_world, name, **settings)
+    model = fit(suited(small_world, name), name, **settings)
     model.save(tmp_path / "run")
     again = load(tmp_path / "run")
     assert again.recommend(k=10).equals(model.recommend(k=10))
@@ -137,7 +151,7 @@ def test_cold_items_lonely_users_and_one_item_users(name: str) -> None:
     test = pl.DataFrame({"user_id": [4, 2], "item_id": [5, 3]})  # user 4 and item 5 are not in training
     data = Dataset.from_frame(train, valid=test, test=test, name="edge")
     settings = quick(name) | ({"epochs": 2} if quick(name) else {})
-    lists = fit(data, name, **settings).recommend(k=5)
+    lists = fit(suited(data, name), name, **settings).recommend(k=5)
     assert set(lists["user_id"]) == {1, 2, 3, 4}
     assert lists["score"].is_finite().all()
     assert lists.filter(pl.col("user_id") == 4).height == 5
@@ -146,7 +160,7 @@ def test_cold_items_lonely_users_and_one_item_users(name: str) -> None:
 @every_method
 def test_newcomers_of_every_kind(name: str, small_world: Dataset) -> None:
     """Scores of a newcomer depend on the history alone: not on the other newcomers, nor on the candidates."""
-    method = fit(small_world, name, **(quick(name) | ({"epochs": 2} if quick(name) else {}))).method
+    method = fit(suited(small_world, name), name, **(quick(name) | ({"epochs": 2} if quick(name) else {}))).method
     histories = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)  # three items, none, one
     whole = method.scorer(None, histories)(torch.arange(3))
     assert whole.shape == (3, small_world.n_items)
@@ -157,7 +171,7 @@ def test_newcomers_of_every_kind(name: str, small_world: Dataset) -> None:
     torch.testing.assert_close(method.scorer(None, alone)(torch.tensor([0])), whole[:1])
 
 
-@trained_methods
+@pytest.mark.parametrize("name", [name for name in TRAINED if METHODS[name].fit is Method.fit])  # not in one go
 @pytest.mark.parametrize("stop_after", [2, 9])
 def test_a_resumed_run_equals_the_uninterrupted_one(
     name: str, stop_after: int, small_world: Dataset, tmp_path: Path
@@ -170,18 +184,25 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
         asked += 1
         return asked == stop_after
 
-    straight = fit_into(tmp_path / "straight", small_world, make_method(small_world, name, settings))
+    straight = fit_into(
+        tmp_path / "straight", suited(small_world, name), make_method(suited(small_world, name), name, settings)
+    )
     with pytest.raises(Interrupted):
         fit_into(
             tmp_path / "parts",
-            small_world,
-            make_method(small_world, name, settings),
+            suited(small_world, name),
+            make_method(suited(small_world, name), name, settings),
             callbacks=Callbacks(stop_requested=stop),
         )
-    resumed = fit_into(tmp_path / "parts", small_world, make_method(small_world, name, settings), resume=True)
+    resumed = fit_into(
+        tmp_path / "parts",
+        suited(small_world, name),
+        make_method(suited(small_world, name), name, settings),
+        resume=True,
+    )
     for tensor, expected in straight.method.tensors().items():
         assert torch.equal(resumed.method.tensors()[tensor], expected), tensor
-    assert resumed.manifest["tuned"] == straight.manifest["tuned"]
+    assert resumed.manifest.get("tuned") == straight.manifest.get("tuned")
 
 
 @every_method
@@ -224,9 +245,14 @@ def test_wrong_settings_get_one_sentence(name: str, values: dict[str, object], s
 @trained_methods
 def test_a_checkpoint_after_every_batch_changes_nothing(name: str, small_world: Dataset, tmp_path: Path) -> None:
     settings = quick(name) | {"epochs": 3}
-    fit_into(tmp_path / "plain", small_world, make_method(small_world, name, settings))
+    fit_into(tmp_path / "plain", suited(small_world, name), make_method(suited(small_world, name), name, settings))
     callbacks = Callbacks(checkpoint_seconds=0)
-    fit_into(tmp_path / "often", small_world, make_method(small_world, name, settings), callbacks=callbacks)
+    fit_into(
+        tmp_path / "often",
+        suited(small_world, name),
+        make_method(suited(small_world, name), name, settings),
+        callbacks=callbacks,
+    )
     files = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("plain", "often")]
     assert files[0] == files[1]
 
@@ -246,7 +272,7 @@ def test_memory_stays_within_the_preview(name: str, sizeable: Dataset) -> None:
     """What a training adds to the process is no more than the preview says beyond Python and the libraries."""
     settings = {"embedding_size": 256, "layers": 2, "epochs": 1, "threads": 1}
     fit(sizeable, "lightgcn", **(settings | {"embedding_size": 4}))  # what is loaded and kept on first use
-    method = make_method(sizeable, name, settings)
+    method = make_method(suited(sizeable, name), name, settings)
     assert isinstance(method, GraphMethod)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
     before = _memory("VmRSS")

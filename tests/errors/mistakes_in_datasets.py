@@ -99,6 +99,9 @@ WORLDS = [
     Mistake(
         "a world in which nobody clicks", "dpaa data demo --users 2 --items 2 --seed 1 --out made", "nobody clicked"
     ),
+    Mistake(
+        "no share for randomised pairs", "dpaa data randomised data --share 1 --out made", "between 0 and 1, got 1"
+    ),
     Mistake("a negative severity", "dpaa data demo --severity -1 --out made", "severity must be between 0"),
     Mistake("a severity that is no number", "dpaa data demo --severity nan --out made", "got nan"),
     Mistake(

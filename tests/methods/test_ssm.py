@@ -48,6 +48,7 @@ def test_loss_equals_the_formula(negatives: str, known: str, log_q: bool) -> Non
     columns = batch.items if isinstance(batch, BatchWithItems) else batch.positive
     weight = graph.item_degree.double().numpy() ** 0.5
     q = weight / weight.sum() if negatives == "drawn" else chance_of_being_drawn(graph, "user-uniform").numpy()
+    many = len(columns) - (negatives == "batch")
     total = 0.0
     for place, (user, item) in enumerate(zip(batch.users.tolist(), batch.positive.tolist(), strict=True)):
         logit = [unit[user] @ unit[n + item] / 0.1]
@@ -56,7 +57,7 @@ def test_loss_equals_the_formula(negatives: str, known: str, log_q: bool) -> Non
                 continue
             if known == "hide" and (user, column) in taken:
                 continue
-            logit.append(unit[user] @ unit[n + column] / 0.1 - (np.log(max(q[column], 1e-12)) if log_q else 0))
+            logit.append(unit[user] @ unit[n + column] / 0.1 - (np.log(max(many * q[column], 1e-12)) if log_q else 0))
         total += np.logaddexp.reduce(logit) - logit[0]
     two_thirds = l2_of(method, batch) - method.settings.l2 * 0.5 * float(
         (method.item_ego[batch.negative] ** 2).sum()
@@ -97,3 +98,17 @@ def test_one_triple_is_a_batch_like_any_other() -> None:
     rows = method.forward(batch)
     method.loss(batch, rows).backward()
     assert torch.isfinite(method.tile_gradient(rows, 0)).all()
+
+
+def test_with_log_q_the_sum_over_drawn_negatives_estimates_that_over_all_items() -> None:
+    """However they are drawn: the mean over many draws of Σ exp(logit) is the sum over the whole catalogue."""
+    graph = some_graph()
+    for power in (0.0, 1.0):
+        how = {"embedding_size": 8, "layers": 1, "negatives": "drawn", "n_negatives": 4_000, "negative_power": power}
+        method = started(SSM, graph, log_q=True, temperature=1.0, batch_size=4, **how)
+        batch = next(method.batches(1))
+        parts = batch.split(torch.nn.functional.normalize(method.forward(batch).readout.detach()))
+        everything = torch.nn.functional.normalize(torch.from_numpy(readout_of(method)).float())[graph.n_users :]
+        reached = everything[graph.item_degree > 0] if power else everything
+        expected = torch.exp(parts[0] @ reached.T).sum(dim=1)
+        torch.testing.assert_close(method.negative_logits(batch, parts).exp(), expected, rtol=0.05, atol=0)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
+from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.ranking import ranked_blocks
 from dpaa.graph.bipartite import BipartiteGraph
@@ -44,9 +45,10 @@ NEWCOMERS = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)
 def fitted(name: str) -> Method:
     """Trained a little on a small world."""
     settings = {"embedding_size": 16, "layers": 2, "epochs": 3, "learning_rate": 0.02, "batch_size": 1024}
-    return fit(
-        simulate(users=120, items=90, seed=1), name, **(settings if issubclass(METHODS[name], GraphMethod) else {})
-    ).method
+    data = simulate(users=120, items=90, seed=1)
+    if METHODS[name].needs_randomised:
+        data = with_randomised(data)
+    return fit(data, name, **(settings if issubclass(METHODS[name], GraphMethod) else {})).method
 
 
 def people(method: Method) -> Tensor:

@@ -69,6 +69,8 @@ def test_divergences_by_hand() -> None:
 
 def test_fair_table_by_hand() -> None:
     assert fewest_protected(10, 0.5, 0.1) == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    # the table (α not adjusted) that the README of the authors' fairsearchcore prints for k = 20, p = .25, α = .1
+    assert fewest_protected(20, 0.25, 0.1) == [0] * 8 + [1] * 6 + [2] * 5 + [3]
     assert fewest_protected(4, 0.0, 0.1) == [0, 0, 0, 0]
     assert fewest_protected(4, 1.0, 0.1) == [1, 2, 3, 4]
 

@@ -390,6 +390,28 @@ def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
 
 
 @app.command()
+def randomised(
+    dataset: options.DatasetArgument,
+    out_folder: Out,
+    share: Annotated[float, Option(help="Share of the validation pairs that becomes the sample.")] = 0.5,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """A dataset that carries a sample of randomised exposure for training, taken from its unbiased validation.
+
+    Methods that ask for such a sample (`cause`) learn from it; what is left is validation as before.
+
+    \b
+    Example:
+      dpaa data randomised data/coat --share 0.5 --out data/coat-randomised
+    """
+    from dpaa.data.dataset import read_dataset
+    from dpaa.data.randomised import with_randomised
+
+    _make(lambda: with_randomised(read_dataset(dataset), share, seed), out_folder, overwrite)
+
+
+@app.command()
 def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) -> None:
     """Counts, density, splits, their overlap, and the share of popular items.
 
@@ -414,7 +436,7 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()))
     if data.attributes is not None:
         out.print(f"known of the items: {', '.join(data.attributes.columns)}")
-    for key in ("source", "severity", "positive", "split", "seed", "fingerprint"):
+    for key in ("source", "severity", "positive", "split", "seed", "randomised", "fingerprint"):
         if key in found:
             out.print(f"{key}: {found[key]}")
     print_notes(data.notes)

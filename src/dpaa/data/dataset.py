@@ -40,7 +40,7 @@ from dpaa.files import (
 )
 from dpaa.html import html_facts
 
-ABOUT_FILE, CANDIDATES_FILE = "dataset.json", "candidates.parquet"
+ABOUT_FILE, CANDIDATES_FILE, RANDOMISED_FILE = "dataset.json", "candidates.parquet", "randomised.parquet"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,6 +67,8 @@ class Dataset:
     """Rating and timestamp of each pair, in the order of the pairs; not kept of a folder, where they can be read."""
     attributes: ItemAttributes | None = None
     """What is known of the items: titles, and any other columns."""
+    randomised: Pairs | None = None
+    """Pairs of randomised exposure that are for training (no validation, no test), for methods that ask for them."""
 
     @classmethod
     def of(
@@ -77,12 +79,13 @@ class Dataset:
         candidates: pl.Series | None = None,
         about: Mapping[str, object],
         notes: Iterable[str] = (),
+        randomised: pl.DataFrame | None = None,
     ) -> Dataset:
         """A dataset from one frame of distinct pairs per split (`user_id`, `item_id` and what else is known).
 
         Ids have one type per column; splits that are left out are empty.
         """
-        made = _assembled(frames, name, candidates, about)
+        made = _assembled(frames, name, candidates, about, randomised)
         odd = lint({split: made.split(split) for split in SPLITS}, made.user_ids, made.item_ids, made.candidates)
         return replace(made, about={**about, "counts": made.counts}, notes=(*notes, *odd))
 
@@ -166,7 +169,8 @@ class Dataset:
         allowed = None if self.candidates is None else self.item_ids.gather(self.candidates)
         said = {*odd, *told_before(self.about)}
         kept = [note for note in self.notes if note not in said]
-        made = Dataset.of(parts, name=self.name, candidates=allowed, about=about, notes=[*kept, *notes])
+        told, sample = [*kept, *notes], self._sample()
+        made = Dataset.of(parts, name=self.name, candidates=allowed, about=about, notes=told, randomised=sample)
         older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
         if items is None:
             return replace(made, attributes=older)
@@ -231,6 +235,8 @@ class Dataset:
         arrays = [array for name in SPLITS for array in (self.split(name).user, self.split(name).item)]
         for array in (*arrays, self.train.count, self.candidates):
             _feed(digest, b"none" if array is None else array.astype("<i4").tobytes())
+        for array in () if self.randomised is None else (self.randomised.user, self.randomised.item):
+            _feed(digest, array.astype("<i4").tobytes())
         return digest.hexdigest()
 
     def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
@@ -284,6 +290,12 @@ class Dataset:
         }
         return html_facts(f"Dataset: {self.name}", facts, self.notes)
 
+    def _sample(self) -> pl.DataFrame | None:
+        """The randomised pairs with the user's own ids."""
+        if self.randomised is None:
+            return None
+        return pl.DataFrame([self.user_ids.gather(self.randomised.user), self.item_ids.gather(self.randomised.item)])
+
     def write(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write the dataset to a folder; it appears there whole or not at all."""
         check_target(Path(folder), overwrite)
@@ -291,6 +303,9 @@ class Dataset:
         with whole_folder(settled(folder), "make room or choose another folder with --out") as fresh:
             for name in SPLITS:
                 write_into(fresh, f"{name}.parquet", partial(self.frame(name).write_parquet, compression="zstd"))
+            sample = self._sample()
+            if sample is not None:
+                write_into(fresh, RANDOMISED_FILE, sample.write_parquet)
             if self.candidates is not None:
                 write_into(fresh, CANDIDATES_FILE, self.item_ids.gather(self.candidates).to_frame().write_parquet)
             if self.attributes is not None:
@@ -331,8 +346,10 @@ def read_dataset(folder: str | Path) -> Dataset:
     }
     listed = path / CANDIDATES_FILE
     candidates = _read_ids(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
+    sampled = path / RANDOMISED_FILE
+    randomised = _read_ids(sampled, [Column.USER, Column.ITEM]) if sampled.exists() else None
     try:
-        dataset = _assembled(frames, about.name, candidates, about.model_extra or {})
+        dataset = _assembled(frames, about.name, candidates, about.model_extra or {}, randomised)
     except InputError as error:
         reason = str(error).partition(";")[0]
         raise InputError(f"{path} is damaged: {reason}; {_REMEDY}") from error
@@ -410,15 +427,21 @@ def checked_counts(counts: pl.Series, file: Path, remedy: str) -> pl.Series:
 
 
 def _assembled(
-    frames: Mapping[SplitName, pl.DataFrame], name: str, candidates: pl.Series | None, about: Mapping[str, object]
+    frames: Mapping[SplitName, pl.DataFrame],
+    name: str,
+    candidates: pl.Series | None,
+    about: Mapping[str, object],
+    randomised: pl.DataFrame | None = None,
 ) -> Dataset:
     """Frames ──► indices; checks that there is something to learn from, one type of ids and no repeated pair."""
     if not frames["train"].height:
         raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
     full: dict[SplitName, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
     listed = [] if candidates is None else [candidates]
-    users = one_type([full[split][Column.USER] for split in SPLITS], Column.USER)
-    items = one_type([*(full[split][Column.ITEM] for split in SPLITS), *listed], Column.ITEM)
+    sampled = [] if randomised is None else [randomised]
+    tables = [*(full[split] for split in SPLITS), *sampled]
+    users = one_type([table[Column.USER] for table in tables], Column.USER)
+    items = one_type([*(table[Column.ITEM] for table in tables), *listed], Column.ITEM)
     user_ids, item_ids = distinct_ids(users), distinct_ids(items)
     pairs: dict[SplitName, Pairs] = {}
     columns: dict[SplitName, pl.DataFrame] = {}
@@ -427,7 +450,12 @@ def _assembled(
         pairs[split], columns[split] = _sorted(encode(user, user_ids), encode(item, item_ids), rest, split)
     allowed = None if candidates is None else np.unique(encode(items[-1], item_ids))
     parts = (pairs["train"], pairs["valid"], pairs["test"])
-    return Dataset(name, user_ids, item_ids, *parts, allowed, dict(about), columns=columns)
+    made = Dataset(name, user_ids, item_ids, *parts, allowed, dict(about), columns=columns)
+    if randomised is None:
+        return made
+    place = len(SPLITS)  # it comes after the splits
+    sample = (encode(users[place], user_ids), encode(items[place], item_ids))
+    return replace(made, randomised=_sorted(*sample, randomised.select(Column.USER), "randomised")[0])
 
 
 def _candidates_table(candidates: Any, item: str | None) -> Table:

@@ -183,10 +183,15 @@ class Propagation:
         """The same of a dense table, for automatic differentiation; `change` is applied to each layer after 0."""
         layer = table
         yield layer
-        for values, transposed in zip(self._values, self._transposed, strict=True):
-            layer = _DifferentiableHop.apply(layer, self, values, transposed)  # type: ignore[no-untyped-call]
+        for number in range(self.n_layers):
+            layer = self.differentiable_hop(number, layer)
             layer = change(layer + self.residual * table if self.residual else layer)
             yield layer
+
+    def differentiable_hop(self, layer: int, table: Tensor) -> Tensor:
+        """One layer over a dense table, `A_l x`, without the residual.  (n_nodes, d)."""
+        found: Tensor = _DifferentiableHop.apply(table, self, self._values[layer], self._transposed[layer])  # type: ignore[no-untyped-call]
+        return found
 
     @torch.no_grad()
     def forward(self, ego: TiledTable, out: TiledTable) -> None:

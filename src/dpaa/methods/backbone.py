@@ -6,6 +6,7 @@ Two ways from table to loss and back: the fast one, written by hand over tiles o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -138,17 +139,24 @@ class GraphMethod(Hooks):
             give_back_memory()
             self.item_message = self.item_messages()
             give_back_memory()
-        if self.uses_whole_table:
-            self.split_embeddings(self.readout(self.ego.rows(), None, None))
-        else:
-            self.user_embedding, self.item_embedding = self.propagation.dense_readout(self.ego)
+        self.user_embedding, self.item_embedding = self.current_readout()
         if with_messages:
             give_back_memory()
 
+    @torch.no_grad()
+    def current_readout(self) -> tuple[Tensor, Tensor]:
+        """Read-out rows of users and of items, from the tables as they are now."""
+        if self.uses_whole_table:
+            return self._split(self.readout(self.ego.rows(), None, None))
+        return self.propagation.dense_readout(self.ego)
+
     def split_embeddings(self, readout: Tensor) -> None:
         """Read-out rows of all nodes become the vectors of users and of items."""
+        self.user_embedding, self.item_embedding = self._split(readout)
+
+    def _split(self, readout: Tensor) -> tuple[Tensor, Tensor]:
         n_users = self.graph.n_users
-        self.user_embedding, self.item_embedding = readout[:n_users].clone(), readout[n_users:].clone()
+        return readout[:n_users].clone(), readout[n_users:].clone()
 
     def drop_embeddings(self) -> None:
         """Let those vectors go, where nobody ranks by them for a while."""
@@ -171,21 +179,25 @@ class GraphMethod(Hooks):
         `a_i^l` is the mean over the item's edges of the weight without the user's part: exact where a weight splits
         into a user's and an item's factor (LightGCN's does), the item's mean where it belongs to the pair.
         """
-        graph, n_users = self.graph, self.graph.n_users
-        total = torch.zeros(graph.n_items, self.settings.embedding_size, device=self.device)
-        slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
-        without_user = self.new_user_scale(graph.user_degree).index_select(0, graph.edge_user).mul_(graph.edge_count)
-        layers = self.sent_layers()
+        n_users, layers = self.graph.n_users, self.sent_layers()
+        total = torch.zeros(self.graph.n_items, self.settings.embedding_size, device=self.device)
 
         def add(table: TiledTable, mean: Tensor) -> None:
             for tile, columns in zip(table.tiles, table.columns, strict=True):
                 total[:, columns] += mean[:, None] * tile[n_users:]
 
-        for layer in range(self.settings.layers):
-            part = self.edge_weights(layer).to_user / without_user
-            mean = torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
+        for mean in self.mean_item_weights():
             add(next(layers), mean)  # no name is given to the layer: it can go while the next one is made
         return total.mul_(self.propagation.share)
+
+    def mean_item_weights(self) -> Iterator[Tensor]:
+        """`a_i^l` of layers 0..L−1, each (n_items,)."""
+        graph = self.graph
+        slots = torch.bincount(graph.edge_item, minlength=graph.n_items).clamp(min=1)
+        without_user = self.new_user_scale(graph.user_degree).index_select(0, graph.edge_user).mul_(graph.edge_count)
+        for layer in range(self.settings.layers):
+            part = self.edge_weights(layer).to_user / without_user
+            yield torch.zeros(graph.n_items, device=self.device).index_add_(0, graph.edge_item, part) / slots
 
     def fold_in(self, histories: Histories) -> Tensor:
         """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""

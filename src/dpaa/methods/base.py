@@ -92,6 +92,8 @@ class Method(ABC):
 
     A number alone is `()`.  Those of the parent class are inherited.
     """
+    needs_randomised: ClassVar[bool] = False
+    """Whether it learns from pairs of randomised exposure too, which a dataset may carry."""
     pretrained_from: ClassVar[str] = "lightgcn"
     """The method that is trained first where `pretrained_layers` asks for one."""
 
@@ -122,6 +124,10 @@ class Method(ABC):
     def pretrained_layers(self) -> int | None:
         """How many layers beyond layer 0 of a model trained before are needed; None where none is."""
         return None
+
+    def take_randomised(self, pairs: Pairs) -> None:
+        """What is kept of the pairs of randomised exposure, where they are needed."""
+        raise NotImplementedError(f"{self.name} uses no randomised pairs")
 
     # ------------------------------------------------------------------ scoring
 

@@ -50,7 +50,7 @@ class _LogSumExp(torch.autograd.Function):
                 hide(made, part)
             return made
 
-        for part in _blocks(len(rows), len(columns)):
+        for part in block_parts(len(rows), len(columns)):
             made = logits(part, None if kept is None else kept[part])
             level = made.amax(dim=1, keepdim=True)
             level.masked_fill_(level == -torch.inf, 0.0)  # all hidden: all shares are 0
@@ -68,7 +68,7 @@ class _LogSumExp(torch.autograd.Function):
         by_rows, by_columns = torch.empty_like(rows), torch.zeros_like(columns)
         weight = (ctx.scale * by_found)[:, None]
         level = found.masked_fill(found == -torch.inf, 0.0)[:, None]
-        for part in _blocks(len(rows), len(columns)):
+        for part in block_parts(len(rows), len(columns)):
             share = ctx.logits(part).sub_(level[part]).exp_() if kept is None else kept[part]
             torch.mm(share, columns, out=by_rows[part])
             by_rows[part] *= weight[part]
@@ -76,7 +76,8 @@ class _LogSumExp(torch.autograd.Function):
         return by_rows, by_columns, None, None, None
 
 
-def _blocks(n_rows: int, n_columns: int) -> list[slice]:
+def block_parts(n_rows: int, n_columns: int) -> list[slice]:
+    """Rows in blocks whose products with all columns are as many as are worked on at once."""
     step = max(1, BLOCK_CELLS // max(n_columns, 1))
     return [slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 

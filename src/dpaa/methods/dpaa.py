@@ -1,63 +1,22 @@
-"""DPAA: each message is weighted by how little its two ends already agree, and by its layer (Islam et al., 2026).
+"""DPAA: LightGCN whose messages are weighted by how little their ends already agree (Islam et al., 2026).
 
-A pair whose vectors are far apart (cosine small) is one that popularity does not explain; its message is made louder.
-The cosine comes from a pre-trained model as long as the current one still moves, then from the current one:
-
-    r   = β_t (1 − cos m) + (1 − β_t) (1 − cos e),     β_t = Δ_t / (Δ_t + C)        inverse interaction weight, IIW
-    w^l = λ_l r at the first (or at every) layer, λ_l otherwise,   λ_l = (l + 1)^η   message weight
-    e^(l+1) = Σ c w^l e^l + δ e^0                                                     initial residual
-
-Weights are constants of an epoch: no gradient flows through them.
+The weights are in `weighted_messages.py`, since they belong to messages and not to LightGCN.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from pydantic import Field
-from torch import Tensor
-
-from dpaa.data.popularity import popularity_deciles
-from dpaa.graph.bipartite import EdgeWeights
-from dpaa.graph.cosine import edge_cosines
-from dpaa.graph.propagation import TiledTable
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.methods.settings import Settings
+from dpaa.methods.weighted_messages import WeightedMessages, WeightedMessagesSettings
 
 
-class DpaaSettings(TrainedSettings):
+class DpaaSettings(WeightedMessagesSettings):
     """LightGCN's settings and DPAA's."""
 
-    layer_emphasis: float = Field(default=1.0, ge=0)
-    """η: later layers count `(l + 1)^η`; 0 treats all layers alike."""
-    initial_residual: float = Field(default=0.2, ge=0)
-    """δ: how much of layer 0 is added to every later layer."""
-    half_trust_shift: float = Field(default=1e-3, ge=0)
-    """C: the shift of the embeddings per epoch at which both estimates count equally; 0 trusts the pre-trained one."""
-    weighted_layers: Literal["first", "all"] = "first"
-    """γ: whether interactions are weighted at the first layer only or at every layer."""
-    neighbour_scaling: Literal["symmetric", "none"] = "symmetric"
-    """Whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed."""
-    layer_weight_norm: Literal["mean", "sum", "none"] = "mean"
-    """How λ is normalised over the layers: mean 1, sum 1, or not."""
-    interaction_strength_from: Literal["layer", "readout"] = "layer"
-    """Which vectors enter the cosine: those of the layer (the paper) or the read-out."""
-    iiw: bool = True
-    """Whether interactions are weighted at all (ablation)."""
-    estimate: Literal["blend", "current", "pretrained"] = "blend"
-    """Which estimate of the interaction weight counts: both by β_t, or one alone (ablations)."""
 
-
-class DPAA(GraphMethod):
-    """LightGCN with weighted messages.  Changes: `pretrained_layers`, `take_pretrained`, `begin`,
-    `edge_weights`, `initial_residual`, `refresh`, `new_user_scale`, `finish`, `extra_state`, `load_extra_state`,
-    `extra_memory_bytes`, `saved_shapes`.
-    """
+class DPAA(WeightedMessages):
+    """LightGCN with weighted messages.  Changes: what `WeightedMessages` does."""
 
     name: ClassVar[str] = "dpaa"
     title: ClassVar[str] = "messages weighted by inverse interaction strength and by layer"
@@ -75,187 +34,6 @@ class DPAA(GraphMethod):
     }
 
     settings: DpaaSettings
-
-    def edge_weights(self, layer: int) -> EdgeWeights:
-        """`c · λ_l · r`, whole coefficients; they stay in force until the next refresh."""
-        return self._weights[layer]
-
-    def initial_residual(self) -> float:
-        """δ."""
-        return self.settings.initial_residual
-
-    def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """LightGCN's with symmetric scaling; without scaling a message has no part that belongs to the user."""
-        if self.settings.neighbour_scaling == "none":
-            return torch.ones_like(history_length)
-        return super().new_user_scale(history_length)
-
-    # ------------------------------------------------------------------ the weights
-
-    def pretrained_layers(self) -> int | None:
-        """As far as interactions are weighted; None where no weight comes from a pre-trained model."""
-        wanted = self.settings.iiw and self.settings.estimate != "current" and self.settings.layers > 0
-        return len(self._weighted) - 1 if wanted else None
-
-    def extra_memory_bytes(self) -> int:
-        """Vectors behind r_c and the last read-out, each now and of the best epoch, and those of a refresh."""
-        tables = 2 * _strength_tables(self.settings) + 5
-        return tables * self.graph.n_nodes * self.settings.embedding_size * 4
-
-    def take_pretrained(self, pretrained: Pretrained) -> None:
-        """`r_m = 1 − cos m`, computed once; the vectors themselves are not kept."""
-        self.pretrained_origin = pretrained.origin
-        tables = (pretrained.readout if self._by_readout else pretrained.vectors(layer) for layer in self._weighted)
-        self._pretrained_weights = [1.0 - self._cosines(self._tiled(table)) for table in tables]
-
-    _pretrained_weights: list[Tensor]
-
-    def begin(self) -> None:
-        """Until the first refresh `r = r_m` (or 1 where no pre-trained model is used)."""
-        self._strength: list[Tensor] = []
-        self._previous_readout: Tensor | None = None
-        self._pretrained_share = 1.0
-        self._interaction_weights = [] if self.pretrained_layers() is None else self._pretrained_weights
-        self._make_weights()
-
-    def refresh(self, epoch: int) -> dict[str, Any]:
-        """Δ_t and β_t from the read-outs that ended the last two epochs, then r_c, r and the message weights."""
-        del epoch
-        if not self.settings.iiw or not self._weighted:
-            return {}
-        layers = list(self.propagation.layers(self.ego)) if not self._first_layer_suffices else [self.ego]
-        readout = self.ego.empty_like()
-        self.propagation.forward(self.ego, readout)
-        dense = readout.rows()
-        shift = None
-        if self._previous_readout is not None:
-            shift = (dense - self._previous_readout).norm(dim=1).mean().item()
-        self._previous_readout = dense
-        self._pretrained_share = self._share(shift)
-        tables = [readout] if self._by_readout else [layers[layer] for layer in self._weighted]
-        self._strength = [table.rows() for table in tables]
-        self._blend(tables)
-        self.set_weights()
-        return {
-            "embedding_shift": shift,
-            "pretrained_share": self._pretrained_share,
-            "iiw_by_decile": self._by_decile(self._interaction_weights[0]),
-        }
-
-    def _share(self, shift: float | None) -> float:
-        """β_t = Δ_t / (Δ_t + C); 1 before two epochs exist and where C = 0."""
-        if self.settings.estimate != "blend":
-            return 0.0 if self.settings.estimate == "current" else 1.0
-        trust = self.settings.half_trust_shift
-        return 1.0 if shift is None or trust == 0 else shift / (shift + trust)
-
-    def _blend(self, tables: list[TiledTable]) -> None:
-        """`r = β r_m + (1 − β) r_c` per weighted layer, and the message weights from it."""
-        share = self._pretrained_share
-        current = [1.0 - self._cosines(table) for table in tables]
-        if self._by_readout:
-            current *= len(self._weighted)
-        if self.pretrained_layers() is None:
-            self._interaction_weights = current
-        else:
-            pairs = zip(self._pretrained_weights, current, strict=True)
-            self._interaction_weights = [share * before + (1.0 - share) * now for before, now in pairs]
-        self._make_weights()
-
-    def _make_weights(self) -> None:
-        """Message weights `c · λ_l · r` of every layer."""
-        scaled = (
-            self.graph.symmetric_weights().to_user
-            if self.settings.neighbour_scaling == "symmetric"
-            else self.graph.edge_count
-        )
-        plain = EdgeWeights(scaled)
-        self._weights: list[EdgeWeights] = []
-        for layer, emphasis in enumerate(self.layer_weights()):
-            if layer < len(self._interaction_weights):
-                self._weights.append(EdgeWeights(scaled * (emphasis * self._interaction_weights[layer])))
-            else:
-                self._weights.append(plain if emphasis == 1.0 else EdgeWeights(scaled * emphasis))
-
-    def layer_weights(self) -> list[float]:
-        """λ_l = (l + 1)^η for l = 0..L−1, normalised."""
-        raw = [float(layer + 1) ** self.settings.layer_emphasis for layer in range(self.settings.layers)]
-        norms = {"mean": len(raw) / sum(raw) if raw else 1.0, "sum": 1.0 / sum(raw) if raw else 1.0, "none": 1.0}
-        return [weight * norms[self.settings.layer_weight_norm] for weight in raw]
-
-    @property
-    def _weighted(self) -> range:
-        """The layers whose interactions are weighted."""
-        return range(min(self.settings.layers, 1 if self.settings.weighted_layers == "first" else self.settings.layers))
-
-    @property
-    def _by_readout(self) -> bool:
-        return self.settings.interaction_strength_from == "readout"
-
-    @property
-    def _first_layer_suffices(self) -> bool:
-        return self._by_readout or len(self._weighted) <= 1
-
-    def _cosines(self, table: TiledTable) -> Tensor:
-        return edge_cosines(self.graph, table)
-
-    def _tiled(self, dense: Tensor) -> TiledTable:
-        return TiledTable.from_dense(dense.to(self.device), self.compute.tile_columns)
-
-    def _by_decile(self, values: Tensor) -> list[float | None]:
-        """Mean over the edges of each tenth of the items by training count, rare → popular."""
-        decile = self._decile_of_edge
-        edges = np.bincount(decile, minlength=10)
-        sums = np.bincount(decile, values.double().cpu().numpy(), minlength=10)
-        return [round(float(total / n), 6) if n else None for total, n in zip(sums, edges, strict=True)]
-
-    @cached_property
-    def _decile_of_edge(self) -> NDArray[np.int64]:
-        by_item = popularity_deciles(self.graph.item_degree.cpu().numpy())
-        return np.asarray(by_item[self.graph.edge_item.cpu().numpy()])
-
-    # ------------------------------------------------------------------ what must survive
-
-    def extra_state(self) -> dict[str, Tensor]:
-        """What the weights in force were made from."""
-        found = {f"strength.{place}": table.clone() for place, table in enumerate(self._strength)}
-        found["pretrained_share"] = torch.tensor(self._pretrained_share, dtype=torch.float64)
-        if self._previous_readout is not None:
-            found["previous_readout"] = self._previous_readout.clone()
-        return found
-
-    def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """The weights are made again from what they were made from: the same bits."""
-        self._previous_readout = state.get("previous_readout")
-        self._pretrained_share = float(state["pretrained_share"])
-        self._strength = [state[f"strength.{place}"] for place in range(len(state)) if f"strength.{place}" in state]
-        if self._strength:
-            self._blend([self._tiled(table) for table in self._strength])
-            self.set_weights()
-
-    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
-        """With LightGCN's, the vectors behind r_c, so that a run's weights can be recomputed from its files."""
-        width, graph = self.settings.embedding_size, self.graph
-        found = super().saved_shapes()
-        for place in range(_strength_tables(self.settings)):
-            found[f"strength_user_{place}"] = (graph.n_users, width)
-            found[f"strength_item_{place}"] = (graph.n_items, width)
-        return found
-
-    def finish(self) -> None:
-        """As LightGCN; the vectors behind r_c get the names they are saved by."""
-        super().finish()
-        for place, table in enumerate(self._strength):
-            setattr(self, f"strength_user_{place}", table[: self.graph.n_users])
-            setattr(self, f"strength_item_{place}", table[self.graph.n_users :])
-
-
-def _strength_tables(settings: DpaaSettings) -> int:
-    """How many tables r_c is made from: one, or one per layer where each layer is weighted by its own vectors."""
-    if not settings.iiw or settings.estimate == "pretrained" or not settings.layers:
-        return 0
-    by_layer = settings.weighted_layers == "all" and settings.interaction_strength_from == "layer"
-    return settings.layers if by_layer else 1
 
 
 class DpaaAsPrintedSettings(DpaaSettings):

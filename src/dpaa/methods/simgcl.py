@@ -6,24 +6,24 @@ loss = BPR + L2 + λ (InfoNCE of users + of items, one view against the other)
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.contrast import info_nce
 from dpaa.methods.rows import Batch, Rows, TableRows
-from dpaa.methods.settings import Settings, TrainedSettings
-from dpaa.methods.views import mean_of_layers, same_sign_noise
+from dpaa.methods.settings import Settings
+from dpaa.methods.views import mean_of_layers, noisy_readout
+from dpaa.methods.weighted_messages import WeightedMessages, WeightedMessagesSettings
 
 NOISE = 1
 """Number of the random stream that noise is drawn from."""
 
 
-class SimGCLSettings(TrainedSettings):
-    """LightGCN's settings and the contrast's."""
+class SimGCLSettings(WeightedMessagesSettings):
+    """LightGCN's settings, the contrast's, and those of DPAA's weights."""
 
     contrast_weight: float = Field(default=0.1, ge=0)
     """λ: how much the agreement counts; 0 is LightGCN (but for layer 0)."""
@@ -33,10 +33,14 @@ class SimGCLSettings(TrainedSettings):
     """τ of the contrast."""
     include_ego: bool = False
     """Whether layer 0 is part of the read-out."""
+    message_weights: Literal["lightgcn", "dpaa"] = "lightgcn"
+    """Whose weights messages carry; with `lightgcn`, settings that DPAA has too (η, δ, C …) are without effect."""
 
 
-class SimGCL(GraphMethod):
-    """LightGCN with a contrast of two noisy views.  Changes: `readout`, `loss`, `extra_memory_bytes`."""
+class SimGCL(WeightedMessages):
+    """LightGCN with a contrast of two noisy views.  Changes: `readout`, `loss`, `extra_memory_bytes`; and what
+    `WeightedMessages` does, where it is asked for.
+    """
 
     name: ClassVar[str] = "simgcl"
     title: ClassVar[str] = "two noisy views of every node made to agree"
@@ -50,9 +54,15 @@ class SimGCL(GraphMethod):
 
     settings: SimGCLSettings
 
+    @property
+    def weighs_messages(self) -> bool:
+        """As set."""
+        return self.settings.message_weights == "dpaa"
+
     def extra_memory_bytes(self) -> int:
-        """Layers of three passes, two of them with noise, there and back."""
-        return (12 + 8 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
+        """Layers of three passes, two of them with noise, there and back; and what the weights take."""
+        tables = 12 + 8 * self.settings.layers
+        return super().extra_memory_bytes() + tables * self.graph.n_nodes * self.settings.embedding_size * 4
 
     def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """The mean of layers 1 … L, or of all."""
@@ -62,8 +72,8 @@ class SimGCL(GraphMethod):
 
     def view(self, table: Tensor, batch: Batch, number: int) -> Tensor:
         """A noisy read-out, by the noise that belongs to batch and number.  (n_nodes, d)."""
-        noise = same_sign_noise(self.settings.noise, self.generator(NOISE, batch.epoch, batch.number, number))
-        return mean_of_layers(list(self.propagation.differentiable_layers(table, noise)), self.settings.include_ego)
+        settings, draw = self.settings, self.generator(NOISE, batch.epoch, batch.number, number)
+        return noisy_readout(self.propagation, table, settings.noise, draw, settings.include_ego)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""

@@ -45,7 +45,8 @@ class SsmSettings(TrainedSettings):
     negative_power: float = Field(default=0.0, ge=0, le=4)
     """They are drawn in proportion to count^power; 0 is uniformly."""
     log_q: bool = False
-    """Whether log q of an item, its chance to be among the negatives, is subtracted from its logit."""
+    """Whether the log of how often an item is expected among the negatives is subtracted from its logit there, so that
+    their sum is in expectation that over all items."""
     known_negatives: Literal["keep", "hide"] = "keep"
     """Whether items of the batch that the user took too count as negatives."""
     similarity: Literal["cosine", "inner-product"] = "cosine"
@@ -76,6 +77,7 @@ class SSM(GraphMethod):
     name: ClassVar[str] = "ssm"
     title: ClassVar[str] = "the positive item against all others of the batch, by a sampled softmax"
     paper: ClassVar[str] = "Wu et al., On the Effectiveness of Sampled Softmax Loss for Item Recommendation, TOIS 2024"
+    version: ClassVar[int] = 2  # log_q counts how many negatives there are
     settings_type: ClassVar[type[Settings]] = SsmSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"temperature": (0.05, 0.1, 0.15, 0.2, 0.3)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"log_q": (False, True), "negatives": ("batch", "drawn")}
@@ -116,7 +118,10 @@ class SSM(GraphMethod):
         if settings.negatives == "own":
             return scores(user, own) / settings.temperature
         drawn = batch.items if isinstance(batch, BatchWithItems) else batch.positive
-        bias = -self.chance[drawn].clamp(min=1e-12).log() if settings.log_q else None
+        expected = (len(drawn) - (drawn is batch.positive)) * self.chance[
+            drawn
+        ]  # how often each is among the negatives
+        bias = -expected.clamp(min=1e-12).log() if settings.log_q else None
 
         def hide(logits: Tensor, part: slice) -> None:
             if drawn is batch.positive:

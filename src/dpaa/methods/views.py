@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.propagation import Propagation
 
 
 def same_sign_noise(length: float, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
@@ -19,6 +20,14 @@ def same_sign_noise(length: float, generator: torch.Generator) -> Callable[[Tens
         return layer + drawn.mul_(layer.detach().sign()).mul_(length)
 
     return changed
+
+
+def noisy_readout(
+    propagation: Propagation, table: Tensor, noise: float, generator: torch.Generator, with_first: bool
+) -> Tensor:
+    """The mean of layers to each of which noise is added before it is handed on.  (n_nodes, d)."""
+    changed = same_sign_noise(noise, generator)
+    return mean_of_layers(list(propagation.differentiable_layers(table, changed)), with_first)
 
 
 def mean_of_layers(layers: Sequence[Tensor], with_first: bool) -> Tensor:

@@ -22,7 +22,15 @@ def make_method(
     own = method.model_dump(exclude_unset=True) if isinstance(method, Settings) else {}
     checked = make_settings(method_type.settings_type, own | dict(settings), method_type.name)
     device = _resolve_device(getattr(checked, "device", "cpu"))
-    return method_type(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device), checked)
+    made = method_type(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device), checked)
+    if made.needs_randomised:
+        if data.randomised is None:
+            raise InputError(
+                f"{made.name} also learns from pairs of randomised exposure, and {data.name} carries none; make a "
+                "dataset that does with `dpaa data randomised DATASET --out DIR`, or use another method"
+            )
+        made.take_randomised(data.randomised)
+    return made
 
 
 def _resolve_device(wanted: str) -> str:

@@ -55,11 +55,15 @@ class RunContext:
         return self.validation.protocol.as_json() if self.validation else None
 
     def fit_once(self, method: Method) -> dict[str, Any]:
-        """Learn in one go."""
+        """Learn in one go, the pre-trained model first where one is needed."""
+        manifest: dict[str, Any] = {}
+        if isinstance(method, GraphMethod):
+            manifest, _ = self._take_pretrained(method)
+            _check_memory(method)
         told = [] if self.before is None else [f"{method.name} is computed in one go: there is nothing to start from"]
         self.callbacks.on_start(method, told)
         method.fit()
-        return {}
+        return manifest
 
     def stages(self, method: Any) -> dict[str, Any]:
         """Let a method be made of several trainings, each a run inside the run's folder until the whole is made."""

@@ -14,8 +14,8 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.dpaa import DPAA
 from dpaa.methods.losses import bpr
+from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.trace.tracer import RULE, Contributions, LayerShare, LayerWeights, Premise, Tracer, layer_shares
@@ -86,8 +86,14 @@ def trace_run(folder: str | Path) -> Trace:
             "trace a run of a method that propagates, such as lightgcn or dpaa"
         )
     weights = run.read_weights(model, method.settings.layers)
-    tracer = Tracer(method.graph, weights, float(getattr(method.settings, "initial_residual", 0.0)))
+    weighing = _weighing(method)
+    tracer = Tracer(method.graph, weights, weighing.settings.initial_residual if weighing else 0.0)
     return _Reading(run, model, method, tracer).trace()
+
+
+def _weighing(method: GraphMethod) -> WeightedMessages | None:
+    """The method, where DPAA's weights are in force."""
+    return method if isinstance(method, WeightedMessages) and method.weighs_messages else None
 
 
 class _Reading:
@@ -99,10 +105,12 @@ class _Reading:
         self.ego = method.ego.rows().double()
         self.readout = torch.cat([method.user_embedding, method.item_embedding]).double()
         self.layers = list(tracer.layers(self.ego))
-        self.emphasis: float | None = getattr(method.settings, "layer_emphasis", None)
+        self.weighing = _weighing(method)
+        self.emphasis = self.weighing.settings.layer_emphasis if self.weighing else None
         self.notes: list[str] = []
         mean = torch.stack(self.layers).mean(dim=0)
-        if not (mean - self.readout).norm() <= SAME_READOUT * self.readout.norm().clamp(min=1e-30):
+        same = mean.shape == self.readout.shape
+        if not same or not (mean - self.readout).norm() <= SAME_READOUT * self.readout.norm().clamp(min=1e-30):
             self.notes.append(
                 f"{method.name} does more to its layers than weighting messages: layers after 0 cannot be had from its "
                 "files and are left out, and layer 0 is taken as what is sent"
@@ -111,8 +119,7 @@ class _Reading:
 
     def _headline(self, premises: list[Premise]) -> str:
         """What counts first: the vectors that the weights in force are made from."""
-        settings = self.method.settings
-        source = getattr(settings, "interaction_strength_from", None)
+        source = self.weighing.settings.interaction_strength_from if self.weighing else None
         layer = None if source == "readout" else 0
         where = "the read-out" if layer is None else "layer 0"
         chosen = [premise for premise in premises if premise.layer == layer]
@@ -154,7 +161,7 @@ class _Reading:
             return []
         sizes = [float(layer.norm(dim=1).sum()) for layer in self.layers]
         gradient = self.tracer.gradient_norms(self._gradient_in_readout())
-        layer_weights = self.method.layer_weights() if isinstance(self.method, DPAA) else None
+        layer_weights = self.weighing.layer_weights() if self.weighing else None
         return layer_shares(sizes, gradient, self.emphasis, layer_weights)
 
     def _gradient_in_readout(self) -> Tensor:
