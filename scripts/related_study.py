@@ -4,7 +4,8 @@
     python scripts/related_study.py --work WORK --write
 
 `DIR` holds `coat/` (official files) and `kuairec/paper-split/` (valid.txt, test.txt); the demo world needs no files.
-Every training is a line of `WORK/trainings.jsonl`, written when it ends: the same call goes on where it was stopped.
+Every training is a line of `WORK/trainings.jsonl`, written when it ends: the same call goes on where it was stopped; a
+new WORK begins with what results/related.parquet has.
 A seed draws the data (Coat's validation, KuaiRec's log, the world) and the training.  Settings are chosen on the
 validation split of seed 0; test is measured with what was chosen.  `--write` makes results/related.parquet of the
 lines, and of that file docs/results/related.md, docs/results/reranking-curves.md and a table in docs/methods.md;
@@ -14,6 +15,7 @@ without `--work` the pages alone.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import time
@@ -23,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
+from scripts.related import pages  # noqa: E402
 from scripts.related.trainings import Bench, Lines, Sources, waves  # noqa: E402
 
 
@@ -38,7 +41,7 @@ def main() -> None:
     if given.data is not None and given.work is not None:
         train(given.data, given.work, given.minutes)
     if given.write:
-        from scripts.related import curves, pages
+        from scripts.related import curves  # draws, with an extra
 
         if given.work is not None:
             pages.write_store(Lines(given.work / "trainings.jsonl").all)
@@ -49,7 +52,10 @@ def main() -> None:
 def train(data: Path, work: Path, minutes: float) -> None:
     """Wave after wave; in each the cheap ones first."""
     work.mkdir(parents=True, exist_ok=True)
-    lines, began = Lines(work / "trainings.jsonl"), time.monotonic()
+    file, began = work / "trainings.jsonl", time.monotonic()
+    if not file.exists():  # what is committed is not trained again
+        file.write_text("".join(json.dumps(line) + "\n" for line in pages.stored_lines()), encoding="utf-8")
+    lines = Lines(file)
     bench = Bench(Sources(data), work, lines)
     for costliest, wave in waves():
         missing = [job for job in wave if lines.of(job) is None and bench.sources.there(job.data)]

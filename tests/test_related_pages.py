@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,3 +52,17 @@ def test_whatever_is_in_no_wave_is_not_promised() -> None:
         for name in trainings.methods():
             assert (data, name, "default", seeds - 1) in jobs
             assert ((data, name, "tuned", seeds - 1) in jobs) == bool(trainings.space_of(name))
+
+
+def test_a_study_goes_on_from_what_is_committed(pages: Any, tmp_path: Path) -> None:
+    trainings = pytest.importorskip("scripts.related.trainings", reason=REASON)
+    stored = pages.stored_lines()
+    lines = trainings.Lines(tmp_path / "trainings.jsonl")
+    for line in stored:
+        lines.add(line)
+    again = trainings.Lines(tmp_path / "trainings.jsonl")
+    for line in stored:
+        assert again.of(trainings.Job(line["data"], line["method"], line["kind"], line["seed"])) == line
+    done = trainings.Job("coat", "lightgcn", "default", 0)
+    assert again.of(done)["recall@20"] > 0
+    assert again.seconds(done) > 0

@@ -57,8 +57,6 @@ def write_store(lines: Sequence[Line]) -> None:
     columns = ("data", "method", "kind", "seed", "epochs", "cpu", "valid", *MEASURED, "error")
     rows = []
     for line in lines:
-        if line["method"] == "re-rankers":  # only says that its lines are there
-            continue
         kept = {name: line.get(name) for name in columns}
         rows.append(kept | {"settings": json.dumps(line["settings"], sort_keys=True) if line["settings"] else None})
     numbers = {"seed": pl.Int64, "epochs": pl.Int64, "cpu": pl.Float64, "valid": pl.Float64}
@@ -72,8 +70,18 @@ def write_store(lines: Sequence[Line]) -> None:
 
 
 def read_store() -> list[dict[str, Any]]:
-    """Back again."""
-    return pl.read_parquet(STORE).to_dicts()
+    """The lines that hold numbers; those of the job "re-rankers" only say that others are there."""
+    return pl.read_parquet(STORE).filter(pl.col("method") != "re-rankers").to_dicts()
+
+
+def stored_lines() -> list[dict[str, Any]]:
+    """All lines as a study goes on from them."""
+    lines = pl.read_parquet(STORE).to_dicts() if STORE.exists() else []
+    return [
+        {name: value for name, value in line.items() if value is not None or name in ("epochs", "valid")}
+        | {"settings": json.loads(line["settings"]) if line["settings"] else {}}
+        for line in lines
+    ]
 
 
 def write() -> None:

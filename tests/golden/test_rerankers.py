@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
+import torch
 
 from dpaa.reranking.choose import make_reranker
 from dpaa.reranking.fa_ir import fewest_protected
-from tests.golden.files import golden, reranking
+from dpaa.reranking.pc import PC
+from tests.golden.files import assert_same, golden, reranking
 
 DEPTH, K = 25, 10
 
@@ -45,3 +50,42 @@ def test_xquad_makes_the_lists_of_librec_auto(strength: str) -> None:
 @pytest.mark.parametrize("strength", golden("steck")["lists"])
 def test_steck_makes_the_lists_of_warprec(strength: str) -> None:
     assert lists("steck", strength=float(strength), smoothing=0.01) == golden("steck")["lists"][strength]
+
+
+def unseen_lists(name: str, **settings: object) -> list[list[int]]:
+    """Items of the history left out, all others candidates."""
+    scores, users, candidates = reranking()
+    owner, item = candidates.taken(users)
+    scores[owner, item] = -torch.inf
+    found: list[list[int]] = make_reranker(name, settings).rerank(scores, users, K, candidates)[1].tolist()
+    return found
+
+
+@pytest.mark.parametrize("strength", golden("xquad_smooth")["lists"])
+def test_smooth_xquad_makes_the_lists_of_public_code(strength: str) -> None:
+    found = unseen_lists("xquad", strength=float(strength), coverage="smooth")
+    assert found == golden("xquad_smooth")["lists"][strength]
+
+
+@pytest.mark.parametrize("strength", golden("calibrated_popularity")["lists"])
+def test_calibrated_popularity_makes_the_lists_of_public_code(strength: str) -> None:
+    nats = float(strength)
+    odds = math.log(2) * nats / (1 - nats)  # the divergence there is ln 2 times ours
+    found = unseen_lists("calibrated-popularity", strength=odds / (1 + odds))
+    assert found == golden("calibrated_popularity")["lists"][strength]
+
+
+@pytest.mark.parametrize("strength", golden("scale")["lists"])
+def test_scale_makes_the_lists_of_its_authors(strength: str) -> None:
+    found = unseen_lists("scale", strength=float(strength))
+    assert found == golden("scale")["lists"][strength]
+    assert found != unseen_lists("scale", strength=0)
+
+
+def test_pc_gives_the_scores_of_public_code() -> None:
+    scores, users, candidates = reranking()
+    owner, item = candidates.taken(users)
+    scores[owner, item] = -torch.inf
+    found = PC(strength=0.6, score_share=0.3).rescored(scores, candidates.popularity)
+    free = scores > -torch.inf
+    assert_same(found[free], np.array(golden("pc")["ratings"])[free.numpy()])
