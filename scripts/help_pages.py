@@ -13,8 +13,8 @@ from pathlib import Path
 COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
     *("data example", "data severity", "data randomised", "data describe", "audit", "train", "tune", "evaluate"),
-    *("recommend", "similar", "export", "rerank", "debias", "compare", "trace", "report", "serve", "methods"),
-    "reproduce",
+    *("benchmark", "recommend", "similar", "export", "rerank", "debias", "compare", "trace", "report", "serve"),
+    *("methods", "reproduce"),
 )
 PAGE = Path("docs/help.md")
 ALL = "import sys; from dpaa.cli import app\nfor words in sys.argv[1:]:\n    print(chr(0)); "

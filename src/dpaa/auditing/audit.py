@@ -7,13 +7,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 import dpaa
 from dpaa.auditing.amplification import Amplification, amplification
 from dpaa.auditing.checks import Check, CheckResult
-from dpaa.auditing.interactions import interactions
-from dpaa.auditing.names import LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
-from dpaa.auditing.sentences import lists_in_words, log_in_words
+from dpaa.auditing.drift import Drift, drift_at, drift_between, is_moment
+from dpaa.auditing.interactions import Interactions, interactions
+from dpaa.auditing.names import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, check_name, full_name
+from dpaa.auditing.openmetrics import exposition
+from dpaa.auditing.schema import SCHEMA_VERSION
+from dpaa.auditing.sentences import drift_in_words, lists_in_words, log_in_words
 from dpaa.auditing.skew import PERIODS, Skew, skew
+from dpaa.data.dataset import Dataset
 from dpaa.data.log import ColumnNames
 from dpaa.data.tables import open_table
 from dpaa.errors import InputError, need_whole
@@ -30,6 +36,8 @@ class Audit:
     recommendations: Amplification | None
     checks: list[CheckResult]
     notes: list[str]
+    drift: Drift | None = None
+    """What has changed since an older log, or since a time."""
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -54,7 +62,31 @@ class Audit:
         }
         if recs is not None:
             found |= {full_name(name, recs.k): getattr(recs, name) for name in LIST_NUMBERS}
+        if self.drift is not None:
+            found |= {name: getattr(self.drift, name) for name in DRIFT_NUMBERS}
         return found
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each of `numbers` means."""
+        recs = self.recommendations
+        of_lists = {full_name(name, recs.k): says for name, says in LIST_NUMBERS.items()} if recs else {}
+        return LOG_NUMBERS | of_lists | (DRIFT_NUMBERS if self.drift else {})
+
+    def to_frame(self) -> pl.DataFrame:
+        """`number, value, meaning`."""
+        numbers, meanings = self.numbers, self.meanings
+        return pl.DataFrame(
+            {
+                "number": list(numbers),
+                "value": [float(value) for value in numbers.values()],
+                "meaning": [meanings[name] for name in numbers],
+            }
+        )
+
+    def openmetrics(self) -> str:
+        """The numbers for a monitoring system (`dpaa.auditing.openmetrics`)."""
+        return exposition(self.numbers, self.meanings, {"source": self.source})
 
     @property
     def failed(self) -> list[CheckResult]:
@@ -64,23 +96,23 @@ class Audit:
     def in_words(self) -> list[str]:
         """The same in plain sentences, the most telling first."""
         recs = self.recommendations
-        return [*log_in_words(self.log), *([] if recs is None else lists_in_words(self.log, recs))]
+        lists = [] if recs is None else lists_in_words(self.log, recs)
+        return [*log_in_words(self.log), *lists, *([] if self.drift is None else drift_in_words(self.drift))]
 
     def as_json(self) -> dict[str, Any]:
         """As `audit --json` prints it; the table per user is not in it."""
         recs = self.recommendations
-        meanings = LOG_NUMBERS | (
-            {full_name(name, recs.k): says for name, says in LIST_NUMBERS.items()} if recs else {}
-        )
         return {
             "kind": "audit",
+            "schema": SCHEMA_VERSION,
             "version": dpaa.__version__,
             "source": self.source,
             "numbers": self.numbers,
-            "meanings": meanings,
+            "meanings": self.meanings,
             "in_words": self.in_words(),
             "log": asdict(self.log),
             "recommendations": None if recs is None else _as_json(recs),
+            "drift": None if self.drift is None else asdict(self.drift),
             "checks": [check.as_json() for check in self.checks],
             "notes": self.notes,
         }
@@ -97,6 +129,7 @@ def audit(
     positive: str | None = None,
     keep_duplicates: bool = False,
     periods: int = PERIODS,
+    against: Any = None,
 ) -> Audit:
     """The audit of `data`, and of recommendations made from it.
 
@@ -104,13 +137,13 @@ def audit(
     recommendation file or a dataframe `user_id, item_id[, score][, rank]`, whose lists are cut after `k` places.
     `fail_if` are checks such as "log_head_share>0.8" or "head_share@20>0.8" (see `Audit.failed`).  `fmt`, `names`,
     `positive` and `keep_duplicates` say how a log is read, as `dpaa data log` does; `periods` into how many parts times
-    are cut.
+    are cut.  `against` is an older log, read the same way, or a time at which this one is cut: what has changed since.
     """
     if isinstance(fail_if, str) or not isinstance(fail_if, Sequence):
         raise InputError(f'fail_if must be a list of checks, got {fail_if!r}; write for example ["log_gini>0.9"]')
     checks = [Check.parse(text) for text in fail_if]
     for check in checks:
-        check_name(check.name, recs is not None, k)
+        check_name(check.name, recs is not None, k, against is not None)
     periods = need_whole(periods, "periods")
     if k is not None and recs is None:
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
@@ -123,7 +156,7 @@ def audit(
         read = read_recommendations(recs, log.user_ids, log.item_ids, k)
         lists = amplification(log, read)
         for check in checks:
-            check_name(check.name, with_recs=True, k=lists.k)
+            check_name(check.name, with_recs=True, k=lists.k, with_older=against is not None)
         notes += lists.notes
     shape = skew(log, periods)
     if log.times is not None and periods > 1 and not shape.periods:
@@ -133,8 +166,18 @@ def audit(
             f"{log.source} has pairs that come again later; over time each stands at its first time, which by itself "
             "makes later periods look less concentrated"
         )
-    found = Audit(log.source, shape, lists, [], notes)
+    how: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
+    changed = None if against is None else _drift(log, against, how)
+    found = Audit(log.source, shape, lists, [], notes, changed)
     return replace(found, checks=[check.apply(found.numbers) for check in checks])
+
+
+def _drift(log: Interactions, against: Any, how: dict[str, Any]) -> Drift:
+    """Since a time, or since an older log that is read like this one."""
+    if isinstance(against, str | Path) and is_moment(against):
+        return drift_at(log, str(against))
+    prepared = isinstance(against, Dataset) or (isinstance(against, str | Path) and Path(against).is_dir())
+    return drift_between(interactions(against, **({} if prepared else how)), log)
 
 
 def _as_json(recs: Amplification) -> dict[str, Any]:

@@ -28,6 +28,17 @@ LOG_NUMBERS = {
 }
 """What `--fail-if` can ask of a log, and what it means."""
 
+DRIFT_NUMBERS = {
+    "drift_distance": "Jensen-Shannon distance between the items' shares of the interactions, older and newer; 0 = the "
+    "same, 1 = nothing in common",
+    "drift_new_items_share": "share of the newer interactions on items that the older ones lack",
+    "drift_gone_items_share": "share of the older interactions on items that the newer ones lack",
+    "drift_head_turnover": "share of the newer head (the fifth of the items with the most) that was not in it before",
+    "drift_head_share": "share of the interactions on the head, newer minus older",
+    "drift_gini": "Gini coefficient of the items' interactions, newer minus older",
+}
+"""What `--fail-if` can ask where there is something older to hold a log against."""
+
 LIST_NUMBERS = {name: METRICS[name].words for name in ("coverage", "gini", "head_share", "arp")} | {
     "arp_history": "the same of the histories of the users with a list",
     "popularity_lift": METRICS["popularity_lift"].words,
@@ -52,9 +63,13 @@ def full_name(name: str, k: int) -> str:
     return f"{name}@{k}" if name in LIST_NUMBERS else name
 
 
-def check_name(name: str, with_recs: bool, k: int | None = None) -> None:
+def check_name(name: str, with_recs: bool, k: int | None = None, with_older: bool = False) -> None:
     """Refuse what is not the name of one number here; `k` is the length of the lists, where it is known yet."""
     if name in LOG_NUMBERS:
+        return
+    if name in DRIFT_NUMBERS:
+        if not with_older:
+            raise InputError(f"--fail-if {name!r} is about change; name an older log or a time with --against")
         return
     base, at, cut = name.partition("@")
     if base in LIST_NUMBERS and at:
@@ -75,7 +90,7 @@ def check_name(name: str, with_recs: bool, k: int | None = None) -> None:
         )
     if could_be:
         raise InputError(f"--fail-if {name!r}: this number is called {could_be[0]}; write that{told}")
-    known = [*LOG_NUMBERS, *(f"{one}@{length}" for one in LIST_NUMBERS)]
+    known = [*LOG_NUMBERS, *(f"{one}@{length}" for one in LIST_NUMBERS), *DRIFT_NUMBERS]
     near = difflib.get_close_matches(name, known, 2)
     meant = f"did you mean {' or '.join(near)}? " if near else ""
     raise InputError(f"--fail-if: there is no number {name!r}; {meant}there are {', '.join(known)}")

