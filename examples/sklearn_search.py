@@ -1,7 +1,7 @@
 """A search over settings with scikit-learn's tools: python examples/sklearn_search.py [DATASET].
 
-`ParameterGrid` lists the settings (`ParameterSampler` would draw them); each is trained and judged on the validation split,
-and the test split is opened once, for the best.
+`ParameterGrid` lists the settings (`ParameterSampler` would draw them); each is trained and judged on the validation
+split, and the test split is opened once, for the best.
 """
 
 from __future__ import annotations

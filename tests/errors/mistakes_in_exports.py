@@ -46,5 +46,37 @@ EXPORTS = [
     Mistake("an export over something else", "dpaa export run --to npz --out diary --overwrite", "something else"),
     Mistake("an export into a file", "dpaa export run --to npz --out log.csv", "log.csv is a file; name a folder"),
     Mistake("vectors of an unknown user", "dpaa export run --to npz --users bob --out e", "'bob'"),
+    Mistake(
+        "a benchmark of one method",
+        "dpaa benchmark data --methods ease",
+        "name at least two, such as --methods lightgcn,dpaa,most-popular",
+    ),
+    Mistake("a benchmark of an unknown method", "dpaa benchmark data --methods ease,magic", "'magic'"),
+    Mistake(
+        "a benchmark without a test split",
+        "dpaa benchmark untested --methods ease,most-popular",
+        ("the valid split of", "is empty", "--valid 0.1 --test 0.1"),
+    ),
+    Mistake(
+        "a benchmark over something else",
+        "dpaa benchmark data --methods ease,most-popular --out diary",
+        "diary is not empty and holds no benchmark",
+    ),
+    Mistake(
+        "drift that nothing is older than",
+        'dpaa audit log.csv --fail-if "drift_gini>0"',
+        "is about change; name an older log or a time with --against",
+    ),
+    Mistake("drift against a log that is not there", "dpaa audit log.csv --against no.csv", "there is no file no.csv"),
+    Mistake(
+        "drift at a time when nothing was",
+        "dpaa audit log.csv --against 0",
+        "there is nothing in log log.csv before 0; choose a time between its first and last",
+    ),
+    Mistake(
+        "metrics under another ending",
+        "dpaa audit log.csv --metrics-out m.json",
+        "a metrics file is written to .prom or .txt or .om",
+    ),
 ]
 SECTIONS = {"Other forms and systems": EXPORTS}

@@ -55,12 +55,12 @@ def log_in_words(log: Skew) -> list[str]:
 
 def drift_in_words(drift: Drift) -> list[str]:
     """What has changed since."""
-    moved = "more" if drift.drift_head_share > 0 else "less"
+    moved = "higher" if drift.drift_head_share > 0 else "lower"
     return [
         f"Against {drift.older} ({drift.older_interactions:,} interactions): the items' shares have moved by "
         f"{drift.drift_distance:.3f} (0 is the same, 1 nothing in common); {_share(drift.drift_head_turnover)} of the "
-        f"most popular fifth were not in it before, and it has {_share(abs(drift.drift_head_share))} of the "
-        f"interactions {moved}.",
+        f"most popular fifth were not in it before, and its share of the interactions is "
+        f"{100 * abs(drift.drift_head_share):.1f} points {moved}.",
         f"{_share(drift.drift_new_items_share)} of the interactions are on items that had none before; "
         f"{_share(drift.drift_gone_items_share)} of those before were on items that have none now.",
     ]
