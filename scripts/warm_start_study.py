@@ -55,16 +55,18 @@ def main() -> None:
     asked.add_argument("--work", type=Path, default=Path("warm-start-work"))
     asked.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     asked.add_argument("--seeds", type=int, default=SEEDS)
+    asked.add_argument("--logs", nargs="+", default=list(LOGS), choices=list(LOGS))
+    asked.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     call = asked.parse_args()
     torch.set_num_threads(1)
     call.work.mkdir(parents=True, exist_ok=True)
     lines = call.work / "trainings.jsonl"
     there = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
-    for name in LOGS:
-        if name != "world" and getattr(call, name) is None:
-            continue
-        for seed in range(call.seeds):
-            for method in METHODS:
+    for seed in range(call.seeds):
+        for name in call.logs:
+            if name != "world" and getattr(call, name) is None:
+                continue
+            for method in call.methods:
                 done = {(one["day"], one["start"]) for one in there if _is(one, name, method, seed)}
                 if len(done) == 2 * DAYS:
                     continue

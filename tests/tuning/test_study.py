@@ -60,7 +60,7 @@ def test_no_more_is_begun_than_is_wanted_and_what_runs_is_not_begun_again(tmp_pa
         assert first.settings != second.settings
         assert one.claim(2) is None
         assert one.counts() == (0, 2)
-        first.end("COMPLETE", 0.5)
+        first.end("COMPLETE", {"recall@20": 0.5})
         assert other.counts() == (1, 1)
         second.release()
         third = one.claim(2)
@@ -77,7 +77,7 @@ def test_a_trial_that_ends_while_another_worker_claims_is_not_trained_again(
     with one.at_work(), other.at_work():
         before = one.claim(3)
         assert before
-        before.end("COMPLETE", 0.4)
+        before.end("COMPLETE", {"recall@20": 0.4})
         first = one.claim(3)
         assert first
         read = TrialStore._in_state
@@ -87,7 +87,7 @@ def test_a_trial_that_ends_while_another_worker_claims_is_not_trained_again(
             found = read(self, *names)
             if "COMPLETE" in names and not ended:
                 ended.append(names)
-                first.end("COMPLETE", 0.5)  # just after the other one has looked
+                first.end("COMPLETE", {"recall@20": 0.5})  # just after the other one has looked
             return found
 
         monkeypatch.setattr(TrialStore, "_in_state", in_state)
@@ -113,8 +113,8 @@ def test_on_another_machine_silence_means_lost(tmp_path: Path, monkeypatch: pyte
     assert again
     assert again.settings == claim.settings
     assert claim.should_stop(1, 0.5), "it was alive after all: too late"
-    claim.end("COMPLETE", 0.5)
-    again.end("COMPLETE", 0.7)
+    claim.end("COMPLETE", {"recall@20": 0.5})
+    again.end("COMPLETE", {"recall@20": 0.7})
     assert [trial.value for trial in near.trials() if trial.state == "complete"] == [0.7]
     for each in (far, near):
         each.close()

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from statistics import stdev
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -15,8 +15,10 @@ from dpaa.cli import options
 from dpaa.cli.console import attributes, err, out, print_json, print_table
 from dpaa.errors import InputError
 from dpaa.text import file_name
+from dpaa.words import counted
 
 if TYPE_CHECKING:
+    from dpaa.tuning.trial import Trial
     from dpaa.tuning.tune import TuneResult
 
 SHOWN = 10
@@ -35,6 +37,22 @@ def tune(
     tried: Annotated[list[str] | None, Option("--try", metavar="NAME=A,B,…", help="Values to search.")] = None,
     config: Annotated[Path | None, Option(help="TOML file of settings that are not searched.")] = None,
     assignments: options.Assignments = None,
+    metric: Annotated[
+        list[str] | None,
+        Option(
+            metavar="KEY",
+            help="What to search for on validation, such as recall@20/niche or arp@20 (default: recall@20); given "
+            "twice, all trials are kept that no other dominates.",
+        ),
+    ] = None,
+    most_loss: Annotated[
+        list[str] | None,
+        Option(
+            metavar="KEY=SHARE",
+            help="How much of another metric may be lost, next to the best of all trials, such as ndcg@20=2%; "
+            "repeatable.",
+        ),
+    ] = None,
     prune_after: Annotated[int, Option(help="Epochs before a trial below the median may be pruned; 0: never.")] = 30,
     seeds: Annotated[int, Option(help="Random seeds that the best settings are trained with, as runs.")] = 3,
     seed: Annotated[int, Option(help="Random seed of the search and of every trial.")] = 0,
@@ -42,7 +60,7 @@ def tune(
     storage: Annotated[str | None, Option(metavar="URL", help="Optuna storage; default: a file in the folder.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Search the settings of a method by validation recall@20, and train the best over seeds.
+    """Search the settings of a method by validation recall@20 (or --metric), and train the best over seeds.
 
     The test split is not opened.  An existing study is resumed, however it was stopped; a second call at the same time,
     here or on another machine with the same --storage, shares the work.
@@ -51,6 +69,8 @@ def tune(
     Example:
       dpaa tune data/coat --method dpaa --set layers=2 --trials 30 --jobs 2
       dpaa tune data/coat --method lightgcn --space paper --try learning_rate=1e-3,1e-4
+      dpaa tune data/coat --method dpaa --metric recall@20/niche --most-loss ndcg@20=2%
+      dpaa tune data/coat --method dpaa --metric ndcg@20 --metric arp@20
     """
     from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
@@ -76,6 +96,8 @@ def tune(
             values=values,
             prune_after=prune_after,
             seed=seed,
+            metric=metric,
+            most_loss=most_loss,
             say=err.print,
         )
     except KeyboardInterrupt:
@@ -97,23 +119,28 @@ def read_values(text: str) -> tuple[str, list[str]]:
 
 def print_study(found: TuneResult) -> None:
     """The best trials, what became of the others, and what to do next."""
-    names = list(found.space)
-    ranked = sorted(
-        (trial for trial in found.trials if trial.state in ("complete", "pruned")),
-        key=lambda trial: (trial.state != "complete", -(trial.value or 0.0), trial.number),
-    )
+    names, keys, goal = list(found.space), found.goal.keys, found.goal
+    first = {trial.number: place for place, trial in enumerate(found.front)}
+    allowed = {trial.number for trial in goal.allowed(found.trials)}
+
+    def order(trial: Trial) -> tuple[Any, ...]:
+        merit = goal.merits(trial.metrics)[0] if trial.metrics else trial.value or 0.0
+        kept = trial.number in allowed
+        return (first.get(trial.number, len(first)), trial.state != "complete", not kept, -merit, trial.number)
+
+    ranked = sorted((trial for trial in found.trials if trial.state in ("complete", "pruned")), key=order)
     rows = [
         [
             trial.number,
-            f"{trial.value:.4f}" if trial.value is not None else "",
+            *(f"{value:.4f}" if value is not None else "" for value in _values(trial, keys)),
             *(f"{value:g}" if isinstance(value, float) else value for value in map(trial.settings.get, names)),
             len(trial.curve) or "",
             *attributes(trial, "seconds:.1f", "state"),
         ]
-        for trial in ranked[:SHOWN]
+        for trial in ranked[: max(SHOWN, len(first) if len(goal.metrics) > 1 else 0)]
     ]
-    title = f"Best trials of {found.method} on {found.dataset}, by validation recall@20"
-    print_table(title, ["trial", "recall@20", *names, "epochs", "seconds", "state"], rows)
+    title = f"Best trials of {found.method} on {found.dataset}, by {goal.in_words()}"
+    print_table(title, ["trial", *keys, *names, "epochs", "seconds", "state"], rows)
     states = Counter(trial.state for trial in found.trials)
     out.print(
         f"{len(found.trials)} trials ({', '.join(f'{number} {state}' for state, number in states.items())}), "
@@ -122,6 +149,16 @@ def print_study(found: TuneResult) -> None:
     if found.importance:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in found.importance.items())
         out.print(f"importance of the settings: {shares}")
+    if len(goal.metrics) > 1:
+        numbers = ", ".join(str(trial.number) for trial in found.front)
+        out.print(
+            f"not dominated: {counted(len(found.front), 'trial', 'trials')} ({numbers}), best in {goal.metrics[0]} "
+            f"first; kept in {found.folder / 'pareto'}"
+        )
+        out.print(
+            f"next: dpaa train DATASET --config {found.folder / 'pareto'}/trial-{found.front[0].number}.toml --out RUN"
+        )
+        return
     best = " ".join(f"{name}={value}" for name, value in found.settings.items())
     out.print(f"best: trial {found.best.number}, {best}; kept in {found.folder / 'best.toml'}")
     if found.runs:
@@ -129,5 +166,12 @@ def print_study(found: TuneResult) -> None:
         mean = sum(recalls) / len(recalls)
         spread = f" ± {stdev(recalls):.4f}" if recalls[1:] else ""
         many = f"{len(recalls)} seeds" if recalls[1:] else f"seed {found.runs[0].seed}"
-        out.print(f"trained with {many}: validation recall@20 {mean:.4f}{spread}")
+        out.print(f"trained with {many}: validation {goal.metrics[0]} {mean:.4f}{spread}")
         out.print(f"next: dpaa evaluate {found.runs[0].folder}")
+
+
+def _values(trial: Trial, keys: list[str]) -> list[float | None]:
+    """Of a finished trial every metric; of one that was pruned the recall@20 of its epochs, if that is shown."""
+    if trial.metrics:
+        return [trial.metrics.get(key) for key in keys]
+    return [trial.value if key == "recall@20" else None for key in keys]

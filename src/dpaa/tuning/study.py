@@ -29,6 +29,7 @@ import numpy as np
 from dpaa.errors import InputError
 from dpaa.files import check_regular, held, locked, own_folder, write_file
 from dpaa.text import json_text
+from dpaa.tuning.goal import RECALL, TuningGoal
 from dpaa.tuning.space import SMALL, Dimension, Range, Space, points, size
 from dpaa.tuning.storage import in_words, open_storage, optuna, unusable, url_of
 from dpaa.tuning.trial import Trial
@@ -66,6 +67,8 @@ class Study:
     """An URL, which may hold a password; None keeps the trials in the folder."""
     call: str = ""
     """Who works at it now: the same for the workers of one call, another for every call."""
+    goal: TuningGoal = RECALL
+    """What is searched for."""
 
 
 class TrialStore:
@@ -94,7 +97,7 @@ class TrialStore:
             self._study = optuna.create_study(
                 storage=self._rdb,
                 study_name=study.name,
-                direction="maximize",
+                directions=["maximize"] * len(study.goal.metrics),
                 load_if_exists=True,
                 pruner=optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
             )
@@ -168,7 +171,7 @@ class TrialStore:
         """The known result, once more."""
         trial.set_user_attr(SAME_AS, twin.number)
         complete = twin.state.name == "COMPLETE"
-        self.tell(trial.number, twin.state.name, twin.value if complete else None)
+        self.tell(trial.number, twin.state.name, twin.values if complete else None)
 
     def _known_and_running(self) -> tuple[dict[str, optuna.trial.FrozenTrial], dict[str, optuna.trial.FrozenTrial]]:
         """Settings that need no training (trained, or given up after too many deaths), and those under way.
@@ -228,7 +231,9 @@ class TrialStore:
 
     def trials(self) -> list[Trial]:
         """All but those that wait."""
-        return [_record(trial) for trial in self._in_state("COMPLETE", "PRUNED", "FAIL", "RUNNING")]
+        every = self._in_state("COMPLETE", "PRUNED", "FAIL", "RUNNING")
+        of_twins = {trial.number: trial.user_attrs.get(OUTCOME, {}).get("metrics", {}) for trial in every}
+        return [_record(trial, self.study.goal, of_twins) for trial in every]
 
     def write(self) -> list[Trial]:
         """All trials into `trials.jsonl`, for whoever has no Optuna at hand."""
@@ -240,7 +245,7 @@ class TrialStore:
 
     def importance(self) -> dict[str, float] | None:
         """Share of each setting in what distinguishes good trials (PED-ANOVA); None where there are too few."""
-        if len(self._in_state("COMPLETE")) < 2 * STARTUP:
+        if len(self._in_state("COMPLETE")) < 2 * STARTUP or len(self.study.goal.metrics) > 1:
             return None
         evaluator = optuna.importance.PedAnovaImportanceEvaluator
         with warnings.catch_warnings():
@@ -262,9 +267,9 @@ class TrialStore:
             _check_attributes(self.study, trial)
         return found
 
-    def tell(self, number: int, state: str, value: float | None = None) -> None:
+    def tell(self, number: int, state: str, values: Sequence[float] | None = None) -> None:
         """How a trial ended, unless that was told before."""
-        self._study.tell(number, value, state=optuna.trial.TrialState[state], skip_if_finished=True)
+        self._study.tell(number, values, state=optuna.trial.TrialState[state], skip_if_finished=True)
 
 
 class Claim:
@@ -290,12 +295,16 @@ class Claim:
             return True
         return self._trial.should_prune()
 
-    def end(self, state: str, value: float | None = None, **kept: Any) -> None:
+    def end(self, state: str, metrics: dict[str, float] | None = None, **kept: Any) -> None:
         """The training is over; what is kept of it goes to the storage before the state, so that no state lies."""
         self._ended.set()
         with suppress(self._taken):
-            self._trial.set_user_attr(OUTCOME, kept)
-        self._store.tell(self.number, state, value)
+            self._trial.set_user_attr(OUTCOME, kept | ({} if metrics is None else {"metrics": metrics}))
+        if metrics is None:
+            self._store.tell(self.number, state)
+            return
+        others = [trial.metrics for trial in self._store.trials() if trial.state == "complete" and trial.metrics]
+        self._store.tell(self.number, state, self._store.study.goal.told(metrics, others))
 
     def release(self) -> None:
         """Somebody asked to stop: the settings wait for the next worker."""
@@ -339,12 +348,14 @@ def _check_attributes(study: Study, trial: optuna.trial.FrozenTrial) -> None:
         curve = outcome.get("curve", [])
         numbers = [outcome.get("seconds"), kept.get(LOST), kept.get("seen")]
         numbers += curve if isinstance(curve, list) else ["none"]
+        measured = outcome.get("metrics", {})
+        numbers += measured.values() if isinstance(measured, dict) else ["none"]
         sound = all(number is None or isinstance(number, int | float) for number in numbers)
     if not sound:
         raise unusable(ValueError(f"trial {trial.number} is damaged"), study.storage, study.folder / STORAGE)
 
 
-def _record(trial: optuna.trial.FrozenTrial) -> Trial:
+def _record(trial: optuna.trial.FrozenTrial, goal: TuningGoal, of_twins: dict[int, dict[str, float]]) -> Trial:
     kept = trial.user_attrs
     outcome = kept.get(OUTCOME, {})
     state = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "lost", "RUNNING": "running"}[trial.state.name]
@@ -353,14 +364,20 @@ def _record(trial: optuna.trial.FrozenTrial) -> Trial:
     if SAME_AS in kept:
         state = "repeated"
     curve = outcome.get("curve", [])
+    metrics, value = outcome.get("metrics") or of_twins.get(kept.get(SAME_AS, -1), {}), max(curve, default=None)
+    if trial.state.name == "COMPLETE":
+        if not metrics:  # of before they were kept
+            metrics = dict(zip(goal.metrics, trial.values or (), strict=False))
+        value = metrics.get(goal.metrics[0])
     return Trial(
         number=trial.number,
         state=state,
         settings=kept.get(CLAIM, {}).get("settings", {}),
-        value=trial.value if trial.state.name == "COMPLETE" else max(curve, default=None),
+        value=value,
         seconds=outcome.get("seconds"),
         best_epoch=outcome.get("best_epoch"),
         curve=curve,
         same_as=kept.get(SAME_AS),
         diverged=outcome.get("diverged"),
+        metrics=metrics if trial.state.name == "COMPLETE" else {},
     )

@@ -26,7 +26,8 @@ class Trial:
     settings: dict[str, Any]
     """What was searched; the rest is in `study.json`."""
     value: float | None
-    """Validation recall@20 of the finished model; of the best epoch so far where it was pruned."""
+    """What is searched for, validation recall@20 unless another metric is named, of the finished model; recall@20 of
+    the best epoch so far where it was pruned."""
     seconds: float | None
     best_epoch: int | None = None
     curve: list[float] = field(default_factory=list)
@@ -35,13 +36,16 @@ class Trial:
     """The trial whose result was taken over."""
     diverged: str | None = None
     """What was said when the loss became no number."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """All that the search looks at, of the finished model on validation."""
 
 
-def best_toml(method: str, settings: Mapping[str, Any], best: Trial, tried: int) -> str:
+def best_toml(method: str, settings: Mapping[str, Any], best: Trial, tried: int, name: str = "best.toml") -> str:
     """The text of `best.toml`: the best settings, for `dpaa train --config`."""
+    found = best.metrics or {"recall@20": best.value or 0.0}
     lines = [
-        f"# trial {best.number} of {tried}, validation recall@20 {best.value:.6f}",
-        "# dpaa train DATASET --config best.toml --out RUN",
+        f"# trial {best.number} of {tried}, validation {', '.join(f'{key} {one:.6f}' for key, one in found.items())}",
+        f"# dpaa train DATASET --config {name} --out RUN",
         f'method = "{method}"',
         *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),
     ]

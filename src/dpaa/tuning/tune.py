@@ -4,11 +4,12 @@
     study.sqlite        Optuna's storage (absent where another one is given)
     trials.jsonl        every trial: settings, validation curve, seconds, state
     best.toml           the best settings, for `dpaa train --config`
+    pareto/             of two metrics instead: the settings of every trial that no other dominates
     runs/               the best settings trained over seeds
     pretrained-…/       the model that methods such as DPAA start from, one per seed
 
-A trial's value is the validation recall@20 of the finished model: of the best epoch, and with the strengths that
-methods such as PPAC choose after training.  The test split is never opened.
+A trial's value is the validation recall@20 (or another metric, `goal.py`) of the finished model: of the best epoch, and
+with the strengths that methods such as PPAC choose after training.  The test split is never opened.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dpaa.files import (
     check_within,
     locked,
     missing_folders,
+    own_folder,
     read_json,
     remove_empty,
     remove_folder,
@@ -43,6 +45,7 @@ from dpaa.methods.base import Method
 from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings, make_settings
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
+from dpaa.tuning.goal import RECALL, TuningGoal
 from dpaa.tuning.space import SMALL, Space, first_point, in_words, search_space, size
 from dpaa.tuning.storage import check_storage, without_secrets
 from dpaa.tuning.study import LOCK, STORAGE, TRIAL_LINES, Study, TrialStore, storage_in_words
@@ -50,7 +53,7 @@ from dpaa.tuning.trial import TRAINED, Trial, best_toml
 from dpaa.tuning.worker import Stage, Worker, WorkOrder, in_processes
 from dpaa.words import counted
 
-ABOUT, BEST = "study.json", "best.toml"
+ABOUT, BEST, FRONT = "study.json", "best.toml", "pareto"
 FORMAT = 1
 TRIALS = 30
 """Different settings a wide search tries: the same number for every method."""
@@ -67,6 +70,8 @@ class Retrained:
     seed: int
     folder: Path
     valid_recall: float
+    """What was searched for, recall@20 unless another metric is named."""
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,16 @@ class TuneResult:
     kept: int
     """Those among them that earlier calls had trained."""
     best: Trial
+    """Of two metrics, the one that is best in the first."""
     settings: dict[str, Any]
     """The best settings, fixed ones included; without the seed."""
     runs: list[Retrained] = field(default_factory=list)
     importance: dict[str, float] | None = None
     """Share of each setting in what sets good trials apart; None where there are too few."""
+    goal: TuningGoal = RECALL
+    """What was searched for."""
+    front: list[Trial] = field(default_factory=list)
+    """Trials that no other beats in one metric without losing in the other; of one metric, the best alone."""
 
     @property
     def seconds(self) -> float:
@@ -100,11 +110,17 @@ class TuneResult:
         trials = [asdict(trial) for trial in self.trials]
         for trial in trials:
             trial["epochs"] = len(trial.pop("curve"))
-        runs = [{"seed": run.seed, "folder": str(run.folder), "valid_recall@20": run.valid_recall} for run in self.runs]
+        runs = [
+            {"seed": run.seed, "folder": str(run.folder)} | {f"valid_{key}": one for key, one in run.metrics.items()}
+            for run in self.runs
+        ]
+        found = {f"valid_{key}": value for key, value in self.best.metrics.items()}
         return {
             "study": str(self.folder),
             **{name: getattr(self, name) for name in ("dataset", "method", "space", "fixed")},
-            "best": {"trial": self.best.number, "valid_recall@20": self.best.value, "settings": self.settings},
+            **({} if self.goal.plain else {"goal": self.goal.as_json()}),
+            "best": {"trial": self.best.number, **found, "settings": self.settings},
+            **({"front": [trial.number for trial in self.front]} if len(self.goal.metrics) > 1 else {}),
             "runs": runs,
             "importance": self.importance,
             "seconds": self.seconds,
@@ -127,6 +143,8 @@ def tune(
     defaults: Mapping[str, object] | None = None,
     prune_after: int = 30,
     seed: int = 0,
+    metric: str | Sequence[str] | None = None,
+    most_loss: str | Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _line: None,
 ) -> TuneResult:
     """Search the settings of a method on validation, and train the best over seeds.
@@ -138,8 +156,13 @@ def tune(
     space.  `settings`: fixed ones.  `defaults`: in place of the method's own; the paper's grids come with its way of
     training (`PAPER_TRAINING`).  `prune_after`: epochs before a trial that is worse than the median may be stopped,
     0 for never.  `seed`: of the search and its trainings; the best is trained with `seed`, `seed + 1`, …
+
+    `metric`: what is searched for on validation, by the keys of `evaluate` (recall@20 without it); with two, all trials
+    are kept that no other dominates, and none is trained again.  `most_loss` ("ndcg@20=2%"): what may be lost of other
+    metrics, next to the best that any trial has.  Early stopping looks at recall@20 all the same, and only where that
+    alone is searched for are trials pruned.
     """
-    kind = find_method(method)
+    kind, goal = find_method(method), TuningGoal.parse(metric, most_loss)
     if defaults is None:
         defaults = PAPER_TRAINING if space == "paper" and issubclass(kind.settings_type, TrainedSettings) else {}
     checked = make_settings(kind.settings_type, {**defaults, **(settings or {})}, kind.name)
@@ -157,6 +180,8 @@ def tune(
             "make a dataset with one, such as dpaa data log FILE --valid 0.1"
         )
     Evaluator(data, 20, "valid", "drop")  # refuses a split of which nothing is left
+    if not goal.plain:
+        prune_after = 0  # a trial in the making is known by its recall@20 alone
     if storage is not None:
         check_storage(storage)
     every = size(searched)
@@ -170,6 +195,7 @@ def tune(
         "space": {"name": space, **in_words(searched)},
         "settings": common,
         "prune_after": prune_after,
+        **({} if goal.plain else {"goal": goal.as_json()}),
         "seed": seed,
         "storage": STORAGE if storage is None else without_secrets(storage),
     }
@@ -183,17 +209,23 @@ def tune(
         prune_after=prune_after,
         storage=storage,
         call=uuid.uuid4().hex,
+        goal=goal,
     )
     order = WorkOrder(study, METHODS.address(kind.name), beneath | fixed, wanted=min(wanted, every or wanted))
     with _begun(study, about), storage_in_words(study), closing(TrialStore(study)) as store:
         team = _Team(data, jobs, say, store)
         kept = sum(trial.state in TRAINED for trial in store.trials())
         team.search(order)
-        best = _best(store.write())
-        numbers = range(seed, seed + (seeds if kind.seeded else min(seeds, 1)))
+        front = _front(store.write(), goal)
+        best = front[0]
+        alone = len(goal.metrics) == 1
+        numbers = range(seed, seed + (0 if not alone else seeds if kind.seeded else min(seeds, 1)))
         order = replace(order, best=best.settings, best_number=best.number, seeds=tuple(numbers))
         chosen = beneath | fixed | best.settings
-        write_file(study.folder / BEST, best_toml(kind.name, chosen, best, order.wanted), REMEDY)
+        if alone:
+            write_file(study.folder / BEST, best_toml(kind.name, chosen, best, order.wanted), REMEDY)
+        else:
+            _write_front(study.folder, kind.name, beneath | fixed, front, order.wanted)
         return TuneResult(
             folder=study.folder,
             dataset=data.name,
@@ -206,6 +238,8 @@ def tune(
             settings=chosen,
             runs=team.retrain(order),
             importance=store.importance(),
+            goal=goal,
+            front=front,
         )
 
 
@@ -328,8 +362,8 @@ class _Team:
         for seed in order.seeds:  # again here, for what a worker that was killed, or another call, has left
             Worker(order, self.data, self.say).retrain_one(seed)
             model = load(order.run_folder(seed))
-            recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
-            runs.append(Retrained(seed, order.run_folder(seed), recall))
+            found = order.study.goal.measure(model.method, self.data)
+            runs.append(Retrained(seed, order.run_folder(seed), found[order.study.goal.metrics[0]], found))
         return runs
 
     def _work(self, stage: Stage, order: WorkOrder, most: int) -> int:
@@ -346,9 +380,21 @@ class _Team:
         return 0
 
 
-def _best(trials: Sequence[Trial]) -> Trial:
-    complete = [trial for trial in trials if trial.state == "complete"]
-    if not complete:
+def _front(trials: Sequence[Trial], goal: TuningGoal) -> list[Trial]:
+    found = goal.front(trials)
+    if not found:
         reason = next((trial.diverged for trial in trials if trial.diverged), "none was trained to its end")
         raise InputError(f"no trial came to a result: {reason}")
-    return max(complete, key=lambda trial: (trial.value, -trial.number))
+    return found
+
+
+def _write_front(folder: Path, method: str, fixed: dict[str, Any], front: Sequence[Trial], tried: int) -> None:
+    """One file of settings for each trial that is not dominated; those of earlier calls that are go."""
+    home = check_within(folder / FRONT, folder)
+    own_folder(home, REMEDY)
+    names = [f"trial-{trial.number}.toml" for trial in front]
+    for name, trial in zip(names, front, strict=True):
+        write_file(home / name, best_toml(method, fixed | trial.settings, trial, tried, f"{FRONT}/{name}"), REMEDY)
+    for left in home.glob("trial-*.toml"):
+        if left.name not in names:
+            left.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ Trials are trained in memory and leave no file; what they share (the graph, the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +16,6 @@ from typing import Any, Literal
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
-from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import check_within, held, locked, own_folder
 from dpaa.kernels.machine import one_thread
 from dpaa.methods import find_method
@@ -31,7 +30,7 @@ from dpaa.runs.pretrained import train_or_reuse
 from dpaa.training.trainer import MONITOR, EpochReport
 from dpaa.tuning.processes import in_several
 from dpaa.tuning.study import LOCKS, Claim, Study, TrialStore, storage_in_words
-from dpaa.tuning.trial import TRAINED
+from dpaa.tuning.trial import TRAINED, Trial
 
 PRUNE_EVERY = 10
 """Epochs between two questions whether to prune."""
@@ -120,12 +119,12 @@ class Worker:
             if asked and claim.should_stop(report.epoch, max(curve)):
                 raise _Pruned
 
-        state, value, kept = "COMPLETE", None, {}
+        state, metrics, kept = "COMPLETE", None, {}
         try:
             method = self._method(self.order.settings(claim.settings, study.seed))
             callbacks, vectors = Callbacks(on_epoch=on_epoch), self._vectors(method)
             model = fit_method(method, self._untested, callbacks, pretrained=vectors, dial=False)
-            value = Evaluator(self._untested, 20, "valid", "drop").recall_of(model.method)
+            metrics = study.goal.measure(model.method, self._untested)
             kept = {"best_epoch": (model.manifest.get("training") or {}).get("best_epoch")}
         except _Pruned:
             state = "PRUNED"
@@ -134,7 +133,7 @@ class Worker:
         except BaseException:
             claim.release()
             raise
-        claim.end(state, value, curve=curve, seconds=round(time.perf_counter() - began, 3), **kept)
+        claim.end(state, metrics, curve=curve, seconds=round(time.perf_counter() - began, 3), **kept)
 
     def _tell(self, claim: Claim, store: TrialStore) -> None:
         trials = store.write()
@@ -143,14 +142,20 @@ class Worker:
             self.say(f"trial {trial.number} was given up for lost by another process, which has its settings now")
             return
         done = sum(one.state in TRAINED for one in trials)
-        best = max((one.value or 0.0 for one in trials if one.state == "complete"), default=None)
-        came = "" if trial.value is None else f" with recall@20 {trial.value:.4f}"
+        front = self.order.study.goal.front(trials)
+        came = "" if trial.value is None else f" with {_in_words(trial.metrics or {MONITOR: trial.value})}"
         epochs = f"{len(trial.curve)} epochs, " if trial.curve else ""
         settings = " ".join(f"{name}={value}" for name, value in trial.settings.items())
         self.say(
             f"{done} of {self.order.wanted}: trial {trial.number} {trial.state}{came} ({epochs}{trial.seconds:.1f} s; "
-            f"{settings}){'' if best is None else f', best so far {best:.4f}'}"
+            f"{settings}){self._best_so_far(front)}"
         )
+
+    def _best_so_far(self, front: list[Trial]) -> str:
+        if not front:
+            return ""
+        one = self.order.study.goal.metrics[0]
+        return f", best so far {front[0].metrics[one]:.4f}" if front[1:] == [] else f", {len(front)} not dominated"
 
     def retrain(self) -> None:
         """Train the best settings with each seed into a run folder; what is finished, or another worker's, is left."""
@@ -169,8 +174,8 @@ class Worker:
             method = self._method(self.order.settings(self.order.best, seed))
             resume, vectors = folder.exists(), self._vectors(method)
             model = fit_into(folder, self.data, method, resume=resume, pretrained=vectors, trials=self.order.wanted)
-            recall = Evaluator(self.data, 20, "valid", "drop").recall_of(model.method)
-            self.say(f"seed {seed}: validation recall@20 {recall:.4f}, kept in {folder}")
+            found = self.order.study.goal.measure(model.method, self.data)
+            self.say(f"seed {seed}: validation {_in_words(found)}, kept in {folder}")
 
     # ------------------------------------------------------------------ what trials share
 
@@ -208,6 +213,10 @@ class Worker:
         name = find_method(self.order.method).name
         self.say(f"{name} starts from a pre-trained model: LightGCN is trained first and kept in {folder}")
         return fit_into(folder, self.data, plain, resume=folder.exists())
+
+
+def _in_words(metrics: Mapping[str, float]) -> str:
+    return ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
 
 
 class _Pruned(Exception):  # noqa: N818  # no error: the search has seen enough
