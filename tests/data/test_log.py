@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.log import ColumnNames, Log, as_one_type, once_each, read_candidates, read_log
+from dpaa.data.log import ColumnNames, Log, Reading, as_one_type, once_each, read_candidates, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import as_table, open_table
 from dpaa.errors import InputError
@@ -130,6 +130,7 @@ def test_ratings_may_be_missing_without_a_rule(tmp_path: Path) -> None:
     assert read_log(open_table(file)).frame["rating"].to_list() == [None, 4.0]
 
 
+TIMED = Reading(times_needed=True)
 BAD_CSV = {
     "empty file": ("", None, "is empty"),
     "blank file": ("\n\n", None, "is empty"),
@@ -148,7 +149,7 @@ BAD_CSV = {
     "open quote": ('user_id,item_id\n1,2\n3,"4\n', None, "line 3 of {file} has wrong quotes"),
     "no user column": ("a,item_id\n1,2\n", None, "no column that is known as user_id (it has 'a', 'item_id')"),
     "no item column": ("user_id,b\n1,2\n", None, "name the column with --item-column"),
-    "no header": ("1,2\n3,4\n", None, "or add a header line"),
+    "no header": ("1,2\n3,4\n", None, "if the file has no header line, name its columns with --columns"),
     "two of a name": ("user_id,item_id,user_id\n1,2,3\n", None, "two columns named 'user_id'"),
     "text for a rating": ("user,item,rating\n1,2,3\n1,3,good\n", None, "'rating' has 'good' in line 3 of {file}"),
     "NaN by the rule": ("user,item,x\n1,2,3\n1,3,nan\n", "x>1", "'x' has 'nan' in line 3 of {file}"),
@@ -168,7 +169,7 @@ def test_bad_csv(tmp_path: Path, case: str) -> None:
     content, rule, words = BAD_CSV[case]
     file = write(tmp_path / "bad.csv", content)
     with pytest.raises(InputError) as error:
-        read_log(open_table(file), positive=None if rule is None else PositiveRule.parse(rule))
+        read_log(open_table(file), None, None if rule is None else PositiveRule.parse(rule), TIMED)
     assert words.format(file=file) in str(error.value)
     assert "\n" not in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
@@ -184,7 +185,7 @@ def test_blank_header_line_is_skipped(tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("a.parquet", "hello", "is not a readable Parquet file"),
-        ("a.dat", "user,item\n1,2\n", "pass --format with one of csv, tsv, inter, parquet, list"),
+        ("a.dat", "user,item\n1,2\n", "pass --format with one of csv, tsv, inter, jsonl, parquet, list"),
         ("a.txt", "user,item\n1,2\n", "pass --format csv"),
         ("a.txt", "", "is empty"),
         ("a.txt", "1\n2\n", "has no rows"),
@@ -241,7 +242,7 @@ def test_bad_parquet(tmp_path: Path, columns: dict[str, list[object]], words: st
     file = tmp_path / "a.parquet"
     pl.DataFrame(columns).write_parquet(file)
     with pytest.raises(InputError) as error:
-        read_log(open_table(file))
+        read_log(open_table(file), reading=TIMED)
     assert words.format(file=file) in str(error.value)
 
 
@@ -283,3 +284,33 @@ def test_candidates(tmp_path: Path) -> None:
         read_candidates(open_table(write(tmp_path / "b.csv", "things\n3\n")))
     with pytest.raises(InputError, match="has no rows"):
         read_candidates(open_table(write(tmp_path / "c.csv", "item_id\n")))
+
+
+@pytest.mark.parametrize(
+    ("times", "kept"),
+    [
+        (["5", "", "7"], [5, None, 7]),
+        (["5", "inf", "7"], [5, None, 7]),
+        (["5", "soon", "7"], [5, None, 7]),
+        (["2024-01-01", "x", "2024-01-02"], [1704067200, None, 1704153600]),
+        (["x", "", "y"], None),
+    ],
+)
+def test_a_time_that_nothing_uses_may_be_missing(tmp_path: Path, times: list[str], kept: list[int | None]) -> None:
+    file = write(tmp_path / "a.csv", "user,item,time\n" + "".join(f"1,{n},{time}\n" for n, time in enumerate(times)))
+    log = read_log(open_table(file))
+    if kept is None:
+        assert "timestamp" not in log.frame.columns
+        assert log.notes == (f"{file}: 3 rows have {NO_TIME.format(line=2)}",)
+        return
+    column = log.frame["timestamp"]
+    assert (column.dt.epoch("s") if column.dtype == pl.Datetime else column).to_list() == kept
+    assert log.notes == (f"{file}: 1 row has {NO_TIME.format(line=3)}",)
+    twice = once_each(read_log(open_table(write(tmp_path / "b.csv", "user,item,time\n1,1,\n1,1,3\n1,1,2\n"))))
+    assert twice.frame["timestamp"].to_list() == [2]
+
+
+NO_TIME = (
+    "no time that can be read in column 'time' (first in line {line}); they are kept without a time, since nothing is "
+    "split by it"
+)

@@ -34,5 +34,5 @@ def test_inter_files_are_read_without_the_types_of_their_header(tmp_path: Path) 
 
 def test_a_format_that_cannot_be_told(tmp_path: Path) -> None:
     (tmp_path / "a.dat").write_text("user,item\n1,2\n")
-    with pytest.raises(InputError, match="pass --format with one of csv, tsv, inter, parquet, list"):
+    with pytest.raises(InputError, match="pass --format with one of csv, tsv, inter, jsonl, parquet, list"):
         open_table(tmp_path / "a.dat")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from dpaa.auditing.sentences import drift_in_words, lists_in_words, log_in_words
 from dpaa.auditing.skew import PERIODS, Skew, skew
 from dpaa.data.dataset import Dataset
 from dpaa.data.log import ColumnNames
-from dpaa.data.tables import open_table
+from dpaa.data.tables import TextForm, open_table
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import read_recommendations
 
@@ -38,6 +38,8 @@ class Audit:
     notes: list[str]
     drift: Drift | None = None
     """What has changed since an older log, or since a time."""
+    invalid: pl.DataFrame | None = field(default=None, repr=False)
+    """Rows of the log that were left out as invalid: `source, row, fault, content`."""
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -130,14 +132,19 @@ def audit(
     keep_duplicates: bool = False,
     periods: int = PERIODS,
     against: Any = None,
+    form: TextForm | None = None,
+    drop_invalid: bool = False,
+    items: Any = None,
 ) -> Audit:
     """The audit of `data`, and of recommendations made from it.
 
-    `data` is a prepared dataset or its folder (its training split is the log), a log file or a dataframe; `recs` a
+    `data` is a prepared dataset or its folder (its training split is the log), a log (a file or several, folders,
+    patterns, URLs, "-" for standard input) or a dataframe; `recs` a
     recommendation file or a dataframe `user_id, item_id[, score][, rank]`, whose lists are cut after `k` places.
     `fail_if` are checks such as "log_head_share>0.8" or "head_share@20>0.8" (see `Audit.failed`).  `fmt`, `names`,
-    `positive` and `keep_duplicates` say how a log is read, as `dpaa data log` does; `periods` into how many parts times
-    are cut.  `against` is an older log, read the same way, or a time at which this one is cut: what has changed since.
+    `positive`, `keep_duplicates`, `form` and `drop_invalid` say how a log is read, as `dpaa data log` does; `items`, a
+    file or dataframe, has the titles of a log's items; `periods` says into how many parts times are cut.  `against` is
+    an older log, read the same way, or a time at which this one is cut: what has changed since.
     """
     if isinstance(fail_if, str) or not isinstance(fail_if, Sequence):
         raise InputError(f'fail_if must be a list of checks, got {fail_if!r}; write for example ["log_gini>0.9"]')
@@ -149,7 +156,16 @@ def audit(
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
     if isinstance(recs, str | Path):
         open_table(recs)  # a file that is not there need not wait for the log
-    log = interactions(data, fmt=fmt, names=names, positive=positive, keep_duplicates=keep_duplicates)
+    log = interactions(
+        data,
+        fmt=fmt,
+        names=names,
+        positive=positive,
+        keep_duplicates=keep_duplicates,
+        form=form,
+        drop_invalid=drop_invalid,
+        items=items,
+    )
     notes = list(log.notes)
     lists = None
     if recs is not None:
@@ -167,8 +183,9 @@ def audit(
             "makes later periods look less concentrated"
         )
     how: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
+    how |= {"form": form, "drop_invalid": drop_invalid}
     changed = None if against is None else _drift(log, against, how)
-    found = Audit(log.source, shape, lists, [], notes, changed)
+    found = Audit(log.source, shape, lists, [], notes, changed, log.invalid)
     return replace(found, checks=[check.apply(found.numbers) for check in checks])
 
 

@@ -11,14 +11,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa.data.attributes import attributes_of
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.data.log import ColumnNames, once_each, outside_calendar, plain_numbers, read_log
+from dpaa.data.inputs import open_log
+from dpaa.data.log import ColumnNames, Reading, once_each, read_log
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import Table, as_table, open_table
+from dpaa.data.tables import BY_ENDING, Table, TextForm, as_table, ending_of, open_table
+from dpaa.data.values import outside_calendar, plain_numbers
 from dpaa.errors import InputError
 from dpaa.evaluation.tastes import mean_per_row, tastes
 
@@ -37,6 +40,17 @@ class Times:
     """(n,)"""
     repeated: bool
     """Whether pairs are known to have come again later."""
+
+    @classmethod
+    def of(cls, item: Ints, time: pl.Series, count: Ints | None, repeated: bool) -> Times | None:
+        """Of the pairs that have a time; None where none has."""
+        if not time.has_nulls():
+            return cls(item, time, count, repeated)
+        known = time.is_not_null()
+        rows = known.to_numpy()
+        return (
+            cls(item[rows], time.filter(known), None if count is None else count[rows], repeated) if any(rows) else None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +76,8 @@ class Interactions:
     notes: tuple[str, ...] = ()
     titles: pl.Series | None = None
     """What people call the items; None where nobody said.  (n_items,)"""
+    invalid: pl.DataFrame | None = None
+    """Rows with faults that were left out: `source, row, fault, content`."""
 
     @classmethod
     def of_dataset(cls, dataset: Dataset) -> Interactions:
@@ -86,10 +102,12 @@ class Interactions:
         names: ColumnNames | None = None,
         positive: str | None = None,
         keep_duplicates: bool = False,
+        drop_invalid: bool = False,
+        items: Table | None = None,
     ) -> Interactions:
-        """The positive rows of a log, each pair once, as `dpaa data log` reads them."""
+        """The positive rows of a log, each pair once, as `dpaa data log` reads them; `items` has titles."""
         rule = None if positive is None else PositiveRule.parse(positive)
-        rows = read_log(table, names, rule)
+        rows = read_log(table, names, rule, Reading(drop_invalid))
         log = once_each(rows, keep_duplicates)
         repeated = log.frame.height < rows.frame.height
         frame = log.frame
@@ -97,6 +115,8 @@ class Interactions:
         user_ids, item_ids = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
         item = encode(frame[Column.ITEM], item_ids)
         count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
+        times = Times.of(item, frame[Column.TIMESTAMP], count, repeated) if Column.TIMESTAMP in frame.columns else None
+        known, told = (None, []) if items is None else attributes_of(items, item_ids, (names or ColumnNames()).item)
         return cls(
             f"log {table.name}",
             user_ids,
@@ -104,9 +124,11 @@ class Interactions:
             encode(frame[Column.USER], user_ids),
             item,
             count,
-            Times(item, frame[Column.TIMESTAMP], count, repeated) if Column.TIMESTAMP in frame.columns else None,
+            times,
             None,
-            log.notes,
+            (*log.notes, *told),
+            None if known is None else known.titles,
+            log.invalid,
         )
 
     @property
@@ -152,18 +174,43 @@ def interactions(
     names: ColumnNames | None = None,
     positive: str | None = None,
     keep_duplicates: bool = False,
+    form: TextForm | None = None,
+    drop_invalid: bool = False,
+    items: Any = None,
 ) -> Interactions:
-    """A prepared dataset (or its folder), a log file (CSV, TSV, Parquet, `.inter`, list form) or a dataframe."""
-    folder = isinstance(data, str | Path) and Path(data).is_dir()
+    """A prepared dataset (or its folder), a log (files, folders, patterns, `-`, URLs) or a dataframe."""
+    paths = _paths(data)
+    folder = len(paths) == 1 and Path(paths[0]).is_dir() and not _holds_logs(Path(paths[0]))
     if isinstance(data, Dataset) or folder:
-        if fmt or positive or keep_duplicates or (names or ColumnNames()) != ColumnNames():
+        told = form is not None and form.told
+        if fmt or positive or keep_duplicates or told or drop_invalid or (names or ColumnNames()) != ColumnNames():
             raise InputError(
-                f"{'the dataset' if isinstance(data, Dataset) else data} is prepared already: format, columns, "
-                "--positive and --keep-duplicates go with a log; leave them out"
+                f"{'the dataset' if isinstance(data, Dataset) else paths[0]} is prepared already: format, columns, "
+                "--positive, --drop-invalid and --keep-duplicates go with a log; leave them out"
             )
-        return Interactions.of_dataset(data if isinstance(data, Dataset) else read_dataset(data))
-    table = open_table(data, fmt) if isinstance(data, str | Path) else as_table(data, "the frame")
-    return Interactions.of_table(table, names, positive, keep_duplicates)
+        if items is not None:
+            raise InputError("the dataset is prepared already, with what is known of its items; leave --items out")
+        return Interactions.of_dataset(data if isinstance(data, Dataset) else read_dataset(paths[0]))
+    table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
+    named = items if items is None or isinstance(items, Table) else _items_table(items)
+    return Interactions.of_table(table, names, positive, keep_duplicates, drop_invalid, named)
+
+
+def _paths(data: Any) -> list[str | Path]:
+    """What names a log: a path, or several; nothing for a dataframe."""
+    if isinstance(data, str | Path):
+        return [data]
+    several = isinstance(data, list | tuple) and bool(data) and all(isinstance(one, str | Path) for one in data)
+    return list(data) if several else []
+
+
+def _items_table(items: Any) -> Table:
+    return open_table(items) if isinstance(items, str | Path) else as_table(items, "the items frame")
+
+
+def _holds_logs(folder: Path) -> bool:
+    """Whether a folder is one of logs: it has a file that we read, and is no dataset."""
+    return not (folder / ABOUT_FILE).exists() and any(ending_of(file.name) in BY_ENDING for file in folder.rglob("*"))
 
 
 def _times_of(dataset: Dataset) -> Times | None:
@@ -172,7 +219,7 @@ def _times_of(dataset: Dataset) -> Times | None:
         columns = dataset.columns.get("train")
         if columns is None or Column.TIMESTAMP not in columns.columns:
             return None
-        return Times(dataset.train.item, columns[Column.TIMESTAMP], dataset.train.count, _repeated(dataset))
+        return Times.of(dataset.train.item, columns[Column.TIMESTAMP], dataset.train.count, _repeated(dataset))
     file = dataset.path / "train.parquet"
     try:
         present = parquet_schema(file)
@@ -183,14 +230,14 @@ def _times_of(dataset: Dataset) -> Times | None:
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{file} is not a readable Parquet file; make it again with `dpaa data`") from error
     time = frame[Column.TIMESTAMP]
-    known = time.is_not_nan() if time.dtype.is_float() else time.is_not_null()
+    known = time.is_not_nan().fill_null(value=True) if time.dtype.is_float() else pl.Series([True])
     told = time.dtype.is_numeric() or (isinstance(time.dtype, pl.Datetime) and not outside_calendar(time).any())
-    if not told or not known.fill_null(value=False).all():
+    if not told or not known.all():
         raise InputError(f"column 'timestamp' of {file} must hold numbers or datetimes; make it again with `dpaa data`")
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in wanted else None
     if time.dtype.is_numeric():
         time = plain_numbers(time)
-    return Times(encode(frame[Column.ITEM], dataset.item_ids), time, count, _repeated(dataset))
+    return Times.of(encode(frame[Column.ITEM], dataset.item_ids), time, count, _repeated(dataset))
 
 
 def _repeated(dataset: Dataset) -> bool:

@@ -40,10 +40,11 @@ def _show_schema(wanted: bool) -> None:
 
 def audit(
     data: Annotated[
-        Path,
+        list[str],
         Argument(
-            metavar="DATASET|LOG",
-            help="A prepared dataset (its training split), or a log: CSV, TSV, Parquet, RecBole .inter or list form.",
+            metavar="DATASET|LOG…",
+            help="A prepared dataset (its training split), or a log: files, folders, patterns, URLs or -, as in "
+            "`dpaa data log`.",
         ),
     ],
     recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
@@ -57,12 +58,18 @@ def audit(
         ),
     ] = None,
     file_format: options.FileFormat = None,
+    separator: options.Separator = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
     rating_column: options.RatingColumn = None,
     timestamp_column: options.TimestampColumn = None,
     positive: options.Positive = None,
     keep_duplicates: options.KeepDuplicates = False,
+    drop_invalid: options.DropInvalid = False,
+    invalid_out: options.InvalidOut = None,
+    items: options.Items = None,
     periods: Annotated[int, Option(min=1, help="Time periods, of equally many interactions each.")] = 10,
     per_user: Annotated[
         Path | None, Option(metavar="FILE", help="Write a table: list against history, per user.")
@@ -85,7 +92,9 @@ def audit(
         bool,
         Option("--json-schema", callback=_show_schema, is_eager=True, help="Print the JSON Schema of --json."),
     ] = False,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace the file of --per-user.")] = False,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Replace the files of --per-user and --invalid-out.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Audit a log for popularity bias, and with --recs the recommendations of any system.
@@ -102,6 +111,7 @@ def audit(
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
       dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
     """
+    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
     _check_targets(data, recs, per_user, figure, html, overwrite)
     if metrics_out is not None:
         from dpaa.auditing.openmetrics import check_metrics_file
@@ -121,6 +131,9 @@ def audit(
         keep_duplicates=keep_duplicates,
         periods=periods,
         against=against,
+        form=options.text_form(separator, columns, encoding),
+        drop_invalid=drop_invalid,
+        items=items,
     )
     if as_json:
         print_json(found.as_json())
@@ -133,6 +146,8 @@ def audit(
         write_metrics(found.openmetrics(), metrics_out)
         err.print(f"metrics written to {metrics_out}")
     _write(found, per_user, figure, html)
+    if told := options.write_invalid(found.invalid, invalid_out):
+        err.print(told)
     for check in found.failed:
         err.print(Styled("check failed:", "bold red"), " ", check.sentence)
     if found.failed:
@@ -140,7 +155,7 @@ def audit(
 
 
 def _check_targets(
-    data: Path, recs: Path | None, per_user: Path | None, figure: Path | None, html: Path | None, overwrite: bool
+    data: list[str], recs: Path | None, per_user: Path | None, figure: Path | None, html: Path | None, overwrite: bool
 ) -> None:
     """Refuse files that could not be written, before any work."""
     if per_user is not None:
@@ -149,7 +164,7 @@ def _check_targets(
         if recs is None:
             raise InputError("--per-user compares lists with histories; name the lists with --recs")
         check_target(per_user, overwrite)
-        if same_place(per_user, recs) or same_place(per_user, data):
+        if same_place(per_user, recs) or any(same_place(per_user, one) for one in data):
             raise InputError(f"{per_user} is what is audited; name another file for --per-user")
     if figure is not None:
         from dpaa.report.figures import check_figure

@@ -37,7 +37,14 @@ PUBLISHED = {
 @app.command()
 def log(
     ctx: typer.Context,
-    file: Annotated[Path, Argument(help="CSV, TSV, Parquet, RecBole .inter or list form.")],
+    files: Annotated[
+        list[str],
+        Argument(
+            metavar="FILE|FOLDER|PATTERN|URL|-…",
+            help="CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; folders and patterns of them, "
+            "URLs (s3://…), - for standard input.",
+        ),
+    ],
     out_folder: Annotated[
         Path | None, Option("--out", help="Folder of the dataset to write; with --append, that dataset without it.")
     ] = None,
@@ -50,6 +57,9 @@ def log(
         ),
     ] = None,
     file_format: options.FileFormat = None,
+    separator: options.Separator = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
     rating_column: options.RatingColumn = None,
@@ -74,6 +84,8 @@ def log(
     min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
     min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
     keep_duplicates: options.KeepDuplicates = False,
+    drop_invalid: options.DropInvalid = False,
+    invalid_out: options.InvalidOut = None,
     items: options.Items = None,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
@@ -86,39 +98,50 @@ def log(
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
       dpaa data log clicks.csv --split user-folds --parts 5 --out data/folds
+      dpaa data log logs/2024-*.jsonl logs/old --drop-invalid --invalid-out invalid.csv --out data/clicks
+      dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
+      zcat clicks.csv.gz | dpaa data log - --out data/clicks
     """
+    from dpaa.data.inputs import open_log
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_file
     from dpaa.data.splits import IN_PARTS, SplitRule
-    from dpaa.data.tables import open_table
 
     names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
+    form = options.text_form(separator, columns, encoding)
+    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
     if append is not None:
         _check_no_rules(ctx)
-        _append(lambda: open_table(file, file_format), append, out_folder, overwrite, names, items)
+        found = _append(
+            lambda: open_log(files, file_format, form), append, out_folder, overwrite, names, items, drop_invalid
+        )
+        if told := options.write_invalid(found.invalid, invalid_out):
+            out.print(told)
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
 
     def read(rule: SplitRule) -> Callable[[], Dataset]:
         return lambda: from_file(
-            file,
+            files,
             fmt=file_format,
+            form=form,
             names=names,
             positive=positive,
             split=rule,
             min_user_interactions=min_user_interactions,
             min_item_interactions=min_item_interactions,
             keep_duplicates=keep_duplicates,
+            drop_invalid=drop_invalid,
             seed=seed,
         )
 
     rule = SplitRule(split, valid, test, last_k, parts, part or 1, support)
     if split in IN_PARTS and part is None:
         made = {folder: read(one) for folder, one in _part_folders(out_folder, rule).items()}
-        _make_parts(made, overwrite, items, item_column)
+        _make_parts(made, overwrite, items, item_column, invalid_out)
     else:
-        _make(read(rule), out_folder, overwrite, items, item_column)
+        _make(read(rule), out_folder, overwrite, items, item_column, invalid_out)
 
 
 RULE_OPTIONS = {
@@ -152,7 +175,8 @@ def _append(
     overwrite: bool,
     names: ColumnNames,
     items: Path | None,
-) -> None:
+    drop_invalid: bool,
+) -> Dataset:
     """Append a table to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
     from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
     from dpaa.data.tables import open_table
@@ -165,8 +189,9 @@ def _append(
         read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(settled(dataset)), wait=True):
         known = None if items is None else open_table(items)
-        found = read_dataset(dataset).append(table(), names=names, items=known)
+        found = read_dataset(dataset).append(table(), names=names, items=known, drop_invalid=drop_invalid)
         _write(found, target, overwrite or out_folder is None)
+    return found
 
 
 def _part_folders(out_folder: Path, rule: SplitRule) -> dict[Path, SplitRule]:
@@ -178,7 +203,11 @@ def _part_folders(out_folder: Path, rule: SplitRule) -> dict[Path, SplitRule]:
 
 
 def _make_parts(
-    made: dict[Path, Callable[[], Dataset]], overwrite: bool, items: Path | None, item_column: str | None
+    made: dict[Path, Callable[[], Dataset]],
+    overwrite: bool,
+    items: Path | None,
+    item_column: str | None,
+    invalid_out: Path | None,
 ) -> None:
     """All are made before any is written."""
     from dpaa.data.dataset import check_target
@@ -192,23 +221,103 @@ def _make_parts(
         found = {folder: dataset.with_items(table, item_column) for folder, dataset in found.items()}
     for folder, dataset in found.items():
         _write(dataset, folder, overwrite)
+    if told := options.write_invalid(next(iter(found.values())).invalid, invalid_out):
+        out.print(told)
+
+
+@app.command()
+def sql(
+    url: Annotated[
+        str,
+        Argument(metavar="URL", help="postgresql://user@host/database, duckdb:///file.duckdb or sqlite:///file.db."),
+    ],
+    query: Annotated[
+        str, Option(metavar="SELECT…", help="Gives a column of users, one of items, and what else is known.")
+    ],
+    out_folder: Out,
+    user_column: options.UserColumn = None,
+    item_column: options.ItemColumn = None,
+    rating_column: options.RatingColumn = None,
+    timestamp_column: options.TimestampColumn = None,
+    positive: options.Positive = None,
+    split: Annotated[
+        str, Option(metavar="random|random-global|temporal|leave-last", help="As in `dpaa data log`.")
+    ] = "random",
+    valid: Annotated[float, Option(help="Share for validation.")] = 0.1,
+    test: Annotated[float, Option(help="Share for the test.")] = 0.2,
+    last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
+    min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
+    min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
+    keep_duplicates: options.KeepDuplicates = False,
+    drop_invalid: options.DropInvalid = False,
+    invalid_out: options.InvalidOut = None,
+    items: options.Items = None,
+    items_query: Annotated[
+        str | None, Option(metavar="SELECT…", help="What is known of the items: item_id, title and any other columns.")
+    ] = None,
+    name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """A dataset from the rows of a database query, which are split by a rule.
+
+    PostgreSQL and DuckDB need the extra `sql`.  The connection only reads.  A password in the URL is neither shown nor
+    kept; better is what PostgreSQL's own tools use, PGPASSWORD or ~/.pgpass.
+
+    \b
+    Example:
+      dpaa data sql postgresql://me@db/shop --query "SELECT user_id, item_id, stars FROM ratings" --out data/shop
+    """
+    from dpaa.data.database import query_table
+    from dpaa.data.dataset import Dataset, check_target
+    from dpaa.data.log import ColumnNames
+    from dpaa.data.prepare import one_table
+    from dpaa.data.splits import SplitRule
+
+    if items is not None and items_query is not None:
+        raise InputError("--items and --items-query both say what is known of the items; give one of them")
+    rule = SplitRule(split, valid, test, last_k)
+    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
+    check_target(out_folder, overwrite)
+
+    def read() -> Dataset:
+        found = one_table(
+            query_table(url, query),
+            ColumnNames(user_column, item_column, rating_column, timestamp_column),
+            positive,
+            rule,
+            min_user_interactions,
+            min_item_interactions,
+            keep_duplicates,
+            seed,
+            drop_invalid,
+        )
+        made = Dataset.of_prepared(found, name or settled(out_folder).name)
+        return made if items_query is None else made.with_items(query_table(url, items_query), item_column)
+
+    _make(read, out_folder, overwrite, items, item_column, invalid_out)
 
 
 @app.command()
 def splits(
-    train: Annotated[Path, Option(help="Training pairs: CSV, TSV, Parquet, .inter or list form.")],
+    train: Annotated[str, Option(help="Training pairs: a file, folder, pattern or URL, as in `dpaa data log`.")],
     out_folder: Out,
-    valid: Annotated[Path | None, Option(help="Validation pairs.")] = None,
-    test: Annotated[Path | None, Option(help="Test pairs.")] = None,
+    valid: Annotated[str | None, Option(help="Validation pairs.")] = None,
+    test: Annotated[str | None, Option(help="Test pairs.")] = None,
     candidates: Annotated[Path | None, Option(help="Items that may be recommended: item_id, or .txt of ids.")] = None,
     name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
     file_format: options.FileFormat = None,
+    separator: options.Separator = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
     rating_column: options.RatingColumn = None,
     timestamp_column: options.TimestampColumn = None,
     positive: options.Positive = None,
     keep_duplicates: options.KeepDuplicates = False,
+    drop_invalid: options.DropInvalid = False,
+    invalid_out: options.InvalidOut = None,
     items: options.Items = None,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -222,13 +331,15 @@ def splits(
     from dpaa.data.sources.files import from_files
 
     names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
-    how = {"fmt": file_format, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
+    how: dict[str, Any] = {"fmt": file_format, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
+    how |= {"form": options.text_form(separator, columns, encoding), "drop_invalid": drop_invalid}
+    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
     called = name or settled(out_folder).name
 
     def read() -> Dataset:
-        return from_files(train, valid, test, candidates, name=called, **how)  # type: ignore[arg-type]
+        return from_files(train, valid, test, candidates, name=called, **how)
 
-    _make(read, out_folder, overwrite, items, item_column)
+    _make(read, out_folder, overwrite, items, item_column, invalid_out)
 
 
 def _published(name: str) -> Callable[..., None]:
@@ -448,6 +559,7 @@ def _make(
     overwrite: bool,
     items: Path | None = None,
     item_column: str | None = None,
+    invalid_out: Path | None = None,
 ) -> None:
     """Read a source, and what is known of its items, and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
@@ -457,6 +569,8 @@ def _make(
     table = None if items is None else open_table(items)  # a file that is not there need not wait for the log
     dataset = read()
     _write(dataset if table is None else dataset.with_items(table, item_column), folder, overwrite)
+    if told := options.write_invalid(dataset.invalid, invalid_out):
+        out.print(told)
 
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:

@@ -63,15 +63,11 @@ def _read_column(file: Path, what: str) -> list[str] | None:
     """The ids in a table's column of users or items; None where it has none, one id a line perhaps."""
     import polars as pl
 
-    from dpaa.data.log import KNOWN_NAMES, id_column
+    from dpaa.data.log import KNOWN_NAMES
     from dpaa.data.tables import open_table
+    from dpaa.data.values import id_column
 
-    try:
-        table = open_table(file)
-    except InputError:
-        if file.suffix.lower() == ".parquet":
-            raise
-        return None
+    table = open_table(file)
     by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
     column = next((by_lower[name] for name in KNOWN_NAMES[f"{what}_id"] if name in by_lower), None)
     if column is None:

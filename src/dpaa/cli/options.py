@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dpaa.errors import InputError
+from dpaa.files import check_file_target, write_file
+from dpaa.words import counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dpaa.data.tables import TextForm
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DatasetArgument = Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")]
@@ -29,7 +38,28 @@ FigureFormat = Annotated[str, typer.Option(metavar="png|svg|pdf|html|json", help
 
 FileFormat = Annotated[
     str | None,
-    typer.Option("--format", metavar="csv|tsv|inter|parquet|list", help="File format; default: auto-detected."),
+    typer.Option("--format", metavar="csv|tsv|inter|jsonl|parquet|list", help="File format; default: auto-detected."),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar="CHAR", help="Between fields: one character, `tab` or `::`; default: auto-detected."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,NAME…", help="Names of the columns, of a text file without a header line."),
+]
+Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Of text files, such as latin-1; default: UTF-8.")]
+DropInvalid = Annotated[
+    bool,
+    typer.Option(
+        "--drop-invalid", help="Leave out rows with faults (no id, no number, no time, torn lines), and count them."
+    ),
+]
+InvalidOut = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write the rows of --drop-invalid, with their faults, to .csv, .jsonl or .parquet."
+    ),
 ]
 Items = Annotated[
     Path | None,
@@ -55,3 +85,32 @@ Positive = Annotated[
 KeepDuplicates = Annotated[
     bool, typer.Option("--keep-duplicates", help="Count how often a training pair occurs; default: once.")
 ]
+
+
+def text_form(separator: str | None, columns: str | None, encoding: str | None) -> TextForm:
+    """How text files are read, as far as somebody said."""
+    from dpaa.data.separators import given_separator
+    from dpaa.data.tables import TextForm
+
+    names = None if columns is None else tuple(name.strip() for name in columns.split(","))
+    return TextForm(None if separator is None else given_separator(separator), names, encoding)
+
+
+def check_invalid_out(file: Path | None, drop_invalid: bool, overwrite: bool) -> None:
+    """Refuse, before any work, a file of invalid rows that could not be written."""
+    if file is None:
+        return
+    if not drop_invalid:
+        raise InputError("--invalid-out takes the rows that --drop-invalid leaves out; add it")
+    check_file_target(file, (".csv", ".jsonl", ".parquet"), "a table", overwrite=overwrite)
+
+
+def write_invalid(found: pl.DataFrame | None, file: Path | None) -> str | None:
+    """Write the rows that were left out; nothing where there are none.  Returns what is to be said."""
+    if file is None:
+        return None
+    if found is None:
+        return f"no row is invalid; {file} was not written"
+    writers: dict[str, Any] = {".csv": found.write_csv, ".jsonl": found.write_ndjson, ".parquet": found.write_parquet}
+    write_file(file, writers[file.suffix.lower()], "make room or choose another file with --invalid-out")
+    return f"{counted(found.height, 'invalid row', 'invalid rows')} written to {file}"

@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dpaa.data.columns import SPLITS, Column, SplitName
-from dpaa.data.log import ColumnNames, Log, as_one_type, once_each, read_log
+from dpaa.data.log import ColumnNames, Log, Reading, as_one_type, once_each, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.splits import BY_TIME, SplitRule, drop_rare, split_frame
 from dpaa.data.tables import Table
@@ -70,10 +70,12 @@ def append_table(
     fingerprint: str,
     table: Table,
     names: ColumnNames | None = None,
-) -> tuple[dict[SplitName, pl.DataFrame], dict[str, object], list[str]]:
-    """The splits with a table's positives in them, what is to be said of the dataset, and notes.
+    drop_invalid: bool = False,
+) -> tuple[dict[SplitName, pl.DataFrame], dict[str, object], list[str], pl.DataFrame | None]:
+    """The splits with a table's positives in them, what is to be said of the dataset, notes, and invalid rows.
 
-    `names` are the table's columns, where they are not called as those of the first log.
+    `names` are the table's columns, where they are not called as those of the first log; `drop_invalid` leaves rows
+    with faults out.
     """
     rules = Rules.kept(about, name)
     rule = rules.rule
@@ -83,7 +85,8 @@ def append_table(
         )
     columns = ColumnNames(**rules.columns) if names is None or names == ColumnNames() else names
     positive = None if rules.positive is None else PositiveRule.parse(rules.positive)
-    log = once_each(read_log(table, columns, positive), rules.keep_duplicates)
+    reading = Reading(drop_invalid, times_needed=rule is not None and rule.needs_times)
+    log = once_each(read_log(table, columns, positive, reading), rules.keep_duplicates)
     old = pl.concat([_labelled(frames[split], split) for split in SPLITS], how="diagonal_relaxed")
     made = [Log(old, f"dataset {name}", typed=True), log]
     old, new = (one.frame for one in as_one_type(made))
@@ -112,7 +115,7 @@ def append_table(
         "notes": notes,
         "fingerprint_before": fingerprint,
     }
-    return parts, {**about, APPENDED: [*before, told]}, notes
+    return parts, {**about, APPENDED: [*before, told]}, notes, log.invalid
 
 
 def told_before(about: Mapping[str, Any]) -> list[str]:

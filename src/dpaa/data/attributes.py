@@ -16,9 +16,10 @@ import polars as pl
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import WHOLE_NUMBER, encode, integers_if_unchanged, is_text, kind
-from dpaa.data.log import find_column, id_column
+from dpaa.data.log import find_column
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.tables import Table
+from dpaa.data.values import id_column
 from dpaa.errors import InputError, reason
 from dpaa.files import digest, write_into
 from dpaa.words import counted

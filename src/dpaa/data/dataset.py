@@ -69,6 +69,8 @@ class Dataset:
     """What is known of the items: titles, and any other columns."""
     randomised: Pairs | None = None
     """Pairs of randomised exposure that are for training (no validation, no test), for methods that ask for them."""
+    invalid: pl.DataFrame | None = None
+    """Rows of the source that were left out as invalid, `source, row, fault, content`; not kept in a folder."""
 
     @classmethod
     def of(
@@ -92,7 +94,8 @@ class Dataset:
     @classmethod
     def of_prepared(cls, parts: Prepared, name: str) -> Dataset:
         """A dataset from what was made of one table or several."""
-        return cls.of(name=name, **parts._asdict())
+        made = cls.of(parts.frames, name=name, candidates=parts.candidates, about=parts.about, notes=parts.notes)
+        return replace(made, invalid=parts.invalid)
 
     @classmethod
     def from_frame(
@@ -109,6 +112,7 @@ class Dataset:
         timestamp: str | None = None,
         positive: str | None = None,
         keep_duplicates: bool = False,
+        drop_invalid: bool = False,
         split: SplitRule | str | None = None,
         seed: int = 0,
         name: str = "frame",
@@ -117,7 +121,8 @@ class Dataset:
 
         Columns are found by their usual names unless they are given; `positive` is a rule such as "rating>=3".
         `candidates`, the items that may be recommended, is a dataframe with an item column, a list or a series of ids;
-        `items` a dataframe of what is known of them: an item column, `title` and any others.
+        `items` a dataframe of what is known of them: an item column, `title` and any others.  `drop_invalid` leaves out
+        rows with faults (no id, a rating that is no number), which are otherwise refused; `invalid` has them.
         """
         need_type(name, str, "name", "give the dataset's name as text")
         names = ColumnNames(user, item, rating, timestamp)
@@ -127,12 +132,14 @@ class Dataset:
             raise InputError("there is no training frame; give a dataframe of users and items")
         if split is None:
             allowed = None if candidates is None else _candidates_table(candidates, item)
-            made = cls.of_prepared(table_per_split(tables, allowed, names, positive, keep_duplicates), name)
+            found = table_per_split(tables, allowed, names, positive, keep_duplicates, drop_invalid)
+            made = cls.of_prepared(found, name)
             return made if items is None else made.with_items(items, item)
         if len(tables) > 1 or candidates is not None:
             raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
         rule = split if isinstance(split, SplitRule) else SplitRule(split)
-        found = one_table(tables["train"], names, positive, rule, keep_duplicates=keep_duplicates, seed=seed)
+        how: Any = {"keep_duplicates": keep_duplicates, "drop_invalid": drop_invalid, "seed": seed}
+        found = one_table(tables["train"], names, positive, rule, **how)
         made = cls.of_prepared(found, name)
         return made if items is None else made.with_items(items, item)
 
@@ -157,20 +164,24 @@ class Dataset:
         """What people call the items, row i = index i; None where nobody said."""
         return None if self.attributes is None else self.attributes.titles
 
-    def append(self, rows: Any, *, names: ColumnNames | None = None, items: Any = None) -> Dataset:
+    def append(
+        self, rows: Any, *, names: ColumnNames | None = None, items: Any = None, drop_invalid: bool = False
+    ) -> Dataset:
         """The dataset with the rows of a dataframe in it, by the rules that it was made with (`dpaa.data.append`).
 
-        What is known of items is kept; `items`, as in `with_items`, adds to it.
+        What is known of items is kept; `items`, as in `with_items`, adds to it.  `drop_invalid` as in `from_frame`.
         """
         table = rows if isinstance(rows, Table) else as_table(rows, "the frame")
         frames = {split: self.frame(split) for split in SPLITS}
-        parts, about, notes = append_table(frames, self.about, self.name, self.fingerprint, table, names)
+        itself = (self.about, self.name, self.fingerprint)
+        parts, about, notes, invalid = append_table(frames, *itself, table, names, drop_invalid)
         odd = lint({split: self.split(split) for split in SPLITS}, self.user_ids, self.item_ids, self.candidates)
         allowed = None if self.candidates is None else self.item_ids.gather(self.candidates)
         said = {*odd, *told_before(self.about)}
         kept = [note for note in self.notes if note not in said]
         told, sample = [*kept, *notes], self._sample()
         made = Dataset.of(parts, name=self.name, candidates=allowed, about=about, notes=told, randomised=sample)
+        made = replace(made, invalid=invalid)
         older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
         if items is None:
             return replace(made, attributes=older)

@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.columns import Column
-from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.faults import Faults
+from dpaa.data.ids import distinct_ids, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import ListTable, Table
+from dpaa.data.values import complete_column, id_column, number_column, time_column
 from dpaa.errors import InputError, need_type
 from dpaa.words import counted
 
@@ -57,26 +59,85 @@ class Log:
     typed: bool
     """Whether the ids came with a type; those of a text file may be taken as text where other files need it."""
     notes: tuple[str, ...] = ()
+    invalid: pl.DataFrame | None = None
+    """Rows that were left out: `source, row, fault, content`; None where there are none."""
 
 
-def read_log(table: Table, names: ColumnNames | None = None, positive: PositiveRule | None = None) -> Log:
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of a log are read."""
+
+    drop_invalid: bool = False
+    """Whether rows with faults are left out; else they are refused, all kinds of faults in one sentence."""
+    times_needed: bool = False
+    """Whether a row without a time has a fault."""
+
+
+def read_log(
+    table: Table,
+    names: ColumnNames | None = None,
+    positive: PositiveRule | None = None,
+    reading: Reading = Reading(),  # noqa: B008  (frozen)
+) -> Log:
     """The positive interactions of a table."""
     names = ColumnNames() if names is None else names
     need_type(names, ColumnNames, "names", "give ColumnNames(user=…, item=…)")
     roles = _find_columns(table, names)
     rule_column = None if positive is None else _rule_column(table, roles, positive)
-    frame = table.read(list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])])))
-    if not frame.height:
+    wanted = list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])]))
+    table, frame, faults = _read(table, wanted)
+    if not frame.height and not faults.found:
         raise InputError(f"{table.name} has no rows; add some or leave it out")
-    columns = [id_column(frame[roles[role]], table).alias(role) for role in (Column.USER, Column.ITEM)]
+    columns = [id_column(frame[roles[role]], table, faults).alias(role) for role in (Column.USER, Column.ITEM)]
     if Column.RATING in roles:
-        columns.append(number_column(frame[roles[Column.RATING]], table).alias(Column.RATING))
+        columns.append(number_column(frame[roles[Column.RATING]], table, faults).alias(Column.RATING))
     if Column.TIMESTAMP in roles:
-        columns.append(_times(frame[roles[Column.TIMESTAMP]], table).alias(Column.TIMESTAMP))
-    log = Log(pl.DataFrame(columns), table.name, table.typed)
-    if positive is None or rule_column is None:
-        return log
-    return _positives(log, positive, complete_column(number_column(frame[rule_column], table), table))
+        times = time_column(frame[roles[Column.TIMESTAMP]], table, faults, reading.times_needed)
+        columns += [] if times is None else [times.alias(Column.TIMESTAMP)]
+    values = None
+    if rule_column is not None:
+        values = complete_column(number_column(frame[rule_column], table, faults), table, faults)
+    log = Log(pl.DataFrame(columns), table.name, table.typed, (*table.notes, *dict.fromkeys(faults.notes)))
+    if faults.found:
+        log, values = _without_faults(log, values, faults, reading, wanted)
+    return log if positive is None or values is None else _positives(log, positive, values)
+
+
+def _read(table: Table, columns: list[str]) -> tuple[Table, pl.DataFrame, Faults]:
+    """The columns of the rows that are rows, and what the others are; those are looked for where reading fails."""
+    try:
+        return table, table.read(columns), Faults(table)
+    except InputError:
+        table, torn = table.without_torn(columns)
+        if not torn:
+            raise
+        faults = Faults(table)
+        faults.add_torn(torn)
+        return table, table.read(columns), faults
+
+
+def _without_faults(
+    log: Log, values: pl.Series | None, faults: Faults, reading: Reading, columns: list[str]
+) -> tuple[Log, pl.Series | None]:
+    """The rows without faults, where those with faults are not wanted."""
+    if not reading.drop_invalid:
+        faults.raise_if_any()
+    kept = np.ones(log.frame.height, dtype=bool)
+    kept[faults.rows] = False
+    if not kept.any():
+        raise InputError(f"every row of {log.source} is invalid: {faults.in_words()}; check how the file is read")
+    sound = pl.Series(kept)
+    note = faults.note(log.frame.height)
+    log = replace(log, frame=log.frame.filter(sound), notes=(*log.notes, note), invalid=faults.as_table(columns))
+    ids = [_integers_again(log, column) for column in (Column.USER, Column.ITEM)]
+    log = replace(log, frame=log.frame.with_columns(ids))
+    return log, None if values is None else values.filter(sound)
+
+
+def _integers_again(log: Log, column: str) -> pl.Series:
+    """Ids of a text file are integers where all that is left are: a torn one may have made them text."""
+    ids = log.frame[column]
+    return integers_if_unchanged(ids) if not log.typed and is_text(ids) else ids
 
 
 def once_each(log: Log, keep_duplicates: bool = False) -> Log:
@@ -163,7 +224,7 @@ def find_column(table: Table, role: str, name: str | None) -> str:
     option = role.removesuffix("_id")
     raise InputError(
         f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --{option}-column (in Python "
-        f"{option}=…), or add a header line if the file has none"
+        f"{option}=…); if the file has no header line, name its columns with --columns"
     )
 
 
@@ -200,105 +261,3 @@ def _positives(log: Log, rule: PositiveRule, values: pl.Series) -> Log:
         return log
     note = f"{log.source}: {dropped:,} of {len(kept):,} rows are not positive ({rule}) and were dropped"
     return replace(log, frame=log.frame.filter(kept), notes=(*log.notes, note))
-
-
-def id_column(ids: pl.Series, table: Table) -> pl.Series:
-    """Ids as integers or text; an empty one is an error."""
-    if table.typed:
-        ids = checked_type(ids, f"the ids in column {ids.name!r} of {table.name}")
-    complete_column(ids.replace("", None) if is_text(ids) else ids, table)
-    return ids if table.typed else integers_if_unchanged(ids)
-
-
-def number_column(values: pl.Series, table: Table) -> pl.Series:
-    """A column of numbers; text of a text file becomes Float64; empty values stay empty."""
-    if values.dtype.is_numeric():
-        numbers = plain_numbers(values)
-    elif values.dtype in (pl.String, pl.Null):
-        numbers = values.str.strip_chars().cast(pl.Float64, strict=False) if values.dtype == pl.String else values
-    else:
-        raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give a column of numbers")
-    wrong = numbers.is_null() & values.is_not_null()
-    if numbers.dtype.is_float():
-        wrong = wrong | (numbers.is_infinite() | numbers.is_nan()).fill_null(value=False)
-    _refuse(values, wrong, table, "which is not a number; correct the row or name another column")
-    return numbers
-
-
-def _refuse(values: pl.Series, wrong: pl.Series, table: Table, why: str) -> None:
-    """Name the first value that is wrong, and its row."""
-    if wrong.any():
-        row = int(wrong.arg_max() or 0)
-        raise InputError(f"column {values.name!r} has {values[row]!r} in {table.place(row)}, {why}")
-
-
-def plain_numbers(values: pl.Series) -> pl.Series:
-    """Numbers in a type that numpy has too: decimals and short floats as Float64, integers of 128 bits if need be."""
-    if values.dtype.is_integer():
-        if values.dtype not in (pl.Int128, pl.UInt128):
-            return values
-        whole = values.cast(pl.Int64, strict=False)
-        if whole.null_count() == values.null_count():
-            return whole
-    return values if values.dtype == pl.Float32 else values.cast(pl.Float64)
-
-
-def complete_column(values: pl.Series, table: Table) -> pl.Series:
-    """The column itself; an empty value is an error that names its row."""
-    if values.has_nulls():
-        row = int(values.is_null().arg_max() or 0)
-        raise InputError(f"column {values.name!r} is empty in {table.place(row)}; fill it in or remove the row")
-    return values
-
-
-def _times(values: pl.Series, table: Table) -> pl.Series:
-    """Times as they are if they are numbers, else as Datetime in UTC; times without a zone are taken as UTC."""
-    if values.dtype.is_temporal() and values.dtype not in (pl.Date, pl.Datetime):
-        raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give dates, datetimes or numbers")
-    if values.dtype in (pl.Date, pl.Datetime) and (outside := outside_calendar(values)).any():
-        row = int(outside.arg_max() or 0)
-        raise InputError(
-            f"column {values.name!r} has a time outside of the years 1 to 9999 in {table.place(row)}; correct the row"
-        )
-    if values.dtype == pl.Date:
-        values = values.cast(pl.Datetime("us"))
-    if isinstance(values.dtype, pl.Datetime):
-        zone = values.dtype.time_zone
-        times = values.dt.replace_time_zone("UTC") if zone is None else values.dt.convert_time_zone("UTC")
-        return complete_column(times, table)
-    if values.dtype == pl.String:
-        values = complete_column(values, table)
-        for dtype in (pl.Int64, pl.Float64):
-            numbers = values.str.strip_chars().cast(dtype, strict=False)
-            if not numbers.has_nulls():
-                return number_column(numbers, table)
-        if numbers.null_count() < len(numbers) / 2:  # mostly numbers: the odd one out is a mistake, not a date
-            return number_column(values, table)
-        return _iso_times(values, table)
-    return complete_column(number_column(values, table), table)
-
-
-def outside_calendar(times: pl.Series) -> pl.Series:
-    """Which dates or datetimes are not in the years 1 to 9999, beyond which neither Python nor polars can tell them."""
-    unit = times.dtype.time_unit if isinstance(times.dtype, pl.Datetime) else None
-    days = times.to_physical().cast(pl.Float64) / {None: 1, "ms": 864e5, "us": 864e8, "ns": 864e11}[unit]
-    return ~days.is_between(-719_162, 2_932_897, closed="left").fill_null(value=True)
-
-
-def _iso_times(values: pl.Series, table: Table) -> pl.Series:
-    """ISO 8601 text, `2024-05-01`, `2024-05-01T10:00:00Z`, `2024-05-01 10:00:00.5+02:00`, as Datetime in UTC."""
-    full = (
-        values.str.strip_chars()
-        .str.replace(r"^(\d{4}-\d\d-\d\d)[Tt]", "$1 ")
-        .str.replace(r"^(\d{4}-\d\d-\d\d)$", "$1 00:00:00")
-        .str.replace(r" (\d\d:\d\d)([Zz+-]|$)", " $1:00$2")
-        .str.replace(r"[Zz]$", "+0000")
-        .str.replace(r"([+-]\d\d):?(\d\d)$", "$1$2")
-        .str.replace(r"( \d\d:\d\d:\d\d(\.\d+)?)([+-]\d\d)$", "${1}${3}00")
-        .str.replace(r"( \d\d:\d\d:\d\d(\.\d+)?)$", "${1}+0000")
-    )
-    times = full.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%z", time_unit="us", strict=False)
-    wanted = "which is neither a number nor an ISO date or time (2024-05-31T10:00:00Z)"
-    remedy = "correct the row or name another column with --timestamp-column"
-    _refuse(values, times.is_null(), table, f"{wanted}; {remedy}")
-    return times

@@ -9,7 +9,7 @@ import polars as pl
 
 from dpaa.data.append import RULES, Rules
 from dpaa.data.columns import Column, SplitName
-from dpaa.data.log import ColumnNames, as_one_type, once_each, read_candidates, read_log
+from dpaa.data.log import ColumnNames, Reading, as_one_type, once_each, read_candidates, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.splits import SplitRule, drop_rare, split_frame
 from dpaa.data.tables import Table
@@ -25,6 +25,8 @@ class Prepared(NamedTuple):
     about: dict[str, object]
     notes: list[str]
     candidates: pl.Series | None = None
+    invalid: pl.DataFrame | None = None
+    """Rows with faults that were left out: `source, row, fault, content`."""
 
 
 def one_table(
@@ -36,10 +38,12 @@ def one_table(
     min_item_interactions: int = 1,
     keep_duplicates: bool = False,
     seed: int = 0,
+    drop_invalid: bool = False,
 ) -> Prepared:
     """One table, split by a rule; without a rule all pairs are for training."""
     rule = None if positive is None else PositiveRule.parse(positive)
-    log = once_each(read_log(table, names, rule), keep_duplicates)
+    reading = Reading(drop_invalid, times_needed=split is not None and split.needs_times)
+    log = once_each(read_log(table, names, rule, reading), keep_duplicates)
     frame, rare = drop_rare(log.frame, min_user_interactions, min_item_interactions)
     frames: dict[SplitName, pl.DataFrame] = {"train": frame}
     cut: list[str] = []
@@ -61,7 +65,7 @@ def one_table(
             seed=seed,
         ).model_dump(),
     }
-    return Prepared(frames, about, [*log.notes, *rare, *cut])
+    return Prepared(frames, about, [*log.notes, *rare, *cut], invalid=log.invalid)
 
 
 def table_per_split(
@@ -70,12 +74,17 @@ def table_per_split(
     names: ColumnNames | None = None,
     positive: str | None = None,
     keep_duplicates: bool = False,
+    drop_invalid: bool = False,
 ) -> Prepared:
     """One table per split; pairs are counted in the training split only."""
     names = names or ColumnNames()
     rule = None if positive is None else PositiveRule.parse(positive)
     count = {"train": keep_duplicates}
-    logs = [once_each(read_log(table, names, rule), count.get(split, False)) for split, table in tables.items()]
+    reading = Reading(drop_invalid)
+    logs = [
+        once_each(read_log(table, names, rule, reading), count.get(split, False)) for split, table in tables.items()
+    ]
+    invalid = [log.invalid for log in logs if log.invalid is not None]
     if candidates is not None:
         logs.append(read_candidates(candidates, names.item))
     logs = as_one_type(logs)
@@ -86,4 +95,5 @@ def table_per_split(
         "split": "ready-made",
     }
     frames = {split: log.frame for split, log in zip(tables, logs, strict=True)}
-    return Prepared(frames, about, [note for log in logs for note in log.notes], allowed)
+    notes = [note for log in logs for note in log.notes]
+    return Prepared(frames, about, notes, allowed, pl.concat(invalid) if invalid else None)

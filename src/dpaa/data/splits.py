@@ -74,6 +74,11 @@ class SplitRule:
         """One rule for every part; the rule itself where it has none."""
         return [replace(self, part=part) for part in range(1, self.parts + 1)] if self.kind in IN_PARTS else [self]
 
+    @property
+    def needs_times(self) -> bool:
+        """Whether every pair must have a time."""
+        return self.kind in BY_TIME
+
     def __str__(self) -> str:
         shares = f"{self.valid:g} validation, {self.test:g} test"
         return {
@@ -101,6 +106,9 @@ def split_frame(
     rng = np.random.default_rng([seed, times_appended] if times_appended else seed)
     if rule.kind in BY_TIME and Column.TIMESTAMP not in frame.columns:
         raise InputError(f"the split {rule.kind!r} needs times, and {source} has none; name the --timestamp-column")
+    if rule.kind in BY_TIME and (missing := frame[Column.TIMESTAMP].null_count()):
+        pairs = counted(missing, "pair of", "pairs of")
+        raise InputError(f"the split {rule.kind!r} needs times, and {pairs} {source} have none; add or remove them")
     labels, notes = _LABELS[rule.kind](_Work(frame, rule, rng, seed, before))
     parts = [frame.filter(pl.Series(labels == label)) for label in range(3)]
     once = [part.drop(Column.COUNT, strict=False) for part in parts[1:]]

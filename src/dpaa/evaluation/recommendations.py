@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, is_text, kind
-from dpaa.data.log import KNOWN_NAMES, complete_column, id_column, number_column
+from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.tables import Table, as_table, open_table
+from dpaa.data.values import complete_column, id_column, number_column
 from dpaa.errors import InputError, need_whole
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.words import counted

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from dpaa.errors import InputError, MissingExtraError, reason
+from dpaa.urls import HIDDEN, hide_secrets
 
 try:
     import optuna as optuna
@@ -18,7 +18,6 @@ except ImportError:
     raise MissingExtraError("tuning", "tune") from None
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-HIDDEN = "***"
 REMEDY = "give an Optuna storage URL such as sqlite:///study.db"
 PATIENCE = 100
 """Seconds that a process waits for another one's hold on a file of SQLite."""
@@ -101,19 +100,5 @@ def _parsed(url: str) -> URL:
 
 
 def _said(error: BaseException, url: str) -> str:
-    """The reason without the URL and its secrets, as they are meant and as they were written."""
-    rest = url.partition("://")[2]
-    parsed = _parsed(url)
-    written = [pair.partition("=")[2] for pair in rest.partition("?")[2].split("&")]
-    if parsed.password is not None:
-        written.append(rest.partition("@")[0].partition(":")[2])
-    meant = [form for piece in written for form in (unquote(piece), unquote_plus(piece))]
-    forms = {
-        form
-        for secret in (*written, *meant)
-        for form in (secret, quote(secret), quote_plus(secret), repr(secret)[1:-1])
-    }
-    text = reason(error).replace(url, without_secrets(url))
-    for form in sorted(forms - {""}, key=len, reverse=True):  # a secret may be a part of another
-        text = text.replace(form, HIDDEN)
-    return text
+    """The reason without the URL and its secrets."""
+    return hide_secrets(reason(error).replace(url, without_secrets(url)), url)

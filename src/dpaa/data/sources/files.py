@@ -1,26 +1,29 @@
-"""Files of the user's own become a dataset: one log that is split by a rule, or one file per split."""
+"""Files of the user's own become a dataset: a log that is split by a rule, or one file per split."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset
+from dpaa.data.inputs import name_of, open_log
 from dpaa.data.prepare import one_table, table_per_split
 from dpaa.data.splits import SplitRule
-from dpaa.data.tables import open_table
+from dpaa.data.tables import TextForm, open_table
 
 
 def from_file(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     fmt: str | None = None,
+    form: TextForm | None = None,
     split: SplitRule | None = SplitRule(),  # noqa: B008  (frozen)
     **how: Any,
 ) -> Dataset:
-    """A dataset from a log file (CSV, TSV, Parquet, RecBole `.inter`, list form); `how` as in `prepare.one_table`."""
-    return Dataset.of_prepared(one_table(open_table(path, fmt), split=split, **how), Path(path).name.partition(".")[0])
+    """A dataset from a log: files, folders, patterns, `-`, URLs; `how` as in `prepare.one_table`."""
+    return Dataset.of_prepared(one_table(open_log(path, fmt, form), split=split, **how), name_of(path))
 
 
 def from_files(
@@ -31,10 +34,11 @@ def from_files(
     *,
     name: str = "splits",
     fmt: str | None = None,
+    form: TextForm | None = None,
     **how: Any,
 ) -> Dataset:
     """A dataset from one file per split and optionally one of the items to recommend; `how` as in `table_per_split`."""
     paths = {"train": train, "valid": valid, "test": test}
-    tables = {split: open_table(path, fmt) for split in SPLITS if (path := paths[split]) is not None}
+    tables = {split: open_log(path, fmt, form) for split in SPLITS if (path := paths[split]) is not None}
     allowed = None if candidates is None else open_table(candidates)
     return Dataset.of_prepared(table_per_split(tables, allowed, **how), name)
