@@ -1,9 +1,11 @@
 """What a training step of each method costs, as a multiple of LightGCN's.
 
     python -m scripts.method_cost [--users 6000] [--items 4000] [--out benchmarks/METHODS.md] [NAME …]
+    python -m scripts.method_cost --profile 3 [--out benchmarks/METHOD_PROFILES.md] [NAME …]
 
 A made graph with a long tail; forward, loss, backward and Adam, one thread, steps of all methods in turn.  What is done
-once an epoch (`refresh`) is in the second column, spread over the epoch's steps.
+once an epoch (`refresh`) is in the second column, spread over the epoch's steps.  With `--profile N`, N steps of each
+method under torch's profiler instead: which operations the time goes to.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,8 @@ from dpaa.training.adam import TiledAdam
 
 SETTINGS = {"embedding_size": 64, "layers": 3, "threads": 1}
 PLAIN = "lightgcn"
+SHOWN = 5
+"""Operations told of each method."""
 
 
 def graph_of(n_users: int, n_items: int) -> BipartiteGraph:
@@ -57,7 +61,36 @@ class Steps:
         batch = next(self._batches)
         rows = self.method.forward(batch)
         self.method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]
-        self._adam.step(rows)
+        self._adam.step(rows, self.method.settings.learning_rate)
+
+
+def profiled(names: Sequence[str], graph: BipartiteGraph, n_steps: int) -> str:
+    """A page with the operations that take most of each method's steps, by their own time."""
+    rows = []
+    for name in names:
+        step = Steps(name, graph)
+        step()  # what is done once is nobody's time
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            for _ in range(n_steps):
+                step()
+        averages = seen.key_averages()
+        whole = sum(one.self_cpu_time_total for one in averages)
+        most = sorted(averages, key=lambda one: -one.self_cpu_time_total)[:SHOWN]
+        told = ", ".join(
+            f"{one.key.removeprefix('aten::')} {100 * one.self_cpu_time_total / whole:.0f} %" for one in most
+        )
+        rows.append([name, told])
+        print(*rows[-1], flush=True)
+    return f"""# Where a training step of each method goes
+
+{graph.n_users:,} users × {graph.n_items:,} items, {graph.n_edges:,} pairs, 64 columns, 3 layers, batches of 2,048,
+one thread; {machine()}. Shares of torch's operations in their own time, over {n_steps} steps under its profiler (on a
+busy machine a few per cent either way); `mm` and `addmm_` are products of matrices, `_embedding_bag…` those with the
+graph.
+
+Made by `python -m scripts.method_cost --profile {n_steps} --users {graph.n_users} --items {graph.n_items}`.
+
+{markdown(["method", "operations"], rows)}"""
 
 
 def main() -> None:
@@ -67,6 +100,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=6_000)
     parser.add_argument("--items", type=int, default=4_000)
     parser.add_argument("--repeats", type=int, default=8)
+    parser.add_argument("--profile", type=int, default=0, metavar="N", help="steps to profile instead of timing")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
@@ -76,6 +110,12 @@ def main() -> None:
         name for name in trained if not name.startswith("dpaa")
     ]  # those want a model trained first
     names = [PLAIN, *(name for name in names if name != PLAIN)]
+    if chosen.profile:
+        page = profiled(names, graph, chosen.profile)
+        print(page)
+        if chosen.out:
+            chosen.out.write_text(page, encoding="utf-8")
+        return
     steps = {name: Steps(name, graph) for name in names}
     found = turns(dict(steps), warm_ups=1, repeats=chosen.repeats)
     rows = []

@@ -18,8 +18,9 @@ from .ledger import Attack
 from .writers import Writer
 
 CAMPAIGN = "full-disk"
-SLOW_SECONDS = 2.0
-"""Of a call that takes so long each write fails in one of the two ways, in turn; of others in both."""
+SLOW_SECONDS = 0.2
+"""Of a call that takes so long each write fails in one of the two ways, in turn, the other one where it overwrites; of
+others in both."""
 SIZES = (0, 500, 4_000, 20_000)
 """Bytes that a file may have."""
 MODES = {"one write fails": FAIL_ONCE, "full from": FAIL_FROM}
@@ -53,11 +54,12 @@ def _points(cases: Cases, writer: Writer, seed: int, most: int | None) -> Iterat
     places = range(1, case.writes + 1)
     if most is not None and case.writes > most:
         places = sorted({1 + round(step * (case.writes - 1) / (most - 1)) for step in range(most)})
+    turn = writer.name.endswith("--overwrite")
     points = [
         (mode, place)
         for number, mode in enumerate(MODES)
         for place in places
-        if case.seconds < SLOW_SECONDS or place % len(MODES) == number
+        if case.seconds < SLOW_SECONDS or (place + turn) % len(MODES) == number
     ]
     points += [("no file larger than", size) for size in SIZES]
     random.Random(f"{seed} {writer.name}").shuffle(points)

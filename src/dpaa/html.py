@@ -26,14 +26,18 @@ def html_text(value: object) -> Markup:
 
 
 def html_table(
-    title: str, header: Sequence[object], rows: Iterable[Sequence[object]], notes: Iterable[str] = ()
+    title: str,
+    header: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    notes: Iterable[str] = (),
+    aligned: str = "right;white-space:nowrap",
 ) -> Markup:
     """A table with a title above it and notes below; numbers, in all columns but the first, go right."""
 
     def row(cells: Sequence[object], tag: str, rule: str = "") -> Markup:
         made = (
             Markup('<{} style="{};text-align:{}{}">{}</{}>').format(
-                tag, CELL, "left" if place == 0 else "right", rule, html_text(cell), tag
+                tag, CELL, "left" if place == 0 else aligned, rule, html_text(cell), tag
             )
             for place, cell in enumerate(cells)
         )
@@ -47,7 +51,8 @@ def html_table(
 
 def html_facts(title: str, facts: Mapping[str, object], notes: Iterable[str] = ()) -> Markup:
     """What there is to know of one thing, a line each; facts that are None or empty are left out."""
-    return html_table(title, (), [(name, value) for name, value in facts.items() if value not in (None, "")], notes)
+    known = [(name, value) for name, value in facts.items() if value not in (None, "")]
+    return html_table(title, (), known, notes, aligned="left")
 
 
 def html_progress(done: int, total: int, line: str) -> Markup:

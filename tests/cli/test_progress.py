@@ -1,10 +1,66 @@
+"""Training as it looks: in a terminal of sixty columns, and in a log."""
+
 from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
 
 import pytest
 
-from dpaa.cli.progress import duration
+from tests.cli.conftest import TINY
+from tests.command import dpaa_ok
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(45, "45 s"), (180, "3 min"), (9000, "2.5 h")])
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+def in_terminal(columns: int, *words: str) -> str:
+    """What a command writes to a terminal of so many columns."""
+    mine, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+    call = [sys.executable, "-c", "from dpaa.cli import main; main()", *words]
+    said = b""
+    with subprocess.Popen(
+        call, stdout=theirs, stderr=theirs, stdin=theirs, env=environment | {"TERM": "xterm", "PYTHONUTF8": "1"}
+    ) as process:
+        os.close(theirs)
+        while True:
+            try:
+                part = os.read(mine, 65_536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            said += part
+    os.close(mine)
+    assert process.returncode == 0, said
+    return said.decode()
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_the_line_stays_in_its_line(walk: Path, tmp_path: Path, columns: int) -> None:
+    call = ("train", walk / "data", "--method", "dpaa", "--out", tmp_path / "run", *TINY, "--set", "epochs=60")
+    said = in_terminal(columns, *map(str, call), "--set", "patience=60", "--set", "batch_size=16")
+    drawn = [CONTROL.sub("", line).strip("\r") for line in re.split(r"[\n\r]", said) if "/60" in line]
+    assert drawn
+    assert all(len(line) < columns for line in drawn)
+    assert any(line.startswith("lightgcn (pre-training for dpaa)"[:20]) for line in drawn)
+    assert any(line.startswith("dpaa ") for line in drawn)
+    assert any(" left" in line for line in drawn)
+    assert any("loss" in line for line in drawn) == (columns == 200)
+
+
+def test_a_log_names_the_part(walk: Path, tmp_path: Path) -> None:
+    said = dpaa_ok("train", walk / "data", "--method", "dpaa", *TINY, "--out", tmp_path / "run").err.splitlines()
+    first = next(line for line in said if "epoch 1 " in line)
+    assert first.startswith("lightgcn (pre-training for dpaa): epoch 1  loss ")
+    assert first.endswith("left of this part")
+    later = said[next(place for place, line in enumerate(said) if line.startswith("training dpaa on")) :]
+    assert any(line.startswith("epoch 1  loss ") and line.endswith(" left") for line in later)

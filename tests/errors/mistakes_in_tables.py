@@ -207,6 +207,39 @@ SPLITS = [
         "the split 'leave-last' needs times",
         options="--split leave-last ",
     ),
+    log(
+        "windows that leave nothing", LOG, "5 windows with 0.3 of the pairs", options="--split time-windows --test .3 "
+    ),
+    log("a part that is not there", LOG, "part 6 of 5 is not there", options="--split user-folds --part 6 "),
+    log("one part", LOG, "parts are at least 2", options="--split user-folds --parts 1 "),
+    Mistake(
+        "parts in the place of a dataset",
+        "dpaa data log log.csv --split user-folds --out data",
+        ("data is a dataset", "several parts need a folder"),
+    ),
+    Mistake("no place to write to", "dpaa data log log.csv", ("--out", "--append")),
+    Mistake(
+        "a rule beside the dataset's own",
+        "dpaa data log log.csv --append untested --valid .3",
+        ("--valid is among the rules", "leave it out with --append"),
+    ),
+    Mistake("appending to nothing", "dpaa data log log.csv --append nowhere", "there is no folder nowhere"),
+    Mistake(
+        "appending to what was not one log",
+        "dpaa data log log.csv --append data",
+        ("does not say by which rules it was made", "dpaa data log"),
+    ),
+    Mistake(
+        "appending ids of another type",
+        "dpaa data log log.csv --append numbers",
+        ("column 'user_id' is text in log.csv and integers in dataset numbers", "cast one"),
+    ),
+    Mistake(
+        "appending rows without times",
+        "dpaa data log bad.csv --append untested",
+        ("dataset log has times, bad.csv has none",),
+        {"bad.csv": "user_id,item_id\nu1,i99\n"},
+    ),
     log("leave-last with nothing to leave", LOG, "at least 1, got 0", options="--split leave-last --last-k 0 "),
     log(
         "a demand that no user meets",

@@ -244,6 +244,11 @@ PLACES = [
         ("run is finished", "leave --warm-start out"),
     ),
     Mistake(
+        "a place to log to that does not exist",
+        "dpaa train data --out new --log-to paper",
+        ("there is no tracker 'paper'", "mlflow or wandb"),
+    ),
+    Mistake(
         "a warm start from nothing", "dpaa train data --out new --warm-start nowhere", "there is no run folder nowhere"
     ),
     Mistake(
@@ -426,10 +431,27 @@ def recommend(kind: str, options: str, *says: str, **files: str) -> Mistake:
 
 
 RECOMMEND = [
-    recommend("a user the model does not know", "--users bob", "1 of the user ids given is not in", "'bob'"),
-    recommend("items the model does not know", "--items i0001 --items x --items y", "2 of the item ids", "'x', 'y'"),
-    recommend("an unknown item to leave out", "--exclude hats", "'hats'"),
-    recommend("an empty id of a user", "--users ''", "''"),
+    recommend("a user the model does not know", "--users bob --strict", "1 of the user ids given is not in", "'bob'"),
+    recommend(
+        "items the model does not know", "--items i0001 --items x --items y --strict", "2 of the item ids", "'x', 'y'"
+    ),
+    recommend("an unknown item to leave out", "--exclude hats --strict", "'hats'"),
+    recommend("an empty id of a user", "--users '' --strict", "''"),
+    recommend("a limit without a number", "--at-most genre", "--at-most takes COLUMN=N", "'genre'"),
+    recommend("a limit of 0", "--at-least genre=0", "--at-least takes COLUMN=N with N from 1", "'genre=0'"),
+    recommend("a limit twice", "--at-most genre=1 --at-most genre=2", "twice for column 'genre'"),
+    recommend("a limit by a column nobody gave", "--at-most genre=3", "nothing is known of the items", "--items"),
+    recommend("a value without its column", "--only drama", "--only takes COLUMN=VALUE", "'drama'"),
+    recommend("pairs to exclude that are not there", "--exclude-pairs new.csv", "there is no file new.csv"),
+    recommend(
+        "pairs to exclude without items", "--exclude-pairs new.csv", "new.csv has no column", new="user_id\nu0001\n"
+    ),
+    Mistake(
+        "pairs to exclude with ids of another type",
+        "dpaa recommend run --exclude-pairs new.parquet",
+        ("the items in new.parquet are integers (such as 7)", "text (such as 'i0001')"),
+        spoil=lambda: pl.DataFrame({"user_id": ["new"], "item_id": [7]}).write_parquet("new.parquet"),
+    ),
     Mistake(
         "text where the model's ids are integers",
         "dpaa recommend numbers-run --users bob",
@@ -451,9 +473,6 @@ RECOMMEND = [
         "dpaa recommend run --users @who.txt",
         ("who.txt", "UTF-8"),
         {"who.txt": b"\xff\xfe\n"},
-    ),
-    recommend(
-        "users and a history", "--users u0001 --history new.csv", "--users", "--history", "give one", new=HISTORY
     ),
     recommend("a history that is not there", "--history new.csv", "there is no file new.csv"),
     recommend("a history without items", "--history new.csv", "new.csv has no column", new="user_id\nnew\n"),

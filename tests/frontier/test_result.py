@@ -38,7 +38,7 @@ def some(goal: str = "aplt", before: float = 0.2, after: float = 0.5) -> Frontie
     ("before", "after", "told"),
     [
         (0.2, 0.5, "aplt × 2.5, accuracy −2.0 %"),
-        (0.2, 0.22, "aplt +10 %, accuracy −2.0 %"),
+        (0.2, 0.25, "aplt +25 %, accuracy −2.0 %"),
         (0.0, 0.5, "aplt 0 → 0.5, accuracy −2.0 %"),
     ],
 )

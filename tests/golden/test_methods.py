@@ -20,7 +20,10 @@ from dpaa.methods.ipl import IPL, BatchWithPairs, hit_ratios
 from dpaa.methods.losses import scores
 from dpaa.methods.macr import MACR
 from dpaa.methods.ncl import NCL
+from dpaa.methods.ngcf import NGCF
+from dpaa.methods.paac import PAAC
 from dpaa.methods.pd import PD, PDA
+from dpaa.methods.popdcl import PopDCL
 from dpaa.methods.references.gf_cf import GfCf
 from dpaa.methods.references.svd_gcn import SvdGcn
 from dpaa.methods.relmf import RelMF
@@ -230,3 +233,27 @@ def test_distance_correlation_as_dcor_has_it() -> None:
     first, second = table[:, :4], table[:, 4:]
     for name, other in (("between", second), ("squares", first**2), ("itself", 3 * first + 1)):
         assert_same(distance_correlation(first, other), found[name], 1e-5)
+
+
+def test_ngcf_as_recbole_has_it() -> None:
+    found = golden("ngcf")
+    made = method(NGCF, layers=2, dropout=0, sent="normalised", l2=0)
+    weights = {name: torch.tensor(value) for name, value in found["weights"].items()}
+    with torch.no_grad():
+        for layer in range(2):
+            own, product = (weights[f"{layer} {part} weight"].T for part in ("own", "product"))
+            made.networks[layer] = torch.stack([own, product])
+            made.biases[layer] = weights[f"{layer} own bias"] + weights[f"{layer} product bias"]
+    check("ngcf", made, Batch(*triples()))
+    assert_same(all_scores(made), found["scores"])
+
+
+def test_popdcl_as_warprec_has_it() -> None:
+    check("popdcl", method(PopDCL, layers=2, temperature=0.3, l2=0.01), Batch(*triples()))
+
+
+def test_contrasts_of_paac_as_warprec_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"popular_share": 0.3, "cross_weight": 0.4, "noise": 0.1, "temperature": 0.2}
+    made = method(PAAC, layers=2, alignment_weight=0, contrast_weight=0.3, include_ego=True, l2=0.01, **settings)
+    noise(monkeypatch, 10)
+    check("paac", made, Batch(*triples("distinct_triples")))

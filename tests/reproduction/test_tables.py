@@ -90,3 +90,13 @@ def test_rank_agreement_is_spearmans(pairs: list[tuple[int, int]]) -> None:
         assert math.isnan(found)
     else:
         assert found == pytest.approx(stats.spearmanr(one, other).statistic)
+
+
+def test_many_columns_are_shown_narrow_so_that_all_are_seen() -> None:
+    cells = tuple(Cell((0.2, 0.21), 0.19, place=1) for _ in range(10))
+    wide = Table("t", "T", "method", ("a", "b"), (("x", cells[:2]),)).html()
+    narrow = Table("t", "T", "method", tuple("abcdefghij"), (("x", cells),)).html()
+    assert "0.2050 ± 0.0071" in wide
+    assert ".2050<small>± .0071</small><small>(.1900)</small>" in narrow
+    assert 'title="0.1900, +0.0150"' in narrow
+    assert "In brackets: the paper" in narrow

@@ -260,6 +260,7 @@ def test_from_a_file_without_a_server(browser: Browser, tmp_path: Path, model: M
     opened.dial(-1)
     expect(opened.page.locator("#after-how")).to_contain_text("dial at −1.00")
     assert opened.after() == model.recommend(["u00000"], popularity_dial=-1)["item_id"].to_list()
+    assert violations(opened.page) == []
     opened.page.locator("#after button").first.click()
     assert opened.page.locator("#item-similar li").count() == 10
     assert opened.complaints == []

@@ -67,7 +67,12 @@ def _read_column(file: Path, what: str) -> list[str] | None:
     from dpaa.data.tables import open_table
     from dpaa.data.values import id_column
 
-    table = open_table(file)
+    try:
+        table = open_table(file)
+    except InputError:
+        if file.suffix.lower() == ".parquet":
+            raise
+        return None
     by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
     column = next((by_lower[name] for name in KNOWN_NAMES[f"{what}_id"] if name in by_lower), None)
     if column is None:

@@ -54,6 +54,10 @@ def train(
             help="Resume from the last checkpoint of the run; a finished run is trained further with --set epochs=N.",
         ),
     ] = False,
+    log_to: Annotated[
+        list[str] | None,
+        Option(metavar="mlflow|wandb", help="Log the training there as well; repeatable."),
+    ] = None,
     checkpoint_seconds: Annotated[float, Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: options.Overwrite = False,
     calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels first, use the fastest.")] = False,
@@ -73,6 +77,7 @@ def train(
     from dpaa.data.dataset import read_dataset
     from dpaa.reranking.choose import parse_reranker
     from dpaa.runs.fit import Callbacks, fit_into, make_method
+    from dpaa.runs.tracking import tracked
     from dpaa.training.trainer import Interrupted
     from dpaa.tuning.trial import trials_behind
 
@@ -102,19 +107,20 @@ def train(
         checkpoint_seconds=checkpoint_seconds,
     )
     try:
-        with signals, display:
+        with signals, display, tracked(log_to, fitted, data, callbacks) as (logged, told):
             model = fit_into(
                 out_folder,
                 data,
                 fitted,
                 overwrite=overwrite,
                 resume=resume,
-                callbacks=callbacks,
+                callbacks=logged,
                 pretrained=pretrained,
                 rerank=parse_reranker(rerank) if rerank else plan.reranker,
                 warm_start=plan.before,
                 trials=0 if config is None else trials_behind(config),
             )
+            told(model)
     except Interrupted:
         err.print(f"stopped; continue with the same call and --resume (what is done is in {out_folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))

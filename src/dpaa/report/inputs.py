@@ -79,6 +79,11 @@ class Run:
         return self.model.method.name
 
     @property
+    def kind(self) -> str:
+        """Runs of one kind share a colour: the method's name, of the choice of a trade its own."""
+        return self.folder_name if "debias" in self.model.manifest else self.method
+
+    @property
     def metrics(self) -> dict[str, float]:
         """Those that have a value."""
         found = (self.evaluation or {}).get("metrics", {})

@@ -151,6 +151,7 @@ def _style(alt: Any, main: Sequence[str], others: Sequence[str], theme: Theme) -
         values=shown,
         symbolSize=90,
         symbolStrokeWidth=0,
+        symbolOpacity=1,
         labelLimit=theme.width - 60,
         columnPadding=14 + 1.4 * longest,
     )

@@ -57,11 +57,13 @@ def conclusion(plan: Plan, results: Sequence[RunResult]) -> str:
     main = [label for label in known if label in HELD_AGAINST or paper.row_of(label) == "dpaa"]
     if not main:
         return ""
-    told = [f"{label} keeps {known[label][1] / known[label][0]:.0%} ({_from_to(*known[label])})" for label in main]
+    told = [f"{label} {known[label][1] / known[label][0]:.0%} ({_from_to(*known[label])})" for label in main]
     best = max(known, key=lambda label: known[label][1])
     first, last = plan.severities[0], plan.severities[-1]
-    ahead = f"; the best of all at s = {last:g} is {best} ({known[best][1]:.4f})"
-    return f"From severity {first:g} to {last:g}, of its recall@20 {', '.join(told)}{ahead}."
+    return (
+        f"As the bias grows from severity {first:g} to {last:g}, methods keep of their recall@20: {', '.join(told)}. "
+        f"Best at severity {last:g}: {best} ({known[best][1]:.4f})."
+    )
 
 
 def _from_to(before: float, after: float) -> str:

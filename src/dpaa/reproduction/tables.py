@@ -21,6 +21,9 @@ LEGEND = (
     f"Bold: best of a column; italics or underlined: second best (on the screen {BEST} and {SECOND}); "
     "± deviation over seeds; below: the paper's number, difference"
 )
+MANY = 8
+"""Columns from which on a page shows cells as narrow as can be."""
+NARROW = "In brackets: the paper's; how far ours is from it stands in the cell's hint."
 CSV_HEADER = ("table", "row", "column", "mean", "deviation", "seeds", "paper", "difference", "place")
 _LATEX = {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "±": r"$\pm$", "−": "$-$", "–": "--", "→": r"$\to$"}
 _LATEX |= {"κ": r"$\kappa$", "γ": r"$\gamma$", "η": r"$\eta$", "δ": r"$\delta$", "×": r"$\times$"}
@@ -140,12 +143,23 @@ class Table:
         worded = {place for place in range(len(self.columns)) if any(c[place].text is not None for _, c in self.rows)}
         heads = [parts.Head(self.corner, numeric=False)]
         heads += [parts.Head(name, numeric=place not in worded) for place, name in enumerate(self.columns)]
+        narrow = len(self.columns) >= MANY
+        show = _html_narrow if narrow else _html
         rows = [
-            [parts.Cell(html('<span style="white-space: normal">{}</span>', label)), *(_html(cell) for cell in cells)]
+            [parts.Cell(html('<span style="white-space: normal">{}</span>', label)), *(show(cell) for cell in cells)]
             for label, cells in self.lines()
         ]
         notes = [html("<p>{}</p>", with_code(note)) for note in self.notes]
-        return Markup().join([parts.table(with_code(self.title), heads, rows, sortable=not self.footer), *notes])
+        if narrow:
+            notes.insert(0, html("<p>{}</p>", NARROW))
+        return Markup().join(
+            [
+                html('<div class="{}">', "narrow" if narrow else ""),
+                parts.table(with_code(self.title), heads, rows, sortable=not self.footer),
+                Markup("</div>"),
+                *notes,
+            ]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -303,6 +317,21 @@ def _html(cell: Cell) -> parts.Cell:
     theirs = html("<small><br>({})</small>", cell.beside()) if cell.beside() else ""
     by = None if cell.text is not None else cell.mean
     return parts.Cell(ours + theirs, by, best=cell.place == 1)
+
+
+def _html_narrow(cell: Cell) -> parts.Cell:
+    """One below the other: the mean, its deviation, the paper's; so that many columns are seen at once."""
+    if cell.text is not None or math.isnan(cell.mean) or cell.form != ".4f":
+        return _html(cell)
+    mean = html("<u>{}</u>" if cell.place == 2 else "{}", _short(cell.mean))
+    spread = Markup() if math.isnan(cell.deviation) else html("<small>± {}</small>", _short(cell.deviation))
+    theirs = Markup() if cell.paper is None else html("<small>({})</small>", _short(cell.paper))
+    return parts.Cell(mean + spread + theirs, cell.mean, best=cell.place == 1, note=cell.beside() or None)
+
+
+def _short(value: float) -> str:
+    """`.2030`: what is below 1 needs no zero in front."""
+    return parts.minus(f"{value:.4f}").replace("0.", ".", 1) if abs(value) < 1 else parts.minus(f"{value:.4f}")
 
 
 def _or_nothing(value: float | None) -> object:

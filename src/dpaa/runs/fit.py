@@ -24,6 +24,7 @@ from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.further import train_further
 from dpaa.runs.model import Model, load
 from dpaa.runs.notebook import watched
+from dpaa.runs.tracking import LogTo, tracked
 from dpaa.text import finite
 from dpaa.training.start import Start
 from dpaa.training.trainer import Interrupted
@@ -41,6 +42,7 @@ def fit(
     rerank: Reranker | None = None,
     progress: bool | None = None,
     warm_start: Model | str | Path | None = None,
+    log_to: LogTo = None,
     **settings: Any,
 ) -> Model:
     """Train a method on a dataset.
@@ -52,6 +54,7 @@ def fit(
     keeps it.  `warm_start` is a model or a run of earlier data: known users and items keep their vectors, new ones
     begin at their neighbours', and training is shorter; method and settings are the model's where none are given.
     `progress` shows how far it is: a bar in notebooks unless False, lines on standard error elsewhere if True.
+    `log_to`: "mlflow", "wandb" or both, or one of `dpaa.runs.tracking` with settings of its own.
     """
     _need_dataset(data)
     before = load(warm_start) if isinstance(warm_start, str | Path) else warm_start
@@ -61,7 +64,8 @@ def fit(
     if not isinstance(pretrained, str | Path | None):
         raise InputError(f"pretrained must be a path, got {pretrained!r}; give a run folder or files of embeddings")
     fitted = make_method(data, DEFAULT if method is None else method, settings)
-    return fit_method(fitted, data, watched(progress), pretrained=pretrained, rerank=rerank, warm_start=before)
+    with tracked(log_to, fitted, data, watched(progress)) as (callbacks, told):
+        return told(fit_method(fitted, data, callbacks, pretrained=pretrained, rerank=rerank, warm_start=before))
 
 
 def like(

@@ -13,7 +13,6 @@ from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.frontier.debias import debias
 from dpaa.report.inputs import gather
 from dpaa.report.page import write_page
-from dpaa.report.rendering import sentence
 from dpaa.report.sections.frontier import section
 from tests.report.reader import Reader
 
@@ -41,7 +40,7 @@ def test_the_page_says_what_was_chosen_and_draws_a_figure_per_goal(trade: Path, 
     found = gather([trade])
     (content,) = found.frontiers
     made = section(content)
-    assert sentence(content.sentences[0]) in html.unescape(str(made.content))
+    assert content.sentences[0] in html.unescape(str(made.content))
     assert len(made.figures) == 2
     assert [run.folder_name for run in found.runs] == ["trade"]
     said = page_of(json.loads((trade / "frontier.json").read_text()), tmp_path)

@@ -49,7 +49,7 @@ def test_the_verdict_of_a_trade_comes_first_and_its_numbers_agree() -> None:
     assert tiles(page) == [
         ("accuracy, judged by users who had no part in the choice −0.8 %", "worse"),
         ("recall of niche items × 3.5 0.0200 → 0.0700", "better"),
-        ("items that anybody is shown −20 % 50% → 40%", "worse"),
+        ("items that anybody is shown −20 % 50 % → 40 %", "worse"),
     ]
 
 
@@ -71,7 +71,7 @@ def test_a_sentence_says_what_changes_against_lightgcn() -> None:
     (line,) = page.named("li")
     assert line.text == (
         "new against plain: accuracy (NDCG) 0.2000 → 0.2500 (+25.0 %); recall of niche items 0.0000 → 0.1000 "
-        "(+0.1000); mean popularity of what is recommended 4 → 3 (−25.0 %); items that anybody is shown 50% → 100%."
+        "(+0.1000); mean popularity of what is recommended 4 → 3 (−25.0 %); items that anybody is shown 50 % → 100 %."
     )
     assert verdicts(page)[0].text == "new in place of plain: niche items found 0 → 0.1, accuracy +25 %."
     assert tiles(page)[2] == ("mean popularity of what is recommended −25.0 % 4 → 3", "better")

@@ -11,7 +11,7 @@ from dpaa.report.parts import Cell, Figure, Section, number, signed, table
 from dpaa.report.records import FrontierFile, FrontierGoal, FrontierPoint
 from dpaa.report.rendering import render
 
-DEEPEST = -0.5
+DEEPEST = -0.3
 """Points that lose more of the accuracy are no trade, and left out of the figure."""
 
 

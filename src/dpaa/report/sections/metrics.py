@@ -90,8 +90,8 @@ def cautions(runs: Sequence[Run]) -> list[str]:
 
 
 def place_of(run: Run, runs: Sequence[Run]) -> int:
-    """Place in the palette: one per method, in the order of the runs."""
-    return list(dict.fromkeys(other.method for other in runs)).index(run.method)
+    """Place in the palette: one per kind, in the order of the runs."""
+    return list(dict.fromkeys(other.kind for other in runs)).index(run.kind)
 
 
 def best_of(metric: str, values: dict[str, float]) -> set[str]:
@@ -141,15 +141,15 @@ def _scatters(runs: list[Run], suffix: str) -> dict[str, Figure]:
 
 
 def _scatter(name: str, title: str, runs: list[Run], axes: dict[str, str]) -> Figure | None:
-    """Runs by two metrics, coloured by method: those of one method with different seeds share a colour and a name."""
+    """Runs by two metrics, coloured by kind: those of one method with different seeds share a colour and a name."""
     x, y = axes
     both = [run for run in runs if x in run.metrics and y in run.metrics]
     if len(both) < 2:
         return None
-    methods = [run.method for run in both]
+    kinds = [run.kind for run in both]
     points = [
         Point(
-            run.method if methods.count(run.method) > 1 else run.name,
+            run.kind if kinds.count(run.kind) > 1 else run.name,
             run.metrics[x],
             run.metrics[y],
             place_of(run, both),

@@ -133,9 +133,11 @@ def _factor(before: float, after: float) -> str:
 def _tile(what: str, before: float, after: float, form: str, better: str | None) -> Tile:
     gain = {"high": after - before, "low": before - after, "zero": abs(before) - abs(after)}.get(better or "", 0.0)
     moved = times(before, after) if before > 0 and better == "high" else change(before, after - before)
-    return Tile(
-        what, minus(f"{before:{form}}"), minus(f"{after:{form}}"), moved, None if abs(gain) < 1e-12 else gain > 0
-    )
+    return Tile(what, _shown(before, form), _shown(after, form), moved, None if abs(gain) < 1e-12 else gain > 0)
+
+
+def _shown(value: float, form: str) -> str:
+    return minus(f"{value:{form}}").replace("%", " %")
 
 
 # ---------------------------------------------------------------------- a sentence per run
@@ -164,5 +166,5 @@ def _changes(run: Run, reference: Run, tested: dict[tuple[str, str], dict[str, s
             verdict = tested[run.name, reference.name].get(metric, "not tested")
             chance = "" if verdict == "not tested" else f"; {VERDICTS[verdict]}"
             relative = "" if form.endswith("%") else f" ({change(before, after - before)}{chance})"
-            told.append(f"{name} {before:{form}} → {after:{form}}{relative}")
+            told.append(f"{name} {_shown(before, form)} → {_shown(after, form)}{relative}")
     return "; ".join(told)

@@ -91,7 +91,7 @@ def _ends(lines: list[Line]) -> str:
 def _place(run: Run, runs: list[Run]) -> int:
     """By method where each has one run, as in the other figures; else one colour per run."""
     family = run.family.runs
-    alone = len({other.method for other in runs}) == len(runs)
+    alone = len({other.kind for other in runs}) == len(runs)
     return place_of(run, family) if alone and all(other in family for other in runs) else runs.index(run)
 
 
