@@ -61,6 +61,26 @@ def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest
     paste(blocks(f"docs/{page}.md"))
 
 
+@pytest.mark.slow
+def test_the_walk_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = paste(blocks("README.md"))
+    assert "niche-recall" in said[3], "what debias says of its choice"
+    assert (tmp_path / "recs.csv").read_text(encoding="utf-8").startswith("user_id,item_id,")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<p class="verdict">' in page
+    assert page.count("(gardening)") > 0, "titles stand on the page"
+
+
+def test_the_readme_is_for_a_first_visit() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 120
+    for line in re.findall(r"^\| [^|]+ \| `(dpaa [^`]+)` \|$", text, re.MULTILINE):
+        assert run_dpaa(shlex.split(line)[1], "--help").code == 0, line
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (ROOT / target).exists(), target
+
+
 def test_the_reproduction_can_be_asked_without_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     python = [block for block in blocks("docs/tutorials/reproduce.md") if block.language == "python"]
