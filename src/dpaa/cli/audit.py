@@ -104,7 +104,7 @@ def audit(
     of this package is needed.
 
     \b
-    Examples:
+    Example:
       dpaa audit data/coat
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
       dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"

@@ -93,7 +93,7 @@ def log(
     """A dataset from one log of clicks or ratings, which is split by a rule.
 
     \b
-    Examples:
+    Example:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks

@@ -84,7 +84,7 @@ def debias(
     split is not opened.  The same call goes on after an interruption, and another wish reuses the models.
 
     \b
-    Examples:
+    Example:
       dpaa debias data/coat --keep-accuracy 0.98 --out trade
       dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out trade
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out trade

@@ -28,7 +28,7 @@ def export(
     The folder says how to ask (README.md) and has code that does (query.py, or a function in SQL).
 
     \b
-    Examples:
+    Example:
       dpaa export runs/lightgcn --to faiss --out vectors
       dpaa export runs/lightgcn --to faiss --index hnsw --out vectors
       dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop

@@ -85,7 +85,7 @@ def recommend(
     Unknown users get a list from --history, or the popularity list; a column `source` says so where there are such.
 
     \b
-    Examples:
+    Example:
       dpaa recommend runs/lightgcn --k 20 --out recs.parquet
       dpaa recommend runs/lightgcn --users u0001 --users u0002
       dpaa recommend runs/lightgcn --history newcomers.csv --out recs.csv

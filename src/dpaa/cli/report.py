@@ -34,7 +34,7 @@ def report(
     metrics that `dpaa evaluate` wrote; their lists are made anew.  Nothing is trained or measured here.
 
     \b
-    Examples:
+    Example:
       dpaa report data/coat runs/lightgcn runs/dpaa --out report.html
       dpaa report runs/lightgcn --live live.html        # turn the dial without a server
     """

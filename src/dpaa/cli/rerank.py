@@ -41,7 +41,7 @@ def rerank(
     them; the order is that of the rank.  docs/reranking.md explains each re-ranker.
 
     \b
-    Examples:
+    Example:
       dpaa rerank recs.parquet --dataset data/shop --method xquad --strength 0.3 --out fairer.parquet
       dpaa rerank runs/lightgcn --method calibrated-popularity --set depth=200 --out fairer.csv
       dpaa evaluate --recs fairer.parquet --dataset data/shop

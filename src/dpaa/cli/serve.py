@@ -47,7 +47,7 @@ def serve(
     a request; SIGTERM ends in peace.  What it answers is described at /openapi.json and in docs/serving.md.
 
     \b
-    Examples:
+    Example:
       dpaa serve runs/lightgcn
       dpaa serve runs/lightgcn --port 0 --workers 2 --titles titles.csv
       dpaa serve runs/lightgcn --host 0.0.0.0 --token-file token

@@ -24,7 +24,7 @@ def similar(
     """Show the items most like an item, by the cosine of their vectors.
 
     \b
-    Examples:
+    Example:
       dpaa similar runs/lightgcn --item i0003
       dpaa similar runs/lightgcn --item @items.txt --k 20 --out similar.parquet
     """

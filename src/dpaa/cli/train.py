@@ -65,7 +65,7 @@ def train(
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 
     \b
-    Examples:
+    Example:
       dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
