@@ -84,9 +84,11 @@ def profiled(names: Sequence[str], graph: BipartiteGraph, n_steps: int) -> str:
     return f"""# Where a training step of each method goes
 
 {graph.n_users:,} users × {graph.n_items:,} items, {graph.n_edges:,} pairs, 64 columns, 3 layers, batches of 2,048,
-one thread; {machine()}. Shares of torch's operations in their own time, over {n_steps} steps under its profiler (on a
-busy machine a few per cent either way); `mm` and `addmm_` are products of matrices, `_embedding_bag…` those with the
-graph.
+one thread; {machine()}.
+
+Shares of torch's operations in their own time, over {n_steps} steps under its profiler; `mm` and `addmm_` are products
+of matrices, `_embedding_bag…` those with the graph. The profiler counts wall time: on a busy machine an operation that
+was interrupted looks dearer than it is, so small shares say little.
 
 Made by `python -m scripts.method_cost --profile {n_steps} --users {graph.n_users} --items {graph.n_items}`.
 

@@ -40,7 +40,8 @@ common to all rows: whether two rows differ is a question for `dpaa compare`. AR
 recommended items (lower: less popular), coverage the share of items that anybody is recommended; niche recall counts
 only items outside of those that make up 80 % of the log. CPU seconds are of one thread on a shared machine, training
 alone. Rows `re-ranked` are LightGCN's scores with the re-ranker at its default strength. The demo world is smaller than
-that of `dpaa demo` ({WORLD[0]} × {WORLD[1]}): every method was to be trained on it several times.
+that of `dpaa demo` ({WORLD[0]} × {WORLD[1]}): every method was to be trained on it several times. `cause` learns from
+half of the validation pairs, which are of randomised exposure, and stops by the other half.
 
 **Tuned**: {TRIALS} settings for each method, its defaults among them, the others drawn at random from its own space (as
 in `dpaa tune`, with learning rates {", ".join(f"{rate:g}" for rate in RATES)}); chosen by recall@20 on the validation

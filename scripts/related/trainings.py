@@ -15,6 +15,7 @@ import numpy as np
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
+from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.coat import coat
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
@@ -255,6 +256,8 @@ class Bench:
                 return
             settings = best["settings"]
         data = self.sources.dataset(job.data, job.seed)
+        if find_method(job.method).needs_randomised:  # half of the validation pairs become its sample
+            data = with_randomised(data, seed=job.seed)
         clock = time.process_time()
         about = {"data": job.data, "method": job.method, "kind": job.kind, "seed": job.seed, "settings": settings}
         try:
