@@ -24,6 +24,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import Method
 from dpaa.methods.rows import Batch
 from dpaa.reproduction.tables import markdown
 from dpaa.training.adam import TiledAdam
@@ -49,6 +50,10 @@ class Steps:
         method = kind(graph, kind.settings_type(**SETTINGS))
         assert isinstance(method, GraphMethod)
         self.method = method
+        if method.needs_randomised:
+            rng = np.random.default_rng(1)
+            users, items = (rng.integers(0, n, graph.n_edges // 20) for n in (graph.n_users, graph.n_items))
+            method.take_randomised(Pairs.of(users, items))
         method.start()
         self._adam = TiledAdam(method)
         began = time.process_time()
@@ -109,7 +114,7 @@ def main() -> None:
     graph = graph_of(chosen.users, chosen.items)
     trained = [name for name in METHODS.built_in if issubclass(METHODS[name], GraphMethod)]
     names = chosen.names or [
-        name for name in trained if not name.startswith("dpaa")
+        name for name in trained if not name.startswith("dpaa") and METHODS[name].fit is Method.fit
     ]  # those want a model trained first
     names = [PLAIN, *(name for name in names if name != PLAIN)]
     if chosen.profile:

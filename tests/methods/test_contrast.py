@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods.contrast import distinct, hide_own, info_nce, log_sum_exp, uniformity
+from dpaa.methods.contrast import distinct, info_nce, log_sum_exp, others, uniformity
 from tests.methods.spec import ITEMS, USERS
 
 
@@ -76,10 +76,42 @@ def test_no_matrix_of_all_rows_and_columns_is_held(monkeypatch: pytest.MonkeyPat
     assert largest <= 1000
 
 
-def test_what_is_hidden_of_a_block_is_its_part_of_the_diagonal() -> None:
-    logits = torch.zeros(2, 4)
-    hide_own(logits, slice(1, 3))
-    assert torch.equal(logits == -torch.inf, torch.eye(4, dtype=torch.bool)[1:3])
+@pytest.mark.parametrize("cells", [1, 1 << 20])
+@given(index=st.lists(st.integers(0, 4), min_size=1, max_size=9), seed=st.integers(0, 99))
+def test_distinct_columns_equal_all_columns_without_the_own(cells: int, index: list[int], seed: int) -> None:
+    table, user = drawn(5, 3, seed=seed).requires_grad_(), drawn(len(index), 3, seed=seed + 1)
+    rows, which = table[index], torch.tensor(index)
+    dense = (user @ rows.T / 0.3).masked_fill(torch.eye(len(index), dtype=torch.bool), -torch.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
+        for named in (which, None):
+            found, columns, bias, hide = others(named, rows)
+            assert found.tolist() == (sorted(set(index)) if named is not None else list(range(len(index))))
+            sums = log_sum_exp(user, columns, 0.3, bias, hide)
+            torch.testing.assert_close(sums, torch.logsumexp(dense, dim=1))
+            if len(index) > 1:
+                mine, slow = (
+                    torch.autograd.grad(part.sum(), table, retain_graph=True)[0] for part in (sums, dense.logsumexp(1))
+                )
+                torch.testing.assert_close(mine, slow)
+
+
+@pytest.mark.parametrize("cells", [1, 7, 1 << 20])
+def test_gradient_of_uniformity(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
+    rows = normalize(drawn(6, 3)).requires_grad_()
+    pairs = torch.pdist(rows).square().mul(-2).exp().mean().log()
+    torch.testing.assert_close(uniformity(rows), pairs)
+    slow = (2 - 2 * (rows @ rows.T)[torch.triu_indices(6, 6, 1).unbind()]).mul(-2).exp().mean().log()  # at length 1
+    mine, theirs = (torch.autograd.grad(part, rows, retain_graph=True)[0] for part in (uniformity(rows), slow))
+    torch.testing.assert_close(mine, theirs)
+
+
+def test_rows_that_count_several_times() -> None:
+    one, two, own = drawn(4, 3), drawn(6, 3, seed=1), torch.tensor([2, 0, 5, 2])
+    times = torch.tensor([3, 1, 2, 1])
+    repeated = info_nce(one.repeat_interleave(times, 0), two, 0.2, own.repeat_interleave(times))
+    torch.testing.assert_close(info_nce(one, two, 0.2, own, times), repeated)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12))

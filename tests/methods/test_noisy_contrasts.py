@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from dpaa.methods.contrast import info_nce
+from dpaa.methods.losses import bpr
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.views import mean_of_layers
 from dpaa.methods.xsimgcl import XSimGCL
@@ -39,14 +40,33 @@ def test_simgcl_equals_the_formula() -> None:
     plain = started(SimGCL, graph, embedding_size=8, layers=2, contrast_weight=0)
     method = started(SimGCL, graph, embedding_size=8, layers=2, contrast_weight=0.7, temperature=0.3)
     batch = next(method.batches(1))
-    views = [method.view(method.ego.rows(), batch, number) for number in (0, 1)]
+    everybody = torch.arange(graph.n_nodes)
+    views = [method.view(method.ego.rows(), batch, number, everybody) for number in (0, 1)]
     assert not torch.equal(*views)
     expected = loss_of(plain, batch)
     for nodes in (batch.users.unique(), batch.positive.unique() + graph.n_users):
         expected += 0.7 * info_nce(views[0][nodes], views[1][nodes], 0.3).item()
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-5)
     still = started(SimGCL, graph, embedding_size=8, layers=2, noise=0)
-    assert torch.equal(*(still.view(still.ego.rows(), batch, number) for number in (0, 1)))
+    assert torch.equal(*(still.view(still.ego.rows(), batch, number, everybody) for number in (0, 1)))
+
+
+def test_one_walk_back_is_the_gradient_of_all_three_passes() -> None:
+    """Against automatic differentiation through the noisy passes themselves."""
+    graph = some_graph()
+    method = started(SimGCL, graph, embedding_size=8, layers=2, contrast_weight=0.7, l2=0)
+    batch = next(method.batches(1))
+    rows = method.forward(batch)
+    method.loss(batch, rows).backward()
+    table = method.ego.rows().requires_grad_()
+    readout = method.readout(table, None, None)
+    slow = bpr(*batch.split(readout[batch.nodes(graph.n_users)]))
+    for nodes in (batch.users.unique(), batch.positive.unique() + graph.n_users):
+        slow = slow + 0.7 * info_nce(*(method.view(table, batch, number, nodes) for number in (0, 1)), 0.2)
+    slow.backward()
+    assert table.grad is not None
+    found = torch.cat([method.tile_gradient(rows, number) for number in range(len(method.ego.tiles))], dim=1)
+    torch.testing.assert_close(found, table.grad, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("layer", [1, 2, 9])

@@ -80,8 +80,9 @@ def test_loss_equals_the_formula() -> None:
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     gap = unit[batch.rare + graph.n_users] - unit[batch.popular + graph.n_users]
     expected = loss_of(plain, next(plain.batches(1))) + 0.4 * np.mean(np.sum(gap**2, axis=1))
+    everybody = torch.arange(graph.n_nodes)
     one, two = (
-        noisy_readout(method.propagation, method.ego.rows(), 0.2, method.generator(1, 1, 0, number), with_first=False)
+        noisy_readout(method.propagation, method.ego.rows(), 0.2, method.generator(1, 1, 0, number), False, everybody)
         for number in (0, 1)
     )
     users = batch.users.unique()

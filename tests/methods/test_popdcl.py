@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
+from dpaa.methods.contrast import others
 from dpaa.methods.popdcl import PopDCL, corrected_log_sum_exp
 from dpaa.methods.rows import Batch
 from dpaa.methods.ssm import SSM
@@ -66,18 +67,20 @@ def test_worked_number() -> None:
     assert method.loss(batch, rows).item() == pytest.approx((first + second) / 2, abs=1e-4)
 
 
+@pytest.mark.parametrize("index", [torch.arange(5), torch.tensor([3, 1, 3, 3, 0])])
 @pytest.mark.parametrize("cells", [1, 1 << 19])
-def test_gradient_of_the_corrected_sum(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradient_of_the_corrected_sum(cells: int, index: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
     torch.manual_seed(0)
     user, item = (normalize(torch.randn(5, 3)).double().requires_grad_() for _ in (0, 1))
     weight = torch.rand(5).double()
 
     def fast(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
-        return corrected_log_sum_exp(one, two, (one * two).sum(dim=1) / 0.4, weight, 0.4)
+        _, columns, times, hide = others(index, two[index])
+        return corrected_log_sum_exp(one, columns, (one * two[index]).sum(dim=1) / 0.4, weight, 0.4, times, hide)
 
     def slow(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
-        logits = one @ two.T / 0.4
+        logits = one @ two[index].T / 0.4
         own = logits.diagonal()[:, None]
         changed = logits - weight[:, None] / 0.4 * torch.exp(own - logits)
         return torch.logsumexp(changed.masked_fill(torch.eye(5, dtype=torch.bool), -torch.inf), dim=1)

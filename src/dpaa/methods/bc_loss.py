@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 
 from dpaa.kernels.adam import Adam
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.contrast import hide_own, log_sum_exp, softmax_loss
+from dpaa.methods.contrast import log_sum_exp, others, softmax_loss
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -51,9 +51,12 @@ def with_margin(cosine: Tensor, margin: Tensor) -> Tensor:
     return torch.cos(torch.arccos(cosine.clamp(-1 + 1e-7, 1 - 1e-7)) + margin)
 
 
-def batch_softmax(user: Tensor, item: Tensor, temperature: float, positive: Tensor) -> Tensor:
-    """Softmax of the positive's logit against the other rows' items.  A scalar."""
-    negatives = log_sum_exp(user, item, temperature, hide=hide_own)
+def batch_softmax(
+    user: Tensor, item: Tensor, temperature: float, positive: Tensor, index: Tensor | None = None
+) -> Tensor:
+    """Softmax of the positive's logit against the other rows' items, of which `index` tells the same.  A scalar."""
+    _, columns, bias, hide = others(index, item)
+    negatives = log_sum_exp(user, columns, temperature, bias, hide)
     return softmax_loss(positive / temperature, negatives)
 
 
@@ -106,7 +109,8 @@ class BCLoss(GraphMethod):
         for number in range(1, self.settings.branch_epochs + 1):
             for batch in self.batches(number):
                 user, item = (normalize(side) for side in self.branch(batch))
-                loss = batch_softmax(user, item, self.settings.branch_temperature, scores(user, item))
+                level, own = self._levels[1][1][batch.positive], scores(user, item)
+                loss = batch_softmax(user, item, self.settings.branch_temperature, own, level)
                 for place, gradient in enumerate(torch.autograd.grad(loss, tables)):
                     adam.update(place, gradient, self.settings.branch_learning_rate)
         self.user_popularity, self.item_popularity = (table.detach() for table in tables)
@@ -120,7 +124,8 @@ class BCLoss(GraphMethod):
         if self.settings.margin:
             cosine = with_margin(cosine, self.settings.margin * (1.0 - torch.sigmoid(scores(*self.branch(batch)))))
         l2 = (self.settings.l2 / len(batch)) * rows.half_squares(2 * len(batch))
-        return (1.0 - self.settings.branch_weight) * batch_softmax(user, item, self.settings.temperature, cosine) + l2
+        softmax = batch_softmax(user, item, self.settings.temperature, cosine, batch.positive)
+        return (1.0 - self.settings.branch_weight) * softmax + l2
 
     def extra_state(self) -> dict[str, Tensor]:
         """The vectors p."""

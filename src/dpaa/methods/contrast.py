@@ -82,16 +82,34 @@ def block_parts(n_rows: int, n_columns: int) -> list[slice]:
     return [slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
 
 
-def hide_own(logits: Tensor, part: slice) -> None:
-    """Hides from row b column b."""
-    logits[:, part].fill_diagonal_(-torch.inf)
+def others(index: Tensor | None, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Hide]:
+    """A batch's rows as columns for one another, each distinct one (`index` tells which; None: all) multiplied once.
+
+    The distinct indices, their rows, the log of how often each occurs (a bias), and what hides from row b its own one.
+    """
+    if index is None:
+        index = torch.arange(len(rows), device=rows.device)
+    found, place, counts = torch.unique(index, return_inverse=True, return_counts=True)
+    times = counts.to(rows.dtype)
+    without_own = torch.log1p(-1.0 / times).index_select(0, place)  # log((n − 1) / n): −inf where there is no other
+
+    def hide(logits: Tensor, part: slice) -> None:
+        logits[torch.arange(len(logits), device=logits.device), place[part]] += without_own[part]
+
+    return found, rows.index_select(0, _first_of_each(found, place)), times.log(), hide
 
 
-def info_nce(one: Tensor, two: Tensor, temperature: float, own: Tensor | None = None) -> Tensor:
-    """`mean_b[log Σ_c exp(x'_b·y'_c / τ) − x'_b·y'_own / τ]`, rows at length 1; own is row b itself unless given."""
+def info_nce(
+    one: Tensor, two: Tensor, temperature: float, own: Tensor | None = None, times: Tensor | None = None
+) -> Tensor:
+    """`mean_b[log Σ_c exp(x'_b·y'_c / τ) − x'_b·y'_own / τ]`, rows at length 1; own is row b itself unless given.
+
+    `times` is how often each row counts in the mean: once unless given.
+    """
     one, two = normalize(one), normalize(two)
     positive = torch.sum(one * (two if own is None else two.index_select(0, own)), dim=1) / temperature
-    return (log_sum_exp(one, two, temperature) - positive).mean()
+    terms = log_sum_exp(one, two, temperature) - positive
+    return terms.mean() if times is None else torch.dot(terms, (times / times.sum()).to(terms.dtype))
 
 
 def softmax_loss(positive: Tensor, negatives: Tensor) -> Tensor:
@@ -101,16 +119,41 @@ def softmax_loss(positive: Tensor, negatives: Tensor) -> Tensor:
 
 def uniformity(rows: Tensor) -> Tensor:
     """`log mean_{a<b} exp(−2 ‖x_a − x_b‖²)` of rows at length 1; 0 where there is no pair.  A scalar, at most 0."""
-    n = len(rows)
-    if n < 2:
+    if len(rows) < 2:
         return rows.sum() * 0.0
-    others = log_sum_exp(rows, rows, 0.25, hide=hide_own)  # 2‖x − y‖² = 4 − 4 x·y
-    return torch.logsumexp(others, dim=0) - 4.0 - torch.log(others.new_tensor(float(n * (n - 1))))
+    found: Tensor = _Uniformity.apply(rows)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Uniformity(torch.autograd.Function):
+    """Every pair once, by blocks; the gradient is made on the way there: half the products of the primitive."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        total, by_rows, n = rows.new_zeros(()), torch.zeros_like(rows), len(rows)
+        for part in block_parts(n, n):
+            rest = slice(part.start, n)
+            near = torch.mm(rows[part], rows[rest].T).sub_(1.0).mul_(4.0).exp_()  # −2‖x − y‖² = 4 x·y − 4
+            near[:, : part.stop - part.start].triu_(diagonal=1)
+            total += near.sum()
+            by_rows[part].addmm_(near, rows[rest])
+            by_rows[rest].addmm_(near.T, rows[part])
+        ctx.save_for_backward(by_rows.mul_(4.0 / total))
+        return torch.log(total * (2.0 / (n * (n - 1))))
+
+    @staticmethod
+    def backward(ctx: Any, by_found: Tensor) -> Tensor:
+        (by_rows,) = ctx.saved_tensors
+        return torch.mul(by_found, by_rows)
 
 
 def distinct(index: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Each index once, ascending, and its row: the first of those that repeat it."""
     found, place = torch.unique(index, return_inverse=True)
-    first = torch.full_like(found, len(index))
-    first.scatter_reduce_(0, place, torch.arange(len(index), device=index.device), "amin")
-    return found, rows.index_select(0, first)
+    return found, rows.index_select(0, _first_of_each(found, place))
+
+
+def _first_of_each(found: Tensor, place: Tensor) -> Tensor:
+    """Where each distinct one stands first, from the places of all among them.  (distinct,)."""
+    first = torch.full_like(found, len(place))
+    return first.scatter_reduce_(0, place, torch.arange(len(place), device=place.device), "amin")

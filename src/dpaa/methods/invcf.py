@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.contrast import distinct, hide_own, log_sum_exp, softmax_loss
+from dpaa.methods.contrast import distinct, log_sum_exp, others, softmax_loss
 from dpaa.methods.distances import distance_correlation
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
@@ -40,10 +40,11 @@ class InvcfSettings(TrainedSettings):
     """λ₃: of the softmaxes of both kinds together; with all three 0 it is SSM."""
 
 
-def batch_softmax(user: Tensor, item: Tensor, temperature: float) -> Tensor:
-    """Each row's item against those of the other rows, by cosine.  A scalar."""
+def batch_softmax(user: Tensor, item: Tensor, temperature: float, index: Tensor | None = None) -> Tensor:
+    """Each row's item against those of the other rows, by cosine; `index` tells which are the same.  A scalar."""
     user, item = normalize(user), normalize(item)
-    return softmax_loss(scores(user, item) / temperature, log_sum_exp(user, item, temperature, hide=hide_own))
+    _, columns, bias, hide = others(index, item)
+    return softmax_loss(scores(user, item) / temperature, log_sum_exp(user, columns, temperature, bias, hide))
 
 
 class InvCF(GraphMethod):
@@ -83,19 +84,20 @@ class InvCF(GraphMethod):
         """The softmaxes, and L2 of the rows of users and positive items."""
         settings = self.settings
         user, item, _ = batch.split(rows.readout)
-        total = batch_softmax(user, item, settings.temperature)
+        total = batch_softmax(user, item, settings.temperature, batch.positive)
         total = total + (settings.l2 / len(batch)) * rows.half_squares(2 * len(batch))
         if not (settings.popularity_weight or settings.mixed_weight or settings.discrepancy_weight):
             return total
         by_user = self.user_popularity[self._levels[0][batch.users]]
         by_item = self.item_popularity[self._levels[1][batch.positive]]
         if settings.popularity_weight:
-            total = total + settings.popularity_weight * batch_softmax(by_user, by_item, settings.temperature)
+            level = self._levels[1][batch.positive]
+            total = total + settings.popularity_weight * batch_softmax(by_user, by_item, settings.temperature, level)
         if settings.mixed_weight:
             order = torch.randperm(len(batch), generator=self.generator(SHUFFLE, batch.epoch, batch.number))
-            for place in (slice(None), order.to(user.device)):
+            for place, index in ((slice(None), batch.positive), (order.to(user.device), None)):
                 mixed = (torch.cat([user, by_user[place]], dim=1), torch.cat([item, by_item[place]], dim=1))
-                total = total + settings.mixed_weight * batch_softmax(*mixed, settings.temperature)
+                total = total + settings.mixed_weight * batch_softmax(*mixed, settings.temperature, index)
         if settings.discrepancy_weight:
             for nodes, z, p in ((batch.users, user, by_user), (batch.positive, item, by_item)):
                 alike = distance_correlation(distinct(nodes, z)[1], distinct(nodes, p)[1])

@@ -95,20 +95,22 @@ class NCL(GraphMethod):
         return {}
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """LightGCN's, and both contrasts over the batch's rows, repeats included."""
+        """LightGCN's, and both contrasts over the batch's rows (repeats count, and are made once)."""
         fit, layers, self._layers = super().loss(batch, rows), self._layers, ()
         settings, sizes = self.settings, [self.graph.n_users, self.graph.n_items]
         if not layers:
             return fit
         far, near = (torch.split(layers[min(place, settings.layers)], sizes) for place in (2 * settings.hops, 0))
         weights, total = (1.0, settings.item_share), fit
-        for place, (side, own) in enumerate(zip(SIDES, (batch.users, batch.positive), strict=True)):
+        for place, (side, nodes) in enumerate(zip(SIDES, (batch.users, batch.positive), strict=True)):
+            own, times = torch.unique(nodes, return_counts=True)
             if settings.structure_weight and weights[place]:
-                contrast = info_nce(far[place].index_select(0, own), near[place], settings.temperature, own)
+                contrast = info_nce(far[place].index_select(0, own), near[place], settings.temperature, own, times)
                 total = total + settings.structure_weight * weights[place] * contrast
             if settings.kind_weight and len(self._centres[side]):
                 kind = self._cluster[side][own]
-                contrast = info_nce(near[place].index_select(0, own), self._centres[side], settings.temperature, kind)
+                mine, centres = near[place].index_select(0, own), self._centres[side]
+                contrast = info_nce(mine, centres, settings.temperature, kind, times)
                 total = total + settings.kind_weight * contrast
         return total
 

@@ -23,11 +23,11 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.contrast import info_nce, log_sum_exp
+from dpaa.methods.contrast import distinct, info_nce, log_sum_exp
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows, TableRows
 from dpaa.methods.settings import Settings, TrainedSettings
-from dpaa.methods.views import mean_of_layers, noisy_readout
+from dpaa.methods.views import mean_of_layers, moved, noisy_readout
 
 NOISE, PAIRS = 1, 2
 """Numbers of the random streams that noise and the order of pairs are drawn from."""
@@ -171,26 +171,22 @@ class PAAC(GraphMethod):
     def _contrast(self, batch: Batch, rows: Rows) -> Tensor:
         assert isinstance(rows, TableRows)
         settings, n_users = self.settings, self.graph.n_users
-        one, two = (
-            noisy_readout(
-                self.propagation,
-                rows.table,
-                settings.noise,
-                self.generator(NOISE, batch.epoch, batch.number, number),
-                settings.include_ego,
-            )
-            for number in (0, 1)
-        )
-        users = torch.unique(batch.users)
-        found = info_nce(one[users], two[users], settings.temperature)
-        rare, popular = (side + n_users for side in halves(batch.positive, self.graph.item_degree))
-        for share, mine, others in (
-            (1.0 - settings.popular_share, rare, popular),
-            (settings.popular_share, popular, rare),
-        ):
+        user, item, *_ = batch.split(rows.readout)
+        (users, user), (items, item) = distinct(batch.users, user), distinct(batch.positive, item)
+        nodes, clean = torch.cat([users, items + n_users]), torch.cat([user, item])
+        views = []
+        for number in (0, 1):
+            draw = self.generator(NOISE, batch.epoch, batch.number, number)
+            how = (settings.noise, draw, settings.include_ego, nodes)
+            with torch.no_grad():
+                values = noisy_readout(self.propagation, rows.table, *how)
+            views.append(torch.split(moved(clean, values), [len(users), len(items)]))
+        (one_user, one), (two_user, two) = views
+        found = info_nce(one_user, two_user, settings.temperature)
+        rare, popular = (torch.searchsorted(items, side) for side in halves(batch.positive, self.graph.item_degree))
+        shares = (1.0 - settings.popular_share, settings.popular_share)
+        for share, mine, beside in zip(shares, (rare, popular), (popular, rare), strict=True):
             if share:
-                crossed = crossed_info_nce(
-                    one[mine], two[mine], two[others], settings.temperature, settings.cross_weight
-                )
-                found = found + share * crossed
+                crossed = (one[mine], two[mine], two[beside], settings.temperature, settings.cross_weight)
+                found = found + share * crossed_info_nce(*crossed)
         return found

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.contrast import block_parts, softmax_loss
+from dpaa.methods.contrast import Hide, block_parts, others, softmax_loss
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -68,17 +68,26 @@ class PopDCL(GraphMethod):
         settings, own = self.settings, scores(user, item)
         taken = self.taken[batch.users]
         share = (taken / self.graph.item_degree.sum()).clamp(max=SURELY)
-        others = (scores(user, item.sum(dim=0)[None]) - own) / max(len(batch) - 1, 1)  # mean f_uj
-        mistrust = settings.correction * torch.sigmoid(self.graph.item_degree[batch.positive] / taken * others)
+        mean = (scores(user, item.sum(dim=0)[None]) - own) / max(len(batch) - 1, 1)  # of f_uj
+        mistrust = settings.correction * torch.sigmoid(self.graph.item_degree[batch.positive] / taken * mean)
         weight = settings.correction * share / (1.0 - share)
-        negatives = corrected_log_sum_exp(user, item, own / settings.temperature, weight, settings.temperature)
+        _, columns, times, hide = others(batch.positive, item)
+        negatives = corrected_log_sum_exp(
+            user, columns, own / settings.temperature, weight, settings.temperature, times, hide
+        )
         l2 = (settings.l2 / len(batch)) * rows.half_squares(2 * len(batch))
         return softmax_loss((own - mistrust) / settings.temperature, negatives) + l2
 
 
-def corrected_log_sum_exp(user: Tensor, item: Tensor, own: Tensor, weight: Tensor, temperature: float) -> Tensor:
-    """`log Σ_{j≠b} exp(x_bj − w_b/τ e^(p_b − x_bj))`, `x = u·i/τ`, p each row's own x; w is a constant.  (rows,)."""
-    found: Tensor = _CorrectedLogSumExp.apply(user, item, own, weight / temperature, 1.0 / temperature)  # type: ignore[no-untyped-call]
+def corrected_log_sum_exp(
+    user: Tensor, item: Tensor, own: Tensor, weight: Tensor, temperature: float, bias: Tensor, hide: Hide
+) -> Tensor:
+    """`log Σ_j exp(x_bj − w_b/τ e^(p_b − x_bj) + bias_j)` over what is not hidden, `x = u·i/τ`.  (rows,).
+
+    p are given; w, and what is hidden, are constants.
+    """
+    constants = (weight / temperature, 1.0 / temperature, bias, hide)
+    found: Tensor = _CorrectedLogSumExp.apply(user, item, own, *constants)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -86,14 +95,16 @@ class _CorrectedLogSumExp(torch.autograd.Function):
     """By blocks; of all rows × columns only what the way back needs is kept: each logit's share times its slope."""
 
     @staticmethod
-    def forward(ctx: Any, user: Tensor, item: Tensor, own: Tensor, weight: Tensor, scale: float) -> Tensor:
+    def forward(
+        ctx: Any, user: Tensor, item: Tensor, own: Tensor, weight: Tensor, scale: float, bias: Tensor, hide: Hide
+    ) -> Tensor:
         found, kept = user.new_empty(len(user)), user.new_empty(len(user), len(item))
         for part in block_parts(len(user), len(item)):
             logits = torch.mm(user[part], item.T, out=kept[part]).mul_(scale)
             slope = torch.sub(own[part, None], logits).clamp_(max=LARGEST).exp_()
             slope.mul_(weight[part, None])  # w/τ e^(p − x)
-            logits.sub_(slope)
-            logits[:, part].fill_diagonal_(-torch.inf)
+            logits.sub_(slope).add_(bias)
+            hide(logits, part)
             level = logits.amax(dim=1, keepdim=True)
             level.masked_fill_(level == -torch.inf, 0.0)  # a batch of one: no negatives
             total = logits.sub_(level).exp_().sum(dim=1, keepdim=True)
@@ -109,4 +120,4 @@ class _CorrectedLogSumExp(torch.autograd.Function):
         weight = (ctx.scale * by_found)[:, None]
         by_user, by_item = torch.mm(kept, item).mul_(weight), torch.mm(kept.T, user * weight)
         some = (found != -torch.inf).to(by_found.dtype)  # shares sum to 1, or there are none
-        return by_user, by_item, by_found * (some - kept.sum(dim=1)), None, None
+        return by_user, by_item, by_found * (some - kept.sum(dim=1)), None, None, None, None

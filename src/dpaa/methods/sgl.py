@@ -70,7 +70,7 @@ class SGL(GraphMethod):
         return self._graphs[1]
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """LightGCN's, and InfoNCE of the batch's rows (repeats included) against all nodes of their side."""
+        """LightGCN's, and InfoNCE of the batch's rows (repeats count, made once) against all nodes of their side."""
         fit = super().loss(batch, rows)
         if not self.settings.contrast_weight:
             return fit
@@ -78,6 +78,7 @@ class SGL(GraphMethod):
         views = [mean_of_layers(list(one.differentiable_layers(rows.table)), True) for one in self.thinned(batch.epoch)]
         contrast = fit.new_zeros(())
         sides = [torch.split(view, [self.graph.n_users, self.graph.n_items]) for view in views]
-        for own, one, two in zip((batch.users, batch.positive), *sides, strict=True):
-            contrast = contrast + info_nce(one.index_select(0, own), two, self.settings.temperature, own)
+        for nodes, one, two in zip((batch.users, batch.positive), *sides, strict=True):
+            own, times = torch.unique(nodes, return_counts=True)
+            contrast = contrast + info_nce(one.index_select(0, own), two, self.settings.temperature, own, times)
         return fit + self.settings.contrast_weight * contrast

@@ -12,10 +12,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.contrast import info_nce
+from dpaa.methods.contrast import distinct, info_nce
 from dpaa.methods.rows import Batch, Rows, TableRows
 from dpaa.methods.settings import Settings
-from dpaa.methods.views import mean_of_layers, noisy_readout
+from dpaa.methods.views import mean_of_layers, moved, noisy_readout
 from dpaa.methods.weighted_messages import WeightedMessages, WeightedMessagesSettings
 
 NOISE = 1
@@ -70,10 +70,10 @@ class SimGCL(WeightedMessages):
         mean = mean_of_layers(list(self.propagation.differentiable_layers(table)), self.settings.include_ego)
         return mean if nodes is None else mean.index_select(0, nodes)
 
-    def view(self, table: Tensor, batch: Batch, number: int) -> Tensor:
-        """A noisy read-out, by the noise that belongs to batch and number.  (n_nodes, d)."""
+    def view(self, table: Tensor, batch: Batch, number: int, nodes: Tensor) -> Tensor:
+        """A noisy read-out of these nodes, by the noise that belongs to batch and number.  (nodes, d)."""
         settings, draw = self.settings, self.generator(NOISE, batch.epoch, batch.number, number)
-        return noisy_readout(self.propagation, table, settings.noise, draw, settings.include_ego)
+        return noisy_readout(self.propagation, table, settings.noise, draw, settings.include_ego, nodes)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""
@@ -81,9 +81,11 @@ class SimGCL(WeightedMessages):
         if not self.settings.contrast_weight:
             return fit
         assert isinstance(rows, TableRows)
-        views = [self.view(rows.table, batch, number) for number in (0, 1)]
-        contrast = fit.new_zeros(())
-        for nodes in (torch.unique(batch.users), torch.unique(batch.positive) + self.graph.n_users):
-            one, two = (view.index_select(0, nodes) for view in views)
-            contrast = contrast + info_nce(one, two, self.settings.temperature)
+        user, item, _ = batch.split(rows.readout)
+        (users, user), (items, item) = distinct(batch.users, user), distinct(batch.positive, item)
+        nodes, clean = torch.cat([users, items + self.graph.n_users]), torch.cat([user, item])
+        with torch.no_grad():
+            seen = [self.view(rows.table, batch, number, nodes) for number in (0, 1)]
+        views = [torch.split(moved(clean, values), [len(users), len(items)]) for values in seen]
+        contrast = sum(info_nce(one, two, self.settings.temperature) for one, two in zip(*views, strict=True))
         return fit + self.settings.contrast_weight * contrast

@@ -22,7 +22,7 @@ from torch.nn.functional import normalize
 from dpaa.kernels.known_pairs import KnownPairs
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer, Vectors
-from dpaa.methods.contrast import hide_own, log_sum_exp, softmax_loss
+from dpaa.methods.contrast import Hide, log_sum_exp, others, softmax_loss
 from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import known_pairs
 from dpaa.methods.popularity import chance_of_being_drawn
@@ -117,20 +117,24 @@ class SSM(GraphMethod):
         settings, user, positive, own = self.settings, *parts[:3]
         if settings.negatives == "own":
             return scores(user, own) / settings.temperature
-        drawn = batch.items if isinstance(batch, BatchWithItems) else batch.positive
-        expected = (len(drawn) - (drawn is batch.positive)) * self.chance[
-            drawn
-        ]  # how often each is among the negatives
-        bias = -expected.clamp(min=1e-12).log() if settings.log_q else None
+        hide_own: Hide | None = None
+        if isinstance(batch, BatchWithItems):
+            drawn, columns, many = batch.items, parts[3], len(batch.items)
+            bias = torch.zeros(many, device=user.device)
+        else:
+            drawn, columns, bias, hide_own = others(batch.positive, positive)
+            many = len(batch) - 1
+        if settings.log_q:  # how often each is expected among the negatives
+            bias = bias - (many * self.chance[drawn]).clamp(min=1e-12).log()
 
         def hide(logits: Tensor, part: slice) -> None:
-            if drawn is batch.positive:
+            if hide_own is not None:
                 hide_own(logits, part)
             if settings.known_negatives == "hide":
                 keys = batch.users[part, None] * self.graph.n_items + drawn
                 logits.masked_fill_(self._known.contain(keys), -torch.inf)
 
-        return log_sum_exp(user, positive if drawn is batch.positive else parts[3], settings.temperature, bias, hide)
+        return log_sum_exp(user, columns, settings.temperature, bias, hide)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The softmax, and L2 of the rows of users and positive items."""

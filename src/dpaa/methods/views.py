@@ -23,11 +23,20 @@ def same_sign_noise(length: float, generator: torch.Generator) -> Callable[[Tens
 
 
 def noisy_readout(
-    propagation: Propagation, table: Tensor, noise: float, generator: torch.Generator, with_first: bool
+    propagation: Propagation, table: Tensor, noise: float, generator: torch.Generator, with_first: bool, nodes: Tensor
 ) -> Tensor:
-    """The mean of layers to each of which noise is added before it is handed on.  (n_nodes, d)."""
-    changed = same_sign_noise(noise, generator)
-    return mean_of_layers(list(propagation.differentiable_layers(table, changed)), with_first)
+    """The mean of layers to each of which noise is added before it is handed on, of these nodes.  (nodes, d)."""
+    layers = propagation.differentiable_layers(table, same_sign_noise(noise, generator))
+    return mean_of_layers([layer.index_select(0, nodes) for layer in layers], with_first)
+
+
+def moved(rows: Tensor, values: Tensor) -> Tensor:
+    """These values, with the gradient of the rows.
+
+    Layers are linear in the table, so noise moves a read-out by what does not depend on the table (but for signs, which
+    have no gradient): the way back of a noisy read-out is that of the clean one, and needs no second walk.
+    """
+    return rows + (values - rows).detach()
 
 
 def mean_of_layers(layers: Sequence[Tensor], with_first: bool) -> Tensor:
