@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dpaa.data.attributes import ItemAttributes
 from dpaa.errors import InputError
 from dpaa.exporting.folder import export
 from dpaa.exporting.formats import TARGETS
@@ -128,3 +130,12 @@ def test_large_tables_lie_beside_the_onnx_model(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "made" / "model.onnx.data").stat().st_size > 4 * 16 * 200
     ask, expected = asker(tmp_path / "made"), lists_of(model, 10, 0.5)
     assert {user: [item for item, _ in ask(user, 10, 0.5)] for user in expected} == expected
+
+
+def test_titles_go_along(tmp_path: Path) -> None:
+    model = drawn_model(n_users=5, n_items=60, size=4, candidates=True)
+    named = replace(model, attributes=ItemAttributes(pl.DataFrame({"title": [f"Film {n}" for n in range(60)]})))
+    export(named, tmp_path / "made", "npz")
+    items = pl.read_parquet(tmp_path / "made" / "items.parquet")
+    assert items.columns == ["item_id", "title"]
+    assert items["title"].to_list() == [f"Film {int(item[1:])}" for item in items["item_id"]]

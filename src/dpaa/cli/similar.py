@@ -43,6 +43,10 @@ def similar(
         print_json({"kind": "similar", "k": k, "similar": found.to_dicts()})
     else:
         for (owner,), part in found.group_by("item_id", maintain_order=True):
-            shown = part.select("rank", "similar_item_id", "score")
-            rows_shown = [[rank, like, f"{score:.4f}"] for rank, like, score in shown.iter_rows()]
-            print_table(f"Items like {owner}", ["rank", "item", "cosine"], rows_shown)
+            titled = ["title"] if "title" in part.columns else []
+            shown = part.select("rank", "similar_item_id", "score", *titled)
+            lines = [
+                [rank, like, f"{score:.4f}", *(title or "" for title in rest)]
+                for rank, like, score, *rest in shown.iter_rows()
+            ]
+            print_table(f"Items like {owner}", ["rank", "item", "cosine", *titled], lines)

@@ -25,7 +25,7 @@ FORMAT = 1
 IMPORTS = {"faiss": "\nimport faiss\n", "hnswlib": "\nimport hnswlib\n", "onnx": "\nimport onnxruntime\n"}
 TABLES = {
     "users.parquet": "`user_id, v0 …, turn, shift`",
-    "items.parquet": "`item_id`; row by row those of the index",
+    "items.parquet": "`item_id`, and title and other columns where they are known; row by row those of the index",
     "seen.parquet": "`user_id, item_id`: what users have taken",
     "query.py": "asks, as shown above; copy from it what you need",
 }
@@ -130,7 +130,7 @@ def _tables(vectors: ExportedVectors, folder: Path) -> None:
     of_users = (block.frame() for block in vectors.user_blocks())
     for name, blocks in (
         ("users.parquet", of_users),
-        ("items.parquet", iter([vectors.item_ids.to_frame()])),
+        ("items.parquet", iter([vectors.model.items[vectors.candidates]])),
         ("seen.parquet", vectors.seen_blocks()),
     ):
         _write(blocks, folder / name)

@@ -1,0 +1,47 @@
+"""What examples/ shows does what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import runpy
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.command import run_dpaa
+
+chores = pytest.importorskip("examples.chores", reason="examples are not part of this copy")
+EXAMPLES = Path(chores.__file__).parent
+pytestmark = pytest.mark.slow
+
+
+def test_every_step_of_the_workflow_can_be_done(tmp_path: Path) -> None:
+    workflow: dict[str, Any] = yaml.safe_load((EXAMPLES / "nightly.yml").read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    lines = [step["run"] for step in workflow["jobs"]["nightly"]["steps"] if "run" in step]
+    commands = [line for line in lines if line.startswith("dpaa ")]
+    assert len(commands) == 5
+    chores.make_log(tmp_path)
+    (tmp_path / "ratings.csv").rename(tmp_path / "yesterday.csv")
+    (tmp_path / "tuesday.csv").rename(tmp_path / "today.csv")
+    with contextlib.chdir(tmp_path):
+        for line in commands:
+            command, _, target = line.partition(" > ")
+            said = run_dpaa(*shlex.split(command)[1:])
+            assert said.code == 0, (line, said.err)
+            if target:
+                Path(target).write_text(said.out, encoding="utf-8")
+        workflow_keeps = workflow["jobs"]["nightly"]["steps"][-1]["with"]["path"].split()
+        assert all(list(Path().glob(name)) for name in workflow_keeps)
+
+
+def test_the_search_with_scikit_learn(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["sklearn_search.py"])
+    runpy.run_path(str(EXAMPLES / "sklearn_search.py"), run_name="__main__")
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 5
+    assert said[-1].startswith("best: {")
