@@ -16,7 +16,7 @@ from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, like, make_method
 from dpaa.runs.model import Model
-from dpaa.runs.warm_start import begin_at_neighbours, warm_start
+from dpaa.runs.warm_start import SHRINK, begin_at_neighbours, warm_start
 from dpaa.training.trainer import Interrupted
 from tests.conftest import TINY
 
@@ -48,14 +48,14 @@ def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dat
         (before.item_ids, small_world.item_ids, items, before.method.item_ego),
     ):
         place = torch.from_numpy(np.searchsorted(now.to_numpy(), ids.to_numpy()))
-        assert torch.equal(rows[place], old)
+        assert torch.equal(rows[place], SHRINK * old)
     train = small_world.frame("train")
     known = train.filter(pl.col("item_id").is_in(before.item_ids.implode()))
     user = next(one for one in small_world.user_ids.tail(30) if one in known["user_id"])
     taken = small_world.item_index(known.filter(pl.col("user_id") == user)["item_id"])
     degree = method.graph.item_degree[taken]
     slow = sum(items[item].double() / float(degree[place]) ** 0.5 for place, item in enumerate(taken))
-    slow = slow / slow.norm() * before.method.user_ego.norm(dim=1).mean()
+    slow = slow / slow.norm() * SHRINK * before.method.user_ego.norm(dim=1).mean()
     found = users[small_world.user_index([user])[0]]
     np.testing.assert_allclose(found.numpy(), slow.numpy(), rtol=1e-4, atol=1e-6)
     told = start.origin["warm_start"]
