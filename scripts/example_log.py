@@ -61,10 +61,13 @@ def main() -> None:
     names, genre = titles(rng)
     log = io.StringIO()
     log.write("user_id,item_id,timestamp\n")
-    log.writelines(",".join(row) + "\n" for row in clicks(genre, rng))
+    rows = clicks(genre, rng)
+    log.writelines(",".join(row) + "\n" for row in rows)
+    sold = {book for _, book, _ in rows}
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "clicks.csv.gz").write_bytes(gzip.compress(log.getvalue().encode(), 9, mtime=0))
-    lines = [f"b{place + 1:03d},{name} ({GENRES[genre[place]]})\n" for place, name in enumerate(names)]
+    books = [(f"b{place + 1:03d}", f"{name} ({GENRES[genre[place]]})") for place, name in enumerate(names)]
+    lines = [f"{book},{title}\n" for book, title in books if book in sold]
     (FOLDER / "titles.csv").write_text("item_id,title\n" + "".join(lines), encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def main() -> None:
             page.locator("#dial").fill(told.dial)
             expect(page.locator("#after-how")).to_contain_text("new")
             expect(page.locator(".gauge", has_text="Coverage").locator(".change")).to_contain_text("before")
-            page.wait_for_timeout(400)
+            value = page.locator(".gauge", has_text="Coverage").locator(".value")
+            expect(value).to_have_text(re.compile(r"\d"), timeout=20_000)
             if name == "item":
                 page.locator("#after button").nth(1).click()
                 expect(page.locator("#item")).to_be_visible()
