@@ -76,12 +76,13 @@ def debias(
 ) -> Debiased:
     """Train or take models, turn the dial and re-rankers over each, and choose one point on validation.
 
-    `methods`: what to train (the fast closed forms, LightGCN and DPAA); with `runs` alone nothing is trained.  `base`:
-    the run in production, else the most accurate model as it is.  `keep_accuracy`: the share of its accuracy that must
-    be kept, confirmed with `confidence` on users who had no part in the choice; `targets`: such as "coverage>=0.8",
-    for the least accuracy; without either, the point where returns diminish.  `estimate`: logged, ips, balanced, or
-    auto by where validation comes from.  `rerank`: names of re-rankers to sweep (all that can be).  `budget`: minutes
-    for training.  `settings`: for every method that has them.  What was trained before is taken up again.
+    `methods`: what to train (the fast closed forms, LightGCN, DPAA and cheap debiasing methods); with `runs` alone
+    nothing is trained.  `base`: the run in production, else the most accurate model as it is.  `keep_accuracy`: the
+    share of its accuracy that must be kept, confirmed with `confidence` on users who had no part in the choice;
+    `targets`: such as "coverage>=0.8", for the least accuracy; without either, the point where returns diminish.
+    `estimate`: logged, ips, balanced, or auto by where validation comes from.  `rerank`: names of re-rankers to sweep
+    (all that can be).  `budget`: minutes for training.  `settings`: for every method that has them.  What was trained
+    before is taken up again.
     """
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset")
     goals, targets, runs = _several(goals), _several(targets), _several(runs)
