@@ -63,11 +63,6 @@ AUDITED = [
         pl.lit("soon").alias("timestamp"),
         "column 'timestamp' of numbers/train.parquet must hold numbers or datetimes",
     ),
-    prepared(
-        "a dataset with an empty time",
-        pl.when(pl.int_range(pl.len()) > 3).then(7).alias("timestamp"),
-        "column 'timestamp' of numbers/train.parquet must hold numbers or datetimes",
-    ),
 ]
 
 LISTED = [

@@ -12,6 +12,7 @@ from tests.errors.mistake import Mistake
 from tests.errors.workshop import LOG, cut
 
 HEADER = "user_id,item_id,rating,timestamp\n"
+TIMED = "--split temporal "
 GOOD = "u1,i1,5,100\nu1,i2,4,200\nu2,i1,3,300\n"
 
 
@@ -46,7 +47,7 @@ def truncated() -> None:
 COLUMNS = [
     log("no column for the users", "who,item_id\na,b\n", "bad.csv has no column", "'who', 'item_id'", "--user-column"),
     log("no column for the items", "user_id,what\na,b\n", "known as item_id", "--item-column"),
-    log("no header line", "u1,i1,5\nu2,i2,4\n", "add a header line"),
+    log("no header line", "u1,i1,5\nu2,i2,4\n", "name its columns with --columns"),
     log("a named column that is not there", LOG, "has no column 'who'", options="--user-column who "),
     log("a named rating column that is not there", LOG, "has no column 'stars'", options="--rating-column stars "),
     log("a named time column that is not there", LOG, "has no column 'when'", options="--timestamp-column when "),
@@ -82,16 +83,27 @@ ROWS = [
         "column 'rating' is empty in line 5",
         options="--positive 'rating>=3' ",
     ),
-    log("a time that cannot be read", HEADER + GOOD + "u3,i3,5,soon\n", "column 'timestamp' has 'soon' in line 5"),
+    log(
+        "a time that cannot be read",
+        HEADER + GOOD + "u3,i3,5,soon\n",
+        "column 'timestamp' has 'soon' in line 5",
+        options=TIMED,
+    ),
     log(
         "dates that are not ISO",
         "user_id,item_id,date\na,b,31.12.2024\na,c,30.12.2024\n",
         "'31.12.2024'",
         "ISO",
         "--timestamp-column",
+        options=TIMED,
     ),
-    log("an empty time", HEADER + GOOD + "u3,i3,5,\n", "column 'timestamp' is empty in line 5"),
-    log("a date that does not exist", "user_id,item_id,date\na,b,2024-02-30\n", "'2024-02-30' in line 2 of bad.csv"),
+    log("an empty time", HEADER + GOOD + "u3,i3,5,\n", "column 'timestamp' is empty in line 5", options=TIMED),
+    log(
+        "a date that does not exist",
+        "user_id,item_id,date\na,b,2024-02-30\n",
+        "'2024-02-30' in line 2 of bad.csv",
+        options=TIMED,
+    ),
 ]
 
 FILES = [
@@ -125,7 +137,7 @@ FILES = [
         spoil=truncated,
     ),
     Mistake("a file that is not there", "dpaa data log clicks.csv --out made", "there is no file clicks.csv"),
-    Mistake("a folder instead of a file", "dpaa data log diary --out made", "diary is a folder; name a file in it"),
+    Mistake("a folder instead of a file", "dpaa data log diary --out made", "diary has no file that ends in"),
     Mistake("a file under a file", "dpaa data log log.csv/x.csv --out made", "there is no file log.csv/x.csv"),
     Mistake(
         "a file that may not be read",

@@ -19,6 +19,7 @@ from tests.errors import (
     mistakes_in_datasets,
     mistakes_in_debiasing,
     mistakes_in_exports,
+    mistakes_in_inputs,
     mistakes_in_recommendations,
     mistakes_in_reports,
     mistakes_in_reproductions,
@@ -34,6 +35,7 @@ from tests.errors.workshop import tree
 
 SECTIONS = (
     mistakes_in_tables.SECTIONS
+    | mistakes_in_inputs.SECTIONS
     | mistakes_in_datasets.SECTIONS
     | mistakes_with_runs.SECTIONS
     | mistakes_in_recommendations.SECTIONS

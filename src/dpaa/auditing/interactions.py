@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpaa.data.attributes import attributes_of
 from dpaa.data.columns import Column
-from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
+from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.data.inputs import open_log
+from dpaa.data.inputs import OURS, open_log
 from dpaa.data.log import ColumnNames, Reading, once_each, read_log
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
@@ -209,8 +209,9 @@ def _items_table(items: Any) -> Table:
 
 
 def _holds_logs(folder: Path) -> bool:
-    """Whether a folder is one of logs: it has a file that we read, and is no dataset."""
-    return not (folder / ABOUT_FILE).exists() and any(ending_of(file.name) in BY_ENDING for file in folder.rglob("*"))
+    """Whether a folder is one of logs: it has a file that we read, and is no dataset and no run."""
+    ours = any((folder / name).exists() for name in OURS)
+    return not ours and any(ending_of(file.name) in BY_ENDING for file in folder.rglob("*"))
 
 
 def _times_of(dataset: Dataset) -> Times | None:

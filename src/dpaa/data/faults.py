@@ -78,16 +78,20 @@ class Faults:
         rows = wrong.arg_true().to_numpy().astype(np.int64)
         self.found.append(Fault(f"{kind} in column {column.name!r}", sentence, remedy, rows, quoted))
 
-    def raise_if_any(self) -> None:
-        """One sentence that names every kind of fault, how often it occurs, and its first row and value."""
+    def raise_if_any(self, may_drop: bool = True) -> None:
+        """One sentence that names every kind of fault, how often it occurs, and its first row and value.
+
+        `may_drop`: whether such rows can be left out, where this is asked.
+        """
+        instead = f", or {DROP}" if may_drop else ""
         if not self.found:
             return
         if len(self.found) == 1:
             one = self.found[0]
             more = f" (and in {counted(one.count - 1, 'row', 'rows')} more)" if one.count > 1 else ""
-            raise InputError(f"{one.sentence}{more}; {one.remedy}, or {DROP}")
+            raise InputError(f"{one.sentence}{more}; {one.remedy}{instead}")
         kinds = f"{len(self.found)} kinds of faults: {self.in_words()}"
-        raise InputError(f"{self.table.name} has {kinds}; correct them, or {DROP}")
+        raise InputError(f"{self.table.name} has {kinds}; correct them{instead}")
 
     def in_words(self) -> str:
         """Every kind of fault, how often it occurs, and its first row and value."""

@@ -21,7 +21,8 @@ STDIN = "-"
 STDIN_NAME = "standard input"
 PATTERN = "*?["
 MOST_FILES = 100_000
-DATASET_FILE = "dataset.json"
+OURS = {"dataset.json": "a prepared dataset already", "manifest.json": "a run", "config.json": "a run"}
+"""Files that tell what a folder of ours is."""
 
 
 def open_log(sources: Sequence[str | Path] | str | Path, fmt: str | None = None, form: TextForm | None = None) -> Table:
@@ -108,9 +109,10 @@ def _standard_input() -> Path:
 
 def _files_of(folder: Path, fmt: str | None) -> list[Path]:
     """Its files and those of its folders, without hidden ones; of a folder with none that we read, an error."""
-    if (folder / DATASET_FILE).is_file():
-        raise InputError(f"{folder} is a prepared dataset already; name files of interactions")
-    found = []
+    for file, what in OURS.items():
+        if (folder / file).is_file():
+            raise InputError(f"{folder} is {what}; name files of interactions")
+    found: list[Path] = []
     for file in sorted(folder.rglob("*")):
         hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
         if not hidden and file.is_file() and (fmt is not None or ending_of(file.name) in BY_ENDING):

@@ -71,6 +71,8 @@ class Reading:
     """Whether rows with faults are left out; else they are refused, all kinds of faults in one sentence."""
     times_needed: bool = False
     """Whether a row without a time has a fault."""
+    may_drop: bool = True
+    """Whether a refusal may say that they can be left out."""
 
 
 def read_log(
@@ -121,7 +123,7 @@ def _without_faults(
 ) -> tuple[Log, pl.Series | None]:
     """The rows without faults, where those with faults are not wanted."""
     if not reading.drop_invalid:
-        faults.raise_if_any()
+        faults.raise_if_any(reading.may_drop)
     kept = np.ones(log.frame.height, dtype=bool)
     kept[faults.rows] = False
     if not kept.any():

@@ -54,6 +54,8 @@ def open_table(
     if fmt is not None and fmt not in FORMATS:
         raise InputError(f"there is no format {fmt!r}; choose one of {', '.join(FORMATS)}")
     form = form or TextForm()
+    if fmt == "tsv" and form.separator is None:  # said, not told by the ending
+        form = replace(form, separator="\t")
     with called(file, shown):
         check_file(file)
         fmt = fmt or _format_of(file, form)

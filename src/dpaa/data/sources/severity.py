@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpaa.data.columns import SPLITS, Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode, one_type
-from dpaa.data.log import ColumnNames, as_one_type, once_each, read_log
+from dpaa.data.log import ColumnNames, Reading, as_one_type, once_each, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.tables import open_table
@@ -59,7 +59,9 @@ def read_pairs(
         if take is not None:
             raise InputError("--from names splits of a prepared dataset; with files, give the files that are wanted")
         rule = PositiveRule.parse(positive) if positive else None
-        logs = as_one_type([once_each(read_log(open_table(place, file_format), names, rule)) for place in places])
+        reading = Reading(may_drop=False)
+        tables = [open_table(place, file_format) for place in places]
+        logs = as_one_type([once_each(read_log(table, names, rule, reading)) for table in tables])
         columns = (one_type([log.frame[name] for log in logs], name) for name in (Column.USER, Column.ITEM))
         frames = [pl.DataFrame([user, item]) for user, item in zip(*columns, strict=True)]
         notes = [note for log in logs for note in log.notes]

@@ -1,0 +1,149 @@
+"""Logs as they come, databases, and what is known of items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.errors.mistake import Mistake
+from tests.errors.workshop import LOG
+
+TO = "--out made"
+MESSY = "user_id,item_id,rating\nu1,i1,5\nu1,i2,good\n,i3,4\nu2\nu3,i4,fine\n"
+
+
+def items(kind: str, content: str, *says: str) -> Mistake:
+    """`dpaa data log` with this table of items."""
+    return Mistake(kind, f"dpaa data log log.csv --items items.csv {TO}", says, {"items.csv": content})
+
+
+LOGS = [
+    Mistake(
+        "rows with faults of several kinds",
+        f"dpaa data log bad.csv {TO}",
+        (
+            "bad.csv has 3 kinds of faults",
+            "no number in column 'rating' (2 rows, first 'good' in line 3)",
+            "--drop-invalid",
+        ),
+        {"bad.csv": MESSY},
+    ),
+    Mistake(
+        "nothing but rows with faults",
+        f"dpaa data log bad.csv --drop-invalid {TO}",
+        "every row of bad.csv is invalid",
+        {"bad.csv": "user_id,item_id,rating\nu1,i1,good\n"},
+    ),
+    Mistake(
+        "a file for invalid rows that nobody leaves out",
+        f"dpaa data log log.csv --invalid-out invalid.csv {TO}",
+        ("--invalid-out takes the rows that --drop-invalid leaves out", "add it"),
+    ),
+    Mistake(
+        "a file for invalid rows of an unknown kind",
+        f"dpaa data log log.csv --drop-invalid --invalid-out invalid.xls {TO}",
+        ("invalid.xls has the ending '.xls'", ".csv or .jsonl or .parquet"),
+    ),
+    Mistake("a log named twice", f"dpaa data log log.csv log.csv {TO}", ("log.csv is named twice", "name it once")),
+    Mistake("a pattern that nothing matches", f"dpaa data log logs-*.csv {TO}", "no file is named like logs-*.csv"),
+    Mistake("a dataset instead of a log", f"dpaa data log data {TO}", "data is a prepared dataset already"),
+    Mistake("a run instead of a log", f"dpaa data log run {TO}", ("run is a run", "name files of interactions")),
+    Mistake(
+        "a line that is no JSON",
+        f"dpaa data log bad.jsonl {TO}",
+        ("line 2 of bad.jsonl is no JSON object", "correct the line or remove it"),
+        {"bad.jsonl": '{"user_id": 1, "item_id": 2}\n{"user_id": 1,\n'},
+    ),
+    Mistake(
+        "JSON that is no lines of objects",
+        f"dpaa data log bad.jsonl {TO}",
+        "bad.jsonl has no JSON object in its first 1,000 lines",
+        {"bad.jsonl": "[\n1,\n2\n]\n"},
+    ),
+    Mistake(
+        "an encoding that does not exist",
+        f"dpaa data log log.csv --encoding klingon {TO}",
+        ("there is no encoding 'klingon'", "latin-1"),
+    ),
+    Mistake(
+        "another encoding than the file's",
+        f"dpaa data log bad.csv --encoding ascii {TO}",
+        ("line 2 of bad.csv is not ascii text", "name another --encoding"),
+        {"bad.csv": "user_id,item_id\nu1,café\n"},
+    ),
+    Mistake(
+        "a separator that is none",
+        f"dpaa data log log.csv --separator and {TO}",
+        ("the separator 'and' is not one character, `tab` or `::`", "choose one of them"),
+    ),
+    Mistake(
+        "a column named twice in the call",
+        f"dpaa data log log.csv --columns user_id,item_id,item_id,x {TO}",
+        "--columns needs a name for every column, each once",
+    ),
+    Mistake(
+        "a separator for a Parquet file",
+        f"dpaa data log log.parquet --separator tab {TO}",
+        ("log.parquet is read as parquet", "leave them out"),
+    ),
+    Mistake(
+        "a URL whose ending tells nothing",
+        f"dpaa data log s3://bucket/clicks {TO}",
+        ("the ending of s3://bucket/clicks does not tell its format", "--format"),
+    ),
+    Mistake(
+        "a URL that can be read in two ways",
+        f"dpaa data log https://me:s3cr/et@host/clicks.csv {TO}",
+        ("the URL can be read in two ways", "write @ as %40"),
+    ),
+]
+DATABASES = [
+    Mistake(
+        "a URL of no database",
+        f'dpaa data sql mysql://me@host/shop --query "SELECT 1" {TO}',
+        ("this is no URL of a database that can be read", "sqlite:///file.db"),
+    ),
+    Mistake("an empty query", f'dpaa data sql sqlite:///shop.db --query " " {TO}', ("the query is empty", "SELECT")),
+    Mistake(
+        "a database that is not there",
+        f'dpaa data sql sqlite:///shop.db --query "SELECT 1" {TO}',
+        "there is no file shop.db",
+    ),
+    Mistake(
+        "a file that is no database",
+        f'dpaa data sql sqlite:///log.csv --query "SELECT * FROM clicks" {TO}',
+        ("the query to sqlite:///log.csv failed (file is not a database)", "check the URL"),
+    ),
+    Mistake(
+        "items from a file and from a query",
+        f'dpaa data sql sqlite:///shop.db --query "SELECT 1" --items log.csv --items-query "SELECT 2" {TO}',
+        ("--items and --items-query both say what is known of the items", "give one of them"),
+    ),
+]
+ITEMS = [
+    items(
+        "an item twice", "item_id,title\ni1,a\ni2,b\ni1,c\n", "items.csv has item 'i1' twice, in line 2", "remove one"
+    ),
+    items(
+        "items of another log", "item_id,title\nx,a\n", "no item of items.csv is in the log", "use the ids of the log"
+    ),
+    items("items without anything about them", "item_id\ni1\n", "no column besides 'item_id'", "at least a title"),
+    items("items without ids", "what,title\ni1,a\n", "items.csv has no column that is known as item_id"),
+    Mistake("items that are not there", f"dpaa data log log.csv --items none.csv {TO}", "there is no file none.csv"),
+    Mistake(
+        "a column to group by, and nothing known of the items",
+        "dpaa evaluate run --group-by genre",
+        ("knows nothing of its items, so it has no column 'genre'", "--items FILE"),
+    ),
+    Mistake(
+        "an audit with items of a prepared dataset",
+        "dpaa audit data --items log.csv",
+        ("the dataset is prepared already", "leave --items out"),
+    ),
+    Mistake(
+        "attributes that were changed",
+        "dpaa data describe data",
+        ("attributes.parquet is not the file that was written there", "make it again with `dpaa data`"),
+        spoil=lambda: Path("data/attributes.parquet").write_text(LOG),
+    ),
+]
+SECTIONS = {"Logs as they come": LOGS, "Databases": DATABASES, "Items": ITEMS}
