@@ -109,8 +109,8 @@ def _standard_input() -> Path:
 
 def _files_of(folder: Path, fmt: str | None) -> list[Path]:
     """Its files and those of its folders, without hidden ones; of a folder with none that we read, an error."""
-    for file, what in OURS.items():
-        if (folder / file).is_file():
+    for name, what in OURS.items():
+        if (folder / name).is_file():
             raise InputError(f"{folder} is {what}; name files of interactions")
     found: list[Path] = []
     for file in sorted(folder.rglob("*")):
