@@ -392,7 +392,7 @@ def example(
     out_folder: Annotated[Path, Option("--out", help="Folder for the two files.")],
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A small log to try things with, as files: 12,000 clicks of a simulated bookshop, and the titles of its books.
+    """A small log to try things with, as files: 11,000 clicks of a simulated bookshop, and the titles of its books.
 
     \b
     Example:
