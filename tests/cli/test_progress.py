@@ -12,11 +12,10 @@ import sys
 import termios
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok
 
+COLUMNS = 60
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -44,17 +43,15 @@ def in_terminal(columns: int, *words: str) -> str:
     return said.decode()
 
 
-@pytest.mark.parametrize("columns", [60, 200])
-def test_the_line_stays_in_its_line(walk: Path, tmp_path: Path, columns: int) -> None:
+def test_the_line_stays_in_its_line(walk: Path, tmp_path: Path) -> None:
     call = ("train", walk / "data", "--method", "dpaa", "--out", tmp_path / "run", *TINY, "--set", "epochs=60")
-    said = in_terminal(columns, *map(str, call), "--set", "patience=60", "--set", "batch_size=16")
+    said = in_terminal(COLUMNS, *map(str, call), "--set", "patience=60", "--set", "batch_size=16")
     drawn = [CONTROL.sub("", line).strip("\r") for line in re.split(r"[\n\r]", said) if "/60" in line]
     assert drawn
-    assert all(len(line) < columns for line in drawn)
+    assert all(len(line) < COLUMNS for line in drawn)
     assert any(line.startswith("lightgcn (pre-training for dpaa)"[:20]) for line in drawn)
     assert any(line.startswith("dpaa ") for line in drawn)
     assert any(" left" in line for line in drawn)
-    assert any("loss" in line for line in drawn) == (columns == 200)
 
 
 def test_a_log_names_the_part(walk: Path, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def benchmark(
         raise InputError(f"fewer than two methods are left to compare ({'; '.join(notes)})")
     wanted = None if baseline is None else find_method(baseline).name
     found = compare(data, models, k=k, baseline=wanted, metrics=metrics)
-    result = Benchmark(home, data.name, done, found, notes)
+    result = Benchmark(Path(folder), data.name, done, found, notes)
     for ending in ENDINGS:
         write_table(found, home / (f"comparison{ending}" if ending == ".json" else f"table{ending}"))
     write_file(home / ABOUT, as_json(_about(data, seed) | {"found": result.as_json()}), REMEDY)
