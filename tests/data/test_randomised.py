@@ -24,6 +24,7 @@ def test_a_part_of_validation_becomes_the_sample_and_the_rest_stays(tmp_path: Pa
     data, shared = unbiased(0.4)
     assert shared.randomised is not None
     assert len(shared.randomised) == 28
+    assert "28 of the 70 validation pairs are set aside for training" in shared.notes
     keys = [data.valid.keys(data.n_items), shared.valid.keys(data.n_items), shared.randomised.keys(data.n_items)]
     assert sorted(np.concatenate(keys[1:])) == list(keys[0])
     assert np.array_equal(shared.train.keys(data.n_items), data.train.keys(data.n_items))

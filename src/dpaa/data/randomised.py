@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from dpaa.data.columns import Column, SplitName
+from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.dataset import Dataset
+from dpaa.data.lint import lint
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.splits import random_global
 from dpaa.errors import InputError
@@ -38,13 +39,15 @@ def with_randomised(data: Dataset, share: float = 0.5, seed: int = 0) -> Dataset
         "valid": valid.filter(~chosen),
         "test": data.frame("test"),
     }
+    odd = lint({split: data.split(split) for split in SPLITS}, data.user_ids, data.item_ids, data.candidates)
+    kept = [note for note in data.notes if note not in odd]  # those of the splits are made anew
     made = Dataset.of(
         frames,
         name=f"{data.name}-randomised",
         candidates=None if data.candidates is None else data.item_ids.gather(data.candidates),
         about={key: value for key, value in data.about.items() if key != "counts"}
         | {"randomised": f"{share:.0%} of validation, seed {seed}"},
-        notes=data.notes,
+        notes=[*kept, f"{int(chosen.sum()):,} of the {len(valid):,} validation pairs are set aside for training"],
         randomised=valid.filter(chosen).select(Column.USER, Column.ITEM),
     )
     return replace(made, attributes=data.attributes)
