@@ -128,7 +128,7 @@ PLACES = [
     Mistake(
         "the output lies where nobody may write", "dpaa data log log.csv --out /proc/made", "cannot write /proc/made"
     ),
-    Mistake("no output", "dpaa data log log.csv", "missing option '--out'"),
+    Mistake("no output", "dpaa data log log.csv", "name one with --out, or a dataset with --append"),
 ]
 
 
