@@ -11,11 +11,12 @@ import pytest
 
 TRAIN_ALL = """
 import dpaa
+from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.world import simulate
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 
-data = simulate(users=60, items=40)
+data = with_randomised(simulate(users=60, items=40))
 for name, method in METHODS.items():
     if issubclass(method, GraphMethod):
         dpaa.fit(data, name, epochs=1, embedding_size=8, layers=1, threads=1)
