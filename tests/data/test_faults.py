@@ -132,6 +132,14 @@ def test_faults_of_a_rule_and_of_a_frame() -> None:
     assert [json.loads(content)["item"] for content in log.invalid["content"]] == [2, 3, 4]
 
 
+def test_a_fault_is_counted_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "user,item\na,i1\nb,i2\n")
+    with pytest.raises(
+        InputError, match=r"^column 'item' has 'i1' in line 2 .* not a number \(and in 1 row more\); correct"
+    ):
+        read_log(open_table(file), None, PositiveRule.parse("item>3"))
+
+
 def test_a_column_of_another_type_is_no_fault_of_rows() -> None:
     with pytest.raises(InputError, match="cannot be Float64"):
         read_log(as_table({"user": [1.5], "item": [1]}, "the frame"), reading=DROP)

@@ -98,7 +98,8 @@ def read_log(
         columns += [] if times is None else [times.alias(Column.TIMESTAMP)]
     values = None
     if rule_column is not None:
-        values = complete_column(number_column(frame[rule_column], table, faults), table, faults)
+        values = number_column(frame[rule_column], table, faults)
+        complete_column(frame[rule_column], table, faults)
     log = Log(pl.DataFrame(columns), table.name, table.typed, (*table.notes, *dict.fromkeys(faults.notes)))
     if faults.found:
         log, values = _without_faults(log, values, faults, reading, wanted)
