@@ -33,6 +33,8 @@ NAMES = {
     "coverage@20": "coverage@20",
 }
 MISSING = "## What is missing"
+WHOLE = 1500
+"""Lines of a study that has come to its end, at least."""
 INTRODUCTION = f"""\
 Lists of 20 on the unbiased test split, overlap `drop`; mean ± standard deviation over seeds. A seed draws the data too
 (Coat's validation users, KuaiRec's log, the whole demo world), the same for all methods, so most of a deviation is
@@ -107,6 +109,7 @@ def page(lines: Sequence[Line]) -> str:
         "(`DIR` as in its docstring; without `--work` the pages alone are made again from",
         "[results/related.parquet](../../results/related.parquet), a row for every training.)",
         "",
+        *(["**Not finished**: the last section says what is missing.", ""] if len(lines) < WHOLE else []),
         INTRODUCTION,
     ]
     for data in DATA:
