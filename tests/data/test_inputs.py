@@ -115,6 +115,9 @@ def test_sentences_about_standard_input(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(InputError, match=r"^line 3 of standard input has 1 field where the header has 2"):
         pairs("-", fmt="csv")
     inputs._standard_input.cache_clear()
+    monkeypatch.setattr(sys, "stdin", Piped(b"user;item\n1;2\n"))
+    assert open_log("-").notes == ("standard input: its fields are taken to be separated by semicolons",)
+    inputs._standard_input.cache_clear()
     monkeypatch.setattr(sys, "stdin", Piped(b""))
     with pytest.raises(InputError, match=r"^standard input is empty"):
         pairs("-", fmt="csv")

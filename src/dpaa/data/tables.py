@@ -67,7 +67,8 @@ def open_table(
             return ListTable(shown, (Column.USER, Column.ITEM), source=file)
         if fmt == "jsonl":
             return JsonLinesTable.open(file, shown)
-        return replace(TextTable.open(file, fmt, form), name=shown)
+        table = TextTable.open(file, fmt, form)
+        return replace(table, name=shown, notes=tuple(note.replace(str(file), shown) for note in table.notes))
 
 
 def check_file(file: Path) -> None:
