@@ -21,8 +21,10 @@ from dpaa.methods.settings import TrainedSettings
 from .arena import Arena, remove
 from .server import Kill
 
-TRAINED = tuple(name for name in METHODS if issubclass(find_method(name).settings_type, TrainedSettings))
-COUNTED = tuple(name for name in METHODS if name not in TRAINED)
+USABLE = [name for name in METHODS if not find_method(name).needs_randomised]
+"""Methods that train on any dataset."""
+TRAINED = tuple(name for name in USABLE if issubclass(find_method(name).settings_type, TrainedSettings))
+COUNTED = tuple(name for name in USABLE if name not in TRAINED)
 """Methods without epochs."""
 SMALL = {"epochs": 3, "embedding_size": 8, "layers": 2, "threads": 1}
 LONG = SMALL | {"epochs": 40, "patience": 40}
