@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, help="writes of each call that a full disk fails; else all")
     parser.add_argument("--slice", choices=("small",), help="a few of each, for tests")
     parser.add_argument("--matching", metavar="REGEX", help="only attacks whose id has this in it")
+    parser.add_argument("--calls", metavar="REGEX", default="", help="of kills and full disks only these calls")
     parser.add_argument("--again", metavar="ID", help="repeat this attack and change no results")
     parser.add_argument("--tool", default="dpaa.cli:main", help="the entry point, MODULE:FUNCTION")
     asked = parser.parse_args()
@@ -85,7 +86,7 @@ def campaigns(asked: argparse.Namespace, out: Path) -> bool:
         for campaign in asked.only or CAMPAIGNS:
             number = SLICE[campaign] if asked.slice else asked.number
             limit = None if asked.matching else number
-            found = attacks(campaign, cases, asked.slice is not None, asked.seed, limit, asked.points)
+            found = attacks(campaign, cases, asked.slice is not None, asked.seed, limit, asked.points, asked.calls)
             if asked.matching:
                 found = islice((one for one in found if re.search(asked.matching, one[0])), number)
             run(ledger, found, campaign, asked.again)
@@ -97,10 +98,10 @@ def campaigns(asked: argparse.Namespace, out: Path) -> bool:
 
 
 def attacks(
-    campaign: str, cases: Cases, small: bool, seed: int, number: int | None, points: int | None
+    campaign: str, cases: Cases, small: bool, seed: int, number: int | None, points: int | None, calls: str
 ) -> Iterator[tuple[str, Callable[[], Attack]]]:
     """Every attack of a campaign: its id, and how to make it."""
-    chosen = [one for one in writers() if not small or one.name in SLICE_WRITERS]
+    chosen = [one for one in writers() if re.search(calls, one.name) and (not small or one.name in SLICE_WRITERS)]
     if campaign == files.CAMPAIGN:
         targets = [one for one in files.targets() if not small or one.name in SLICE_TARGETS]
         for one, mutation, turn in files.attacks(targets, seed, number):
