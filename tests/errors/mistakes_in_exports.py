@@ -39,7 +39,7 @@ EXPORTS = [
         "24 items are too few for an index hnsw; use exact",
     ),
     Mistake(
-        "vectors of a method that has none",
+        "an export of a method that has no vectors",
         "dpaa export untested-run --to npz --out e",
         "most-popular does not rank by an inner product",
     ),

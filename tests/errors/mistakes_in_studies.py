@@ -37,7 +37,7 @@ TUNE = [
         "nothing to tune: most-popular has no settings to search",
         "dpaa train",
     ),
-    tune("a metric that does not exist", "--method ease --metric fame@20", "there is no metric 'fame@20'", "NAME@K"),
+    tune("a goal that does not exist", "--method ease --metric fame@20", "there is no metric 'fame@20'", "NAME@K"),
     tune("three metrics", "--method ease --metric arp@20 --metric gini@20 --metric hit@5", "one metric or two, got 3"),
     tune("a loss without its share", "--method ease --most-loss ndcg@20", "KEY=SHARE", "ndcg@20=2%"),
     tune("a search in which all is fixed", "--method ease --set ridge=3", "nothing to tune", "is fixed"),

@@ -490,8 +490,8 @@ RECOMMEND = [
         ("the items in new.parquet are integers (such as 7)", "text (such as 'i0001')"),
         spoil=lambda: pl.DataFrame({"user_id": ["new"], "item_id": [7]}).write_parquet("new.parquet"),
     ),
-    recommend("an ending that tells no format to write", "--out recs.xlsx", "'.xlsx'", ".parquet or .csv"),
-    recommend("no ending", "--out recs", "recs has no ending", ".parquet or .csv"),
+    recommend("an ending that tells no format to write", "--out recs.xlsx", "'.xlsx'", ".csv or .inter"),
+    recommend("no ending", "--out recs", "recs has no ending", ".csv or .inter"),
     recommend("a file of recommendations that is there", "--out log.csv", "log.csv already exists; pass --overwrite"),
     recommend("a folder for the file that is not there", "--out no/recs.csv", "there is no folder no"),
     Mistake(

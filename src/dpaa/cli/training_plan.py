@@ -39,7 +39,7 @@ def plan_training(
         if before is not None:
             raise InputError(f"{folder} is finished and is trained further from itself; leave --warm-start out")
         return _further(done, method, settings)
-    chosen = str(method or (DEFAULT if before is None else before.method.name))
+    chosen = (DEFAULT if before is None else before.method.name) if method is None else str(method)
     if before is not None:
         settings = like(before, chosen, settings)[1]
     begun = RunFolder.to_resume(folder, overwrite) if resume else None
@@ -51,7 +51,7 @@ def plan_training(
 def _further(done: RunFolder, method: str | None, settings: dict[str, Any]) -> TrainingPlan:
     made_with = done.read_json(CONFIG)
     own = str(made_with.pop("method", DEFAULT))
-    chosen = str(method or own)
+    chosen = own if method is None else str(method)
     reranker = stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
     kind = find_method(chosen)
     if kind.name == own:

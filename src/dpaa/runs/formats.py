@@ -102,10 +102,10 @@ def choose_format(file: Path, name: str | None, overwrite: bool) -> str:
     if name is not None and name.lower() not in FORMATS:
         raise InputError(f"there is no format {name!r}; choose one of {', '.join(FORMATS)}")
     if name is None:
-        check_file_target(file, tuple(ENDINGS), "a table", overwrite=overwrite)
+        check_file_target(file, sorted(ENDINGS), "a table", overwrite=overwrite)
         return ENDINGS[file.suffix.lower()]
     chosen = name.lower()
-    check_file_target(file, tuple(FORMATS[chosen].sinks), f"format {chosen}", overwrite=overwrite)
+    check_file_target(file, sorted(FORMATS[chosen].sinks), f"format {chosen}", overwrite=overwrite)
     return chosen
 
 
