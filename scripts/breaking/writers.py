@@ -88,6 +88,8 @@ def _trainings() -> list[Writer]:
             words = (*words, "--checkpoint-seconds", "0")
         more: dict[str, Any] = {"resumes": (RESUME,), "unfinished": ("out/", ".out*/", "pretrained-*/")}
         found += _both(f"train {method}", ("data",), words, "out", "twin-lightgcn", **more)
+    words = (*train("lightgcn", "out"), "--warm-start", "run-lightgcn")
+    found.append(Writer("train --warm-start", ("data", "run-lightgcn"), words, ("out",), **more))
     return found
 
 
@@ -102,9 +104,10 @@ def _lists() -> list[Writer]:
     found.append(
         Writer("evaluate --dial-objective", run, words, (*measured, "run-lightgcn/manifest.json"), overwrites=False)
     )
-    for ending in ("csv", "parquet"):
+    for ending, old in (("csv", "recs.csv"), ("parquet", "recs.parquet"), ("jsonl", "recs.csv")):
         words = ("recommend", "run-lightgcn", "--k", "5", "--out", f"out.{ending}")
-        found += _both(f"recommend {ending}", run, words, f"out.{ending}", f"recs.{ending}")
+        found += _both(f"recommend {ending}", run, words, f"out.{ending}", old)
+    found.append(Writer("export npz", run, ("export", "run-lightgcn", "--to", "npz", "--out", "out"), ("out",)))
     words = ("recommend", "run-lightgcn", "--vectors", "out")
     files = ("out/users.parquet", "out/items.parquet")
     old = ("run-dpaa/users.parquet:out/users.parquet", "run-dpaa/items.parquet:out/items.parquet")
