@@ -78,7 +78,7 @@ def page(about: dict[str, Any], attacks: list[Attack]) -> str:
             lines += _table(chosen, kinds, COUNTED[campaign])
             if campaign == full_disk.CAMPAIGN:
                 lines += ["", *_coverage(chosen)]
-    lines += ["", "## Findings", "", *([_finding(attack) for attack in found] or ["None."])]
+    lines += ["", "## Findings", "", *(_findings(found) or ["None."])]
     return "\n".join(lines) + "\n"
 
 
@@ -148,8 +148,13 @@ def _coverage(attacks: list[Attack]) -> list[str]:
     return [f"Writes that were let fail, of each call: {told} (of slow calls each in one of the two ways, in turn)."]
 
 
-def _finding(attack: Attack) -> str:
-    return f"- {attack.campaign}: `{attack.id}`: {'; '.join(attack.findings)}".encode("ascii", "replace").decode()
+def _findings(attacks: list[Attack]) -> list[str]:
+    """What was found, how often and where."""
+    places: dict[str, list[str]] = {}
+    for attack in attacks:
+        places.setdefault("; ".join(attack.findings), []).append(f"{attack.campaign}: {_command(attack)}")
+    lines = (f"- {len(where):,} ×: {what} ({', '.join(sorted(set(where)))})" for what, where in sorted(places.items()))
+    return [line.encode("utf-8", "replace").decode() for line in lines]
 
 
 if __name__ == "__main__":
