@@ -167,5 +167,5 @@ def test_a_summary_counts_by_command_and_kind_and_names_what_was_found() -> None
     assert "| `data log` | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |" in text
     assert "| `audit` | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 1 |" in text
     assert "| `train dpaa` | 1 | 1 | 0 | 0 | 0 |" in text
-    assert "all but `tune` 0 of 9" in text
-    assert "- files: `audit x / fifo / 0`: hang: stopped" in text
+    assert "all but `tune` 1 of 9" in text
+    assert "- 1 ×: hang: stopped (files: `audit`)" in text
