@@ -144,7 +144,7 @@ def _coverage(attacks: list[Attack]) -> list[str]:
             failed.setdefault(name, set()).add(point.rpartition(" ")[2])
     counts = {name: len(failed.get(name, ())) for name in writes}
     some = [f"`{name}` {counts[name]} of {number}" for name, number in writes.items() if counts[name] < number]
-    told = f"all but {', '.join(some)}, spread evenly" if some else "all"
+    told = f"all but {', '.join(some)}, drawn at random" if some else "all"
     return [f"Writes that were let fail, of each call: {told} (of slow calls each in one of the two ways, in turn)."]
 
 
