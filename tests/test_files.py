@@ -341,4 +341,5 @@ def test_nobody_else_writes_files() -> None:
     # A service's own folder is private, and gone when it ends.
     of_a_service = ["snapshot.py: write_text", "standalone.py: TemporaryDirectory", "state.py: write_text"]
     of_a_service += ["supervisor.py: mkdtemp"]
-    assert sorted(found) == ["files.py: write_bytes", *of_a_service]
+    copies = ["scratch.py: TemporaryDirectory"] * 2  # of standard input and the like: private, gone with the process
+    assert sorted(found) == ["files.py: write_bytes", *copies, *of_a_service]
