@@ -232,11 +232,12 @@ def overload(folder: Path, told: argparse.Namespace) -> list[str]:
             samples.append(resident(service))
         found = wrk.result()
         begun = time.perf_counter()
-        while True:
-            asked = time.perf_counter()
-            fine = service.get("/recommend/u00001", headers=KEY).status_code == 200
-            if fine and 1e3 * (time.perf_counter() - asked) <= 2 * max(quiet.p99, 10):
-                break
+        with httpx2.Client(base_url=service.url, headers=KEY) as client:  # made once: that takes longer than an answer
+            while True:
+                asked = time.perf_counter()
+                fine = client.get("/recommend/u00001").status_code == 200
+                if fine and 1e3 * (time.perf_counter() - asked) <= 2 * max(quiet.p99, 10):
+                    break
         back = time.perf_counter() - begun
         crashes = sum("another takes its place" in line for line in service.said)
     third = len(samples) // 3
