@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .world import SMALL, YAHOO, interrupted, reproduce, settings, train, tune, tuned_reproduction
+from .world import SMALL, YAHOO, benchmark, debias, interrupted, reproduce, settings, train, tune, tuned_reproduction
 
 BOUND = ("config.json", "model.safetensors", "users.parquet", "items.parquet", "edges.parquet")
 """Files of a run whose digests are in its manifest: not a byte of them may change unnoticed."""
 MEASURED = ("metrics.json", "per_user.parquet")
-ENDINGS = {"csv": "csv", "tsv": "tsv", "inter": "inter", "parquet": "parquet", "txt": "list"}
+ENDINGS = {"csv": "csv", "tsv": "tsv", "inter": "inter", "parquet": "parquet", "txt": "list", "jsonl": "jsonl"}
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,15 @@ class Reader:
     """Whether any change must be refused."""
     others: tuple[str, ...] = ()
     """Files of other runs or datasets, valid in themselves, that must be refused in its place."""
+    drops: bool = False
+    """Whether faulty rows may be left out."""
     share: float = 1.0
     """How often it is attacked, next to the others: some calls take seconds."""
 
 
 def readers() -> list[Reader]:
     """All of them."""
-    return [*_logs(), *_lists(), *_datasets(), *_runs(), *_trainings(), *_studies(), *_reports()]
+    return [*_logs(), *_shapes(), *_lists(), *_datasets(), *_runs(), *_trainings(), *_studies(), *_reports()]
 
 
 def _logs() -> list[Reader]:
@@ -69,6 +71,38 @@ def _logs() -> list[Reader]:
     ):
         words = ("data", source, folder, "--no-check", "--out", "out")
         found.append(Reader(f"data {source}", (folder,), f"{folder}/{file}", kind, words, ("out/",), share=0.6))
+    return found
+
+
+def _shapes() -> list[Reader]:
+    """Logs in other shapes than one file, and what comes with them."""
+    log = ("data", "log", "log.csv", "--positive", "rating>=2")
+    found = [
+        Reader(f"data log --drop-invalid {file}", (file,), file, kind,
+               ("data", "log", file, "--drop-invalid", "--invalid-out", "invalid.csv", "--out", "out"),
+               ("out/", "invalid.csv"), drops=True)
+        for file, kind in (("log.csv", "csv"), ("log.jsonl", "jsonl"), ("log.parquet", "parquet"))
+    ]  # fmt: skip
+    found.append(Reader("data log, several", ("log.csv", "log.tsv"), "log.tsv", "tsv",
+                        (*log, "log.tsv", "--out", "out"), ("out/",)))  # fmt: skip
+    found.append(Reader("data log of a folder", ("log.csv:logs/one.csv", "log.jsonl:logs/two.jsonl"), "logs/two.jsonl",
+                        "jsonl", ("data", "log", "logs", "--out", "out"), ("out/",)))  # fmt: skip
+    for file in ("titles.csv", "titles.parquet"):
+        kind = file.partition(".")[2]
+        words = (*log, "--items", file, "--out", "out")
+        found.append(Reader(f"data log --items {file}", ("log.csv", file), file, kind, words, ("out/",)))
+    for file, kind in (("log.tsv", "tsv"), ("logged/dataset.json", "json"), ("logged/train.parquet", "parquet"),
+                       ("logged/attributes.parquet", "parquet")):  # fmt: skip
+        words = ("data", "log", "log.tsv", "--append", "logged", "--out", "out")
+        found.append(Reader(f"data log --append {file}", ("log.tsv", "logged"), file, kind, words, ("out/",)))
+    words = ("data", "sql", "sqlite:///log.sqlite", "--query", "SELECT * FROM log", "--out", "out")
+    found.append(Reader("data sql", ("log.sqlite",), "log.sqlite", "sqlite", words, ("out/",)))
+    words = ("audit", "log.csv", "--against", "log.tsv", "--metrics-out", "out.prom")
+    found.append(Reader("audit --against", ("log.csv", "log.tsv"), "log.tsv", "tsv", words, ("out.prom",)))
+    for file in ("dataset.json", "valid.parquet"):
+        words = ("data", "randomised", "data", "--out", "out")
+        kind = file.rpartition(".")[2]
+        found.append(Reader(f"data randomised {file}", ("data",), f"data/{file}", kind, words, ("out/",), share=0.5))
     return found
 
 
@@ -155,6 +189,30 @@ def _runs() -> list[Reader]:
         words = ("recommend", "run-lightgcn", option, f"@{file}", "--k", "3", "--out", "out.csv")
         needs = ("data", "run-lightgcn", file)
         found.append(Reader(f"recommend {option} @{file}", needs, file, "lines", words, ("out.csv",), share=0.7))
+    words = ("recommend", "run-lightgcn", "--exclude-pairs", "bought.csv", "--k", "3", "--out", "out.csv")
+    needs = ("data", "run-lightgcn", "bought.csv")
+    found.append(Reader("recommend --exclude-pairs", needs, "bought.csv", "csv", words, ("out.csv",)))
+    words = ("similar", "run-lightgcn", "--item", "@some-items.txt", "--k", "3", "--out", "out.csv")
+    needs = ("data", "run-lightgcn", "some-items.txt")
+    found.append(Reader("similar --item @some-items.txt", needs, "some-items.txt", "lines", words, ("out.csv",)))
+    titled = ("logged", "run-titled")
+    for file in ("attributes.parquet", "items.parquet", "manifest.json"):
+        kind = file.rpartition(".")[2]
+        for call, words in (
+            (
+                "recommend --at-most",
+                ("recommend", "run-titled", "--at-most", "genre=2", "--k", "3", "--out", "out.csv"),
+            ),
+            ("export", ("export", "run-titled", "--to", "npz", "--out", "out")),
+        ):
+            bound = file in (*BOUND, "attributes.parquet")
+            writes = ("out.csv",) if call.startswith("recommend") else ("out/",)
+            found.append(Reader(f"{call} run/{file}", titled, f"run-titled/{file}", kind, words, writes, bound=bound,
+                                share=0.5))  # fmt: skip
+    words = ("evaluate", "run-titled", "--group-by", "genre")
+    writes = ("run-titled/metrics.json", "run-titled/per_user.parquet", "run-titled/manifest.json")
+    file = "logged/attributes.parquet"
+    found.append(Reader("evaluate --group-by", titled, file, "parquet", words, writes, share=0.5))
     return found
 
 
@@ -178,6 +236,13 @@ def _trainings() -> list[Reader]:
         words = (*train("dpaa", "out"), "--pretrained", pair)
         needs = ("data", *pair.split(","))
         found.append(Reader(f"train --pretrained {file}", needs, file, kind, words, ("out/",)))
+    words = (*train("lightgcn", "out", "logged"), "--warm-start", "run-lightgcn")
+    for file in ("manifest.json", "model.safetensors", "items.parquet"):
+        kind = file.rpartition(".")[2]
+        found.append(
+            Reader(f"train --warm-start run/{file}", ("data", "logged", "run-lightgcn"), f"run-lightgcn/{file}", kind,
+                   words, ("out/",), bound=file in BOUND, others=(f"twin-lightgcn/{file}",), share=0.5)
+        )  # fmt: skip
     words = (*train("dpaa", "out"), "--pretrained", "run-lightgcn")
     for file in ("manifest.json", "model.safetensors", "config.json"):
         kind = file.rpartition(".")[2]
@@ -206,6 +271,17 @@ def _studies() -> list[Reader]:
             Reader(f"tune again {file}", ("data", "study"), f"study/{file}", kind, tuple(tune("study", trials=3)),
                    ("study/",), keeps, others=others, share=0.6)
         )  # fmt: skip
+    for file, kind in (("benchmark.json", "json"), ("lightgcn/study.json", "json"),
+                       ("lightgcn/study.sqlite", "sqlite")):  # fmt: skip
+        found.append(
+            Reader(f"benchmark again {file}", ("data", "benched"), f"benched/{file}", kind, tuple(benchmark("benched")),
+                   ("benched/",), ("benched/",), share=0.3)
+        )  # fmt: skip
+    for file, kind in (("frontier.json", "json"), ("models/lightgcn/manifest.json", "json"),
+                       ("models/lightgcn/model.safetensors", "safetensors")):  # fmt: skip
+        words = (*debias("trade"), "--target", "aplt>=0.3")
+        found.append(Reader(f"debias on {file}", ("data", "trade"), f"trade/{file}", kind, words, ("trade/",),
+                            ("trade/models/",), share=0.4))  # fmt: skip
     kept = ("results/", "kept/", "pages/")
     parts = ("coat", "reproduced/results:results", "reproduced/kept:kept")
     for file, kind in (("results/overall/lightgcn-*.json", "json"), ("kept/coat/dataset.json", "json"),

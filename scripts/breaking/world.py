@@ -8,7 +8,9 @@ from __future__ import annotations
 import gzip
 import random
 import signal
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,12 @@ def reproduce(*more: str) -> list[str]:
     """The smallest table that trains."""
     small = settings({"epochs": 2, "embedding_size": 4, "layers": 1})
     return ["reproduce", "overall", *COAT, *small, *PLACES, *more]
+
+
+def benchmark(out: str) -> list[str]:
+    """The smallest that tunes one method and takes another as it is."""
+    words = ["benchmark", "data", "--methods", "lightgcn,most-popular", "--trials", "2", "--seeds", "1", "--k", "5"]
+    return [*words, *settings(SMALL | {"epochs": 2}), "--out", out]
 
 
 class World:
@@ -168,6 +176,12 @@ def _log(arena: Arena, name: str) -> None:
     ending = file.suffix.removeprefix(".")
     if ending == "parquet":
         _frame().write_parquet(file)
+    elif ending == "jsonl":
+        _frame().write_ndjson(file)
+    elif ending == "sqlite":
+        with closing(sqlite3.connect(file)) as base, base:
+            base.execute("CREATE TABLE log (user_id TEXT, item_id TEXT, rating INTEGER, timestamp INTEGER)")
+            base.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows())
     elif ending == "txt":
         file.write_text(_lists((user, item) for user, item, _, _ in rows()))
     elif ending == "inter":
@@ -190,6 +204,23 @@ def _candidates(arena: Arena, name: str) -> None:
         pl.DataFrame({"item_id": items}).write_parquet(file)
     else:
         file.write_text("".join(f"{line}\n" for line in (["item_id"] if name.endswith(".csv") else []) + items))
+
+
+def _titles(arena: Arena, name: str) -> None:
+    table = pl.DataFrame(
+        {
+            "item_id": [f"i{item:02}" for item in range(40)],
+            "title": [f"Thing {item}" for item in range(40)],
+            "genre": [("drama", "crime|drama", "comedy", None)[item % 4] for item in range(40)],
+            "year": [1980 + item for item in range(40)],
+        }
+    )
+    table.write_parquet(arena.work / name) if name.endswith(".parquet") else table.write_csv(arena.work / name)
+
+
+def _bought(arena: Arena, name: str) -> None:
+    pairs = pl.read_parquet(arena.work / "data" / "test.parquet").select("user_id", "item_id")
+    pairs.write_csv(arena.work / name)
 
 
 def _newcomers(arena: Arena, name: str) -> None:
@@ -273,6 +304,11 @@ def _run(arena: Arena, name: str) -> None:
     _ok(arena, ["evaluate", name])
 
 
+def _titled(arena: Arena, name: str) -> None:
+    """Of data whose items have titles and columns."""
+    _ok(arena, train("lightgcn", name, "logged"))
+
+
 def _other_run(arena: Arena, name: str) -> None:
     """Of another seed (`twin`) or dataset (`stranger`), evaluated."""
     stranger = name.startswith("stranger")
@@ -339,6 +375,13 @@ RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
                 "candidates.csv", "--keep-duplicates", "--out", "listed"),
         ("train.csv", "valid.csv", "test.csv", "candidates.csv"),
     ),
+    "titles.*": (_titles, ()),
+    "bought.csv": (_bought, ("data",)),
+    "logged": (
+        _called("data", "log", "log.csv", "--items", "titles.csv", "--out", "logged"), ("log.csv", "titles.csv"),
+    ),
+    "run-titled": (_titled, ("logged",)),
+    "benched": (_called(*benchmark("benched")), ("data",)),
     "run-*": (_run, ("data",)),
     "twin-reproduced": (_reproduced, ("coat",)),
     "twin-tuned-reproduced": (_reproduced, ("coat",)),

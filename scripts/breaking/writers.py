@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .world import COUNTED, TRAINED, debias, reproduce, settings, train, tune
+from .world import COUNTED, TRAINED, benchmark, debias, reproduce, settings, train, tune
 
 RESUME, OVERWRITE = "--resume", "--overwrite"
 DIVERGES = settings({"learning_rate": 1e30})
@@ -77,7 +77,28 @@ def _data() -> list[Writer]:
         *_both("data coat", ("raw-coat",), ("data", "coat", "raw-coat", "--no-check", "--out", "out"), "out", "data"),
         *_both("data severity", ("log.csv",), one, "out", "data"),
         Writer("data severity, several", ("log.csv",), several, ("out/s0", "out/s3")),
+        *_shapes(),
     ]
+
+
+def _shapes() -> list[Writer]:
+    """Logs in other shapes than one file, and what else makes a dataset."""
+    log = ("data", "log", "log.csv", "log.jsonl", "--items", "titles.csv", "--out", "out")
+    drop = ("data", "log", "log.csv", "--drop-invalid", "--invalid-out", "invalid.csv", "--out", "out")
+    query = ("data", "sql", "sqlite:///log.sqlite", "--query", "SELECT * FROM log", "--out", "out")
+    folds = ("data", "log", "log.csv", "--split", "user-folds", "--parts", "2", "--out", "out")
+    return [
+        *_both("data log, several", ("log.csv", "log.jsonl", "titles.csv"), log, "out", "data"),
+        Writer("data log --append", ("log.tsv", "logged"), ("data", "log", "log.tsv", "--append", "logged"),
+               ("logged",), overwrites=False),
+        Writer("data log --append --out", ("log.tsv", "logged"),
+               ("data", "log", "log.tsv", "--append", "logged", "--out", "out"), ("out",)),
+        Writer("data log --drop-invalid", ("log.csv",), drop, ("out", "invalid.csv")),
+        Writer("data log, folds", ("log.csv",), folds, ("out/part-1", "out/part-2")),
+        *_both("data sql", ("log.sqlite",), query, "out", "data"),
+        *_both("data randomised", ("data",), ("data", "randomised", "data", "--out", "out"), "out", "other"),
+        Writer("data example", (), ("data", "example", "--out", "shop"), ("shop/*",)),
+    ]  # fmt: skip
 
 
 def _trainings() -> list[Writer]:
@@ -113,6 +134,14 @@ def _lists() -> list[Writer]:
     old = ("run-dpaa/users.parquet:out/users.parquet", "run-dpaa/items.parquet:out/items.parquet")
     found.append(Writer("recommend --vectors", run, words, files))
     found.append(Writer("recommend --vectors --overwrite", (*run, *old), (*words, OVERWRITE), files))
+    for form in ("trec", "ranx"):
+        words = ("recommend", "run-lightgcn", "--k", "5", "--format", form, "--out", f"out.{form}")
+        found.append(Writer(f"recommend {form}", run, words, (f"out.{form}",)))
+    similar = ("similar", "run-lightgcn", "--item", "@some-items.txt", "--k", "3", "--out", "out.parquet")
+    found += _both("similar", (*run, "some-items.txt"), similar, "out.parquet", "recs.parquet")
+    found.append(
+        Writer("export pgvector", run, ("export", "run-lightgcn", "--to", "pgvector", "--out", "out"), ("out",))
+    )
     again = ("rerank", "recs.csv", "--dataset", "data", "--method", "xquad", "--k", "3", "--out", "out.csv")
     found += _both("rerank", ("data", "recs.csv"), again, "out.csv", "recs.csv")
     words = ("compare", "run-lightgcn", "run-dpaa", "--resamples", "100", "--k", "5", "--out", "out.json")
@@ -140,6 +169,12 @@ def _pages() -> list[Writer]:
         Writer("audit --overwrite", ("data", "recs.csv", *(f"recs.csv:{file}" for file in files)),
                (*audit, *drawn, OVERWRITE), files, weight=0.4),
         Writer("audit --per-user", ("data", "recs.csv"), (*audit, "--per-user", "out.parquet"), ("out.parquet",)),
+        Writer("audit --metrics-out", ("log.csv", "log.tsv"),
+               ("audit", "log.csv", "--against", "log.tsv", "--metrics-out", "out.prom"), ("out.prom",),
+               overwrites=False),
+        Writer("report --live", ("data", "run-lightgcn"),
+               ("report", "run-lightgcn", "--live", "out.html", "--customers", "5"), ("out.html",), overwrites=False,
+               weight=0.3),
         Writer("trace --figures", ("data", "run-dpaa"),
                ("trace", "run-dpaa", "--figures", "drawn", "--figure-format", "svg"), ("drawn/*",), overwrites=False,
                weight=0.3),
@@ -173,6 +208,9 @@ def _studies() -> list[Writer]:
         Writer("tune on", ("data", "study"), tuple(tune("study")), study, weight=0.5, **tuning),
         Writer("tune --jobs 2", ("data",), tuple(tune("study", jobs=2, **few)), study, weight=0.5, **tuning,
                finishes=tuple(tune("study", **few))),
+        Writer("benchmark", ("data",), tuple(benchmark("benched")),
+               ("benched/comparison.json", "benched/table.md", "benched/benchmark.json"), unfinished=("benched/",),
+               overwrites=False, weight=0.4),
         Writer("reproduce", ("coat",), tuple(reproduce()), pages, **making),
         Writer("reproduce on", before, tuple(reproduce("--method", "ips")), pages, weight=0.5, **making),
         Writer("reproduce --jobs 2", ("coat",), tuple(reproduce("--jobs", "2")), pages, weight=0.4, **making,
