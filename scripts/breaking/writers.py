@@ -134,9 +134,9 @@ def _lists() -> list[Writer]:
     old = ("run-dpaa/users.parquet:out/users.parquet", "run-dpaa/items.parquet:out/items.parquet")
     found.append(Writer("recommend --vectors", run, words, files))
     found.append(Writer("recommend --vectors --overwrite", (*run, *old), (*words, OVERWRITE), files))
-    for form in ("trec", "ranx"):
-        words = ("recommend", "run-lightgcn", "--k", "5", "--format", form, "--out", f"out.{form}")
-        found.append(Writer(f"recommend {form}", run, words, (f"out.{form}",)))
+    for form, ending in (("trec", "trec"), ("ranx", "json")):
+        words = ("recommend", "run-lightgcn", "--k", "5", "--format", form, "--out", f"out.{ending}")
+        found.append(Writer(f"recommend {form}", run, words, (f"out.{ending}",)))
     similar = ("similar", "run-lightgcn", "--item", "@some-items.txt", "--k", "3", "--out", "out.parquet")
     found += _both("similar", (*run, "some-items.txt"), similar, "out.parquet", "recs.parquet")
     found.append(
