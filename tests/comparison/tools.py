@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaa.comparison.compare import Choices, Entry
+from dpaa.comparison.compare import Choices
+from dpaa.comparison.entry import Entry
 from dpaa.evaluation.evaluator import Evaluator
 
 QUICK = Choices(resamples=300)

@@ -17,7 +17,8 @@ from sklearn.metrics import ndcg_score
 
 from dpaa.cli.compare import compare as compare_command
 from dpaa.cli.evaluate import print_evaluation
-from dpaa.comparison.compare import COMPARED, Choices, Entry, compare
+from dpaa.comparison.compare import COMPARED, Choices, compare
+from dpaa.comparison.entry import Entry
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import combinations, product
-from typing import Any
+from itertools import product
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.comparison.list_changes import jaccard, shared_items, telling_users
-from dpaa.comparison.result import (
-    Comparison,
-    Delta,
-    Example,
-    Exposure,
-    Moved,
-    NoHarm,
-    Overlap,
-    Place,
-    Summary,
-    relative_change,
-)
+from dpaa.comparison.entry import Entry
+from dpaa.comparison.list_changes import examples, exposure, overlaps
+from dpaa.comparison.result import Comparison, Delta, NoHarm, Summary, relative_change
 from dpaa.comparison.statistics import (
     CONFIDENCE,
     RESAMPLES,
@@ -35,15 +24,11 @@ from dpaa.comparison.statistics import (
     holm,
     no_worse,
 )
-from dpaa.data.columns import Column
 from dpaa.errors import InputError
-from dpaa.evaluation import bias
-from dpaa.evaluation.concentration import most_moved
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.evaluation.metrics import METRICS
 from dpaa.words import counted
 
-Ints = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
@@ -53,24 +38,6 @@ MARGIN = 0.05
 """The share of the baseline's recall on popular items that may be lost without harm."""
 LEVEL = 0.05
 """Of the corrected p-values."""
-MOVED_ITEMS = 10
-"""Items listed as gaining, and as losing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """One recommender: a file, or the runs of one method that differ in their seed."""
-
-    name: str
-    kind: str
-    """`run` or `file`."""
-    sources: tuple[str, ...]
-    """Where each of the evaluations comes from."""
-    evaluations: tuple[Evaluation, ...]
-    seeds: tuple[int, ...] = ()
-    """Of runs."""
-    notes: tuple[str, ...] = ()
-    """What to know of it, beside the others, before believing the comparison."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +137,9 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
             _no_harm(entry.name, popular, table.means(entry, popular), choices.margin, outcome, verdicts)
             for entry, outcome in of_harm
         ],
-        overlap=_overlaps(base, others),
-        exposure=[_exposure(evaluator, base, entry) for entry in others],
-        examples=[one for entry in others for one in _examples(evaluator, base, entry, choices.examples)],
+        overlap=overlaps(base, others),
+        exposure=[exposure(evaluator, base, entry) for entry in others],
+        examples=[one for entry in others for one in examples(evaluator, base, entry, choices.examples)],
         notes=_notes([base, *others], [table.left_out(*one) for one in asked], outcomes.values(), choices.resamples),
     )
 
@@ -345,104 +312,6 @@ def _design(outcomes: dict[tuple[str, str], Outcome], choices: Choices) -> str:
     if len(used) < 2:
         return ways[next(iter(used), True)]
     return "; ".join(f"{ways[by_coins]} for {', '.join(entries)}" for by_coins, entries in used.items())
-
-
-def _overlaps(base: Entry, others: Sequence[Entry]) -> list[Overlap]:
-    """Each entry against the baseline; and runs of one entry against one another, to hold that against."""
-    found = []
-    for entry in (base, *others):
-        if len(entry.evaluations) > 1:
-            found.append(_overlap(entry.name, entry.name, list(combinations(entry.evaluations, 2))))
-        if entry is not base:
-            found.append(_overlap(entry.name, base.name, list(product(entry.evaluations, base.evaluations))))
-    return found
-
-
-def _overlap(name: str, other: str, pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Overlap:
-    shares = [jaccard(one.lists, two.lists) for one, two in pairs]
-    return Overlap(
-        entry=name,
-        other=other,
-        jaccard=float(np.mean(shares)),
-        shared=float(np.mean([shared_items(one.lists, two.lists) for one, two in pairs])),
-        unchanged=float(np.mean([share == 1.0 for share in shares])),
-    )
-
-
-def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> Exposure:
-    n_items = evaluator.dataset.n_items
-    before, after = (
-        np.mean([bias.exposure(found.lists, n_items) for found in side.evaluations], axis=0) for side in (base, entry)
-    )
-    change = after - before
-    ids = evaluator.dataset.item_ids
-
-    def moved(items: Ints) -> list[Moved]:
-        return [
-            Moved(
-                item_id=ids[int(item)],
-                group=_group(evaluator, int(item)),
-                training_count=int(evaluator.counts[item]),
-                baseline=float(before[item]),
-                value=float(after[item]),
-                change=float(change[item]),
-                title=_title(evaluator, int(item)),
-            )
-            for item in items
-        ]
-
-    gaining, losing = most_moved(change, MOVED_ITEMS)
-    return Exposure(entry.name, moved(gaining), moved(losing), int((change > 0).sum()), int((change < 0).sum()))
-
-
-def _examples(evaluator: Evaluator, base: Entry, entry: Entry, number: int) -> list[Example]:
-    if number < 1:
-        return []
-    metric = f"recall@{evaluator.protocol.k[-1]}"
-    before, after = base.evaluations[0], entry.evaluations[0]
-    values = [found.per_user[metric].to_numpy() for found in (before, after)]
-    shared = shared_items(after.lists, before.lists)
-    # A list against none shows nothing: such users only where no other is left.
-    listed = np.asarray((before.lists >= 0).any(axis=1) & (after.lists >= 0).any(axis=1))
-    rows = telling_users(values[1] - values[0], shared, number, listed)
-    dataset, users = evaluator.dataset, evaluator.users[rows]
-    relevant_user, relevant_item = np.divmod(evaluator.truth.relevant, dataset.n_items)
-    history = np.bincount(dataset.train.user, minlength=dataset.n_users)
-    return [
-        Example(
-            entry=entry.name,
-            user_id=before.per_user[Column.USER][int(row)],
-            relevant=dataset.item_ids.gather(relevant_item[relevant_user == user]).to_list(),
-            history=int(history[user]),
-            shared=int(shared[row]),
-            metric=metric,
-            baseline=float(values[0][row]),
-            value=float(values[1][row]),
-            baseline_list=_places(evaluator, before.lists[row], relevant_item[relevant_user == user]),
-            entry_list=_places(evaluator, after.lists[row], relevant_item[relevant_user == user]),
-        )
-        for row, user in zip(rows, users, strict=True)
-    ]
-
-
-def _places(evaluator: Evaluator, items: Ints, relevant: Ints) -> list[Place]:
-    taken = set(relevant.tolist())
-    last = int(np.flatnonzero(items >= 0).max(initial=-1))
-    return [
-        Place(evaluator.dataset.item_ids[item], item in taken, _group(evaluator, item), _title(evaluator, item))
-        if item >= 0
-        else Place(None, hit=False, group=None)
-        for item in items[: last + 1].tolist()
-    ]
-
-
-def _group(evaluator: Evaluator, item: int) -> str:
-    return "popular" if evaluator.popular[item] else "niche"
-
-
-def _title(evaluator: Evaluator, item: int) -> str | None:
-    titles = evaluator.dataset.titles
-    return None if titles is None else titles[item]
 
 
 def _notes(

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dpaa.comparison.chances import Chances, warnings
-from dpaa.comparison.compare import Entry
+from dpaa.comparison.entry import Entry
 from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import InputError

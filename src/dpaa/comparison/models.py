@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.comparison.compare import Choices, Entry
+from dpaa.comparison.compare import Choices
 from dpaa.comparison.compare import compare as hold_against
+from dpaa.comparison.entry import Entry
 from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
