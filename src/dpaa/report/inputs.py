@@ -24,7 +24,7 @@ from dpaa.frontier.debias import JSON, RUN
 from dpaa.frontier.result import KIND
 from dpaa.methods.backbone import GraphMethod
 from dpaa.report.lenient import lenient
-from dpaa.report.records import AuditFile, FrontierFile, Manifest, Protocol
+from dpaa.report.records import AuditFile, FrontierFile, Groups, Manifest, Protocol
 from dpaa.report.rendering import shown_item
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import told_reranker
@@ -88,6 +88,11 @@ class Run:
         """Those that have a value."""
         found = (self.evaluation or {}).get("metrics", {})
         return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, float | None]]:
+        """`genre=Drama` → items, share of the history and of the lists of each k; empty where nobody asked."""
+        return lenient(Groups, self.evaluation).groups
 
     @property
     def dial(self) -> float | None:

@@ -27,6 +27,7 @@ from dpaa.report.sections import (
     dial,
     exposure,
     frontier,
+    groups,
     items,
     metrics,
     provenance,
@@ -86,7 +87,7 @@ def sections(inputs: Inputs) -> list[Section]:
     found = [
         summary.section(inputs),
         *(frontier.section(content, suffix(place)) for place, content in enumerate(inputs.frontiers)),
-        *(chapter.section(inputs) for chapter in (exposure, metrics)),
+        *(chapter.section(inputs) for chapter in (exposure, metrics, groups)),
         *(
             comparison.section(name, content, suffix(place), inputs.runs)
             for place, (name, content) in enumerate(inputs.comparisons)

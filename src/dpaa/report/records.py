@@ -23,6 +23,7 @@ class Protocol:
     overlapping: int | None
     popularity_dial: float | None
     rerank: str | None
+    group_by: str | None
 
     @property
     def in_words(self) -> str:
@@ -33,6 +34,13 @@ class Protocol:
     def largest_k(self) -> int:
         """Whose metrics are shown."""
         return max(self.k, default=20)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Items by a column, of `metrics.json`: `COLUMN=VALUE` → what is known of the group."""
+
+    groups: dict[str, dict[str, float | None]]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ TABLES = {
     ),
 }
 """Columns of each table, as far as the runs have them."""
-FREE = ("overlapping", "popularity_dial", "rerank")
+FREE = ("overlapping", "popularity_dial", "rerank", "group_by")
 """What may differ between two protocols whose numbers stand in one table."""
 FEW_DIGITS = {"arp": 1, "aclt": 2, "entropy": 2}
 ARROWS = {"high": "↑", "low": "↓", "zero": "→0"}
