@@ -5,7 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaa.report.charts import Interval, Line, Point, concentration, curves, intervals, long_tail, scatter
+from dpaa.report.charts import (
+    FrontierDot,
+    Interval,
+    Line,
+    Point,
+    _beside,
+    concentration,
+    curves,
+    frontier,
+    intervals,
+    long_tail,
+    scatter,
+)
 from dpaa.report.theme import PAPER, PHONE, WIDE
 
 pytest.importorskip("altair")
@@ -72,3 +84,29 @@ def test_a_legend_of_long_names_takes_more_rows_on_a_phone() -> None:
     lines = [Line(f"a name of some length {place}", [0, 1], [0, 1], place) for place in range(4)]
     heights = [curves(lines, theme, "x", "y").to_dict()["height"] - theme.height for theme in (WIDE, PHONE)]
     assert heights == [40, 80]
+
+
+@pytest.mark.parametrize(
+    ("base", "chosen", "side"),
+    [
+        (0.5, 0.8, "right"),  # the text ends at the dot: it stands to its left
+        (0.5, 0.2, "left"),
+        (0.0, 0.8, "left"),
+        (1.0, 0.2, "right"),
+        (0.9, 0.95, "right"),
+        (0.5, None, "left"),
+    ],
+)
+def test_the_baselines_label_stands_beside_its_dot_where_there_is_room(
+    base: float, chosen: float | None, side: str
+) -> None:
+    marks = {0.0: "", 1.0: "", base: "baseline"} | ({} if chosen is None else {chosen: "chosen"})
+    dots = [FrontierDot("a", 0, x, 0.5, False, False, mark, "") for x, mark in marks.items()]
+    assert _beside(dots)["align"] == side
+    (label,) = [
+        layer
+        for layer in frontier(dots, WIDE, "x", "y").to_dict()["layer"]
+        if layer["mark"]["type"] == "text" and "baseline" in str(layer["transform"])
+    ]
+    assert label["mark"]["align"] == side
+    assert label["mark"]["dy"] < 0, "above the axis that the lowest dot stands on"

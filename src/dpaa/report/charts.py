@@ -157,9 +157,9 @@ def frontier(dots: Sequence[FrontierDot], theme: Theme, x: str, y: str, *, falli
     ring = base.transform_filter("datum.mark == 'chosen'").mark_point(size=420, strokeWidth=2.5, color=theme.ink)
     labels = [
         base.transform_filter(f"datum.mark == '{mark}'")
-        .mark_text(dy=away, fontWeight="bold", color=theme.ink, fontSize=theme.font_size)
+        .mark_text(fontWeight="bold", color=theme.ink, fontSize=theme.font_size, **where)
         .encode(text="mark:N")
-        for mark, away in (("chosen", -20), ("baseline", 22))  # often close to each other
+        for mark, where in (("chosen", {"dy": -20}), ("baseline", _beside(dots)))
     ]
     upright = _upright(0.0, color=theme.soft, strokeWidth=0.8)
     return fitted(alt.layer(upright, line, small, large, ring, *labels), theme, names)
@@ -286,6 +286,19 @@ def _hints(base: Chart, table: pl.DataFrame, by: str = "name") -> Chart:
     step = pl.max_horizontal((length / HINTS).ceil().cast(pl.Int64), pl.lit(1, pl.Int64))
     some = table.filter((place % step == 0) | (place == length - 1))
     return base.properties(data=some).mark_point(filled=True, size=160, opacity=0).encode(description="tip:N")
+
+
+def _beside(dots: Sequence[FrontierDot]) -> dict[str, Any]:
+    """Where the baseline's label stands: beside its dot, which is often the lowest, on the side away from the choice
+    unless there is no room.
+    """
+    low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
+    marked = {dot.mark: dot.x for dot in dots if dot.mark}
+    base = marked.get("baseline", low)
+    room_left, room_right = base - low, high - base
+    crowded = min(room_left, room_right) < 0.25 * (high - low)
+    to_left = room_left > room_right if crowded else marked.get("chosen", low) > base
+    return {"align": "right", "dx": -13, "dy": -7} if to_left else {"align": "left", "dx": 13, "dy": -7}
 
 
 def _upright(x: float, **style: Any) -> Chart:
