@@ -23,3 +23,14 @@ def test_similar(walk: Path, tmp_path: Path) -> None:
     dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3, "--out", tmp_path / "s.parquet")
     assert pl.read_parquet(tmp_path / "s.parquet").equals(found)
     assert run_dpaa("similar", walk / "run", "--item", first, "--out", tmp_path / "s.parquet").code == 2
+
+
+def test_unknown_items_are_counted_and_an_error_if_told_so(walk: Path) -> None:
+    first = dpaa.load(walk / "run").item_ids[0]
+    words = ("similar", walk / "run", "--item", "hat", "--item", first, "--item", "shoe", "--item", "hat", "--json")
+    said = dpaa_ok(*words)
+    assert {row["item_id"] for row in json.loads(said.out)["similar"]} == {first}
+    assert "2 items asked for are not known to the model and left out ('hat', 'shoe')" in said.err
+    refused = run_dpaa(*words, "--strict")
+    assert (refused.code, refused.out) == (2, "")
+    assert "2 of the item ids given are not in the dataset ('hat', 'shoe'); leave them out" in refused.err
