@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from dpaa.data.popularity import POPULAR_SHARE, popular_items
 from dpaa.errors import InputError
@@ -237,6 +236,8 @@ def upd(of_lists: Floats, of_history: Floats) -> Floats:
 
 def _rank_quantiles(counts: Array) -> Floats:
     """Rank of each item's count among the items that occur, ties averaged, over their number; 0 for the others."""
+    from scipy.stats import rankdata  # half a second of every start, for a definition that few ask for
+
     there = counts > 0
     found = np.zeros(len(counts))
     found[there] = rankdata(counts[there]) / max(int(there.sum()), 1)
