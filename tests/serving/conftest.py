@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
+from dpaa.data.attributes import ItemAttributes
 from dpaa.runs.model import Model
 from dpaa.serving.app import Service
 from dpaa.serving.metrics import Metrics
@@ -20,7 +22,10 @@ Served = Callable[..., TestClient]
 
 @pytest.fixture(scope="session")
 def model() -> Model:
-    return drawn_model(n_items=400)
+    """Of its items colour and tags are known; every seventh has neither."""
+    colours = [None if item % 7 == 0 else ("red", "green", "blue")[item % 3] for item in range(400)]
+    tags = [None if item % 7 == 0 else f"t{item % 11}|t{item % 4}" for item in range(400)]
+    return replace(drawn_model(n_items=400), attributes=ItemAttributes(pl.DataFrame({"colour": colours, "tags": tags})))
 
 
 @pytest.fixture(scope="session")

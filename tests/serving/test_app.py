@@ -37,6 +37,17 @@ def rows(frame: Any, name: str = "item_id") -> list[tuple[object, float]]:
         ),
         ({"rerank": "dial,kappa=-0.4"}, {"rerank": "dial,kappa=-0.4"}),
         ({"rerank": "none"}, {"rerank": None}),
+        ({"at_most": ["colour=2", "tags=5"], "k": 6}, {"at_most": {"colour": 2, "tags": 5}}),
+        (
+            {"at_least": "tags=9", "only": ["colour=red", "colour=blue"], "dial": -1, "exclude": "i00001"},
+            {
+                "at_least": {"tags": 9},
+                "only": {"colour": ["red", "blue"]},
+                "popularity_dial": -1,
+                "exclude": ["i00001"],
+            },
+        ),
+        ({"at_most": "tags=3", "rerank": "xquad", "k": 5}, {"at_most": {"tags": 3}, "rerank": "xquad"}),
     ],
 )
 def test_lists_equal_the_library(served: Served, model: Model, query: dict[str, Any], how: dict[str, Any]) -> None:
@@ -81,6 +92,19 @@ def test_somebody_unknown_gets_the_librarys_popularity_list_and_is_told(served: 
         assert pairs(content) == rows(found)
 
 
+def test_limits_by_column_for_many_and_for_somebody_unknown(served: Served, model: Model) -> None:
+    client = served()
+    how: dict[str, Any] = {"at_most": {"colour": 1}, "at_least": {"tags": 4}, "only": {"tags": ["t0", "t1", "t2"]}}
+    asked = ["u00000", "nobody", "u00017"]
+    lists = client.post("/recommend", json={"users": asked, "k": 3, **how}).json()["lists"]
+    for user, one in zip(asked, lists, strict=True):
+        assert pairs(one) == rows(model.recommend([user], 3, **how))
+    (one,) = client.post("/recommend", json={"histories": [["i00003"]], "k": 3, **how}).json()["lists"]
+    assert pairs(one) == rows(model.recommend_for(["i00003"], 3, **how))
+    (one,) = client.post("/recommend", json={"users": ["nobody"], "only": {"colour": "red"}, "k": 4}).json()["lists"]
+    assert pairs(one) == rows(model.recommend(["nobody"], 4, only={"colour": "red"}))
+
+
 def test_similar_items_and_titles(served: Served, model: Model) -> None:
     content = served().get("/similar/i00003", params={"k": 6}).json()
     assert pairs(content) == rows(model.similar_items(["i00003"], 6), "similar_item_id")
@@ -117,6 +141,7 @@ def test_items_users_search_audit_and_about(served: Served, model: Model) -> Non
     about = client.get("/about").json()
     assert (about["users"], about["items"], len(about["dial"]["curve"])) == (120, 400, 5)
     assert {one["name"] for one in about["rerankers"]} >= {"dial"}
+    assert about["columns"] == ["colour", "tags"]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +160,14 @@ def test_items_users_search_audit_and_about(served: Served, model: Model) -> Non
         ("/recommend/u00001?rerank=dial,kappa=x", 400, "kappa"),
         ("/recommend/u00001?allow=nowhere", 400, "no item of allow is known"),
         ("/recommend/u00001?allow=i00001&exclude=i00001", 400, "no item is left to recommend"),
+        ("/recommend/u00001?at_most=colour", 400, "at_most takes COLUMN=N with N from 1, got 'colour'"),
+        ("/recommend/u00001?at_least=colour=0", 400, "at_least=genre=3"),
+        ("/recommend/u00001?at_most=colour=" + "9" * 5000, 400, "more than 1,000 characters"),
+        ("/recommend/u00001?at_most=smell=2", 400, "the items have no column 'smell'; they have 'colour', 'tags'"),
+        ("/recommend/u00001?only=red", 400, "only takes COLUMN=VALUE, got 'red'"),
+        ("/recommend/u00001?only=colour=pink", 400, "no item has 'pink' in column 'colour'"),
+        ("/recommend/u00001?only=colour=red&allow=i00001", 400, "no item is left to recommend"),
+        ("/recommend/u00001?" + "at_most=a=1&" * 21, 400, "at_most has 21 entries, at most 20 are taken"),
         ("/similar/nowhere", 404, "there is no item 'nowhere'"),
         ("/items/nowhere", 404, "there is no item"),
         ("/users/nobody", 404, "there is no user 'nobody'"),
@@ -162,6 +195,9 @@ def test_mistakes_are_told_in_one_sentence(served: Served, path: str, status: in
         (b'{"users": ["u00001"], "colour": 1}', 400, "colour"),
         (b'{"users": ["u00001"], "dial": "far"}', 400, "dial must be run or a number"),
         (b'{"users": [184467440737095516150]}', 400, "users.0"),
+        (b'{"users": ["u00001"], "at_most": {"colour": 0}}', 400, "at_most of column 'colour' must be a whole number"),
+        (b'{"users": ["u00001"], "at_most": ["colour=1"]}', 400, "at_most"),
+        (b'{"users": ["u00001"], "only": {"colour": 1}}', 400, "only.colour"),
         (b'{"histories": [["i00001", null]]}', 400, "histories"),
         (b'{"users": ["\\ud800"]}', 400, "JSON"),
         (b'{"users": [' + b'"u00001",' * 100 + b'"u00001"]}', 400, "1 to 100 users"),

@@ -95,8 +95,8 @@ def recommend(
       dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
-    from dpaa.cli.limits import read_limits, read_only
     from dpaa.runs.formats import choose_format, write_recommendations
+    from dpaa.runs.item_limits import read_limits, read_only
     from dpaa.runs.model import load
 
     if vectors is not None:
@@ -112,9 +112,9 @@ def recommend(
     chosen_form = "" if out_file is None else choose_format(out_file, form, overwrite)
     how: dict[str, Any] = {
         "seen": seen,
-        "only": read_only(only or []),
-        "at_most": read_limits(at_most or [], "--at-most"),
-        "at_least": read_limits(at_least or [], "--at-least"),
+        "only": read_only(only or [], "--only", "--only in_stock=true"),
+        "at_most": read_limits(at_most or [], "--at-most", "--at-most genre=3"),
+        "at_least": read_limits(at_least or [], "--at-least", "--at-least genre=3"),
         "popularity_dial": popularity_dial,
         "rerank": rerank or "run",
         "strict": strict,

@@ -6,6 +6,7 @@ titles change no number of a training, so they are no part of a dataset's finger
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -59,8 +60,7 @@ class ItemAttributes:
     def column(self, name: str) -> pl.Series:
         """One column.  Returns (n_items,)."""
         if name not in self.frame.columns:
-            some = ", ".join(map(repr, self.columns[:20])) + (", …" if len(self.columns) > 20 else "")
-            raise InputError(f"the items have no column {name!r}; they have {some}")
+            raise no_column(name, self.columns)
         return self.frame[name]
 
     def values(self, name: str) -> pl.Series:
@@ -124,6 +124,12 @@ class ItemAttributes:
     def write_into(self, folder: Path, item_ids: pl.Series) -> None:
         """Write the file of a dataset or run that is being made."""
         write_into(folder, ATTRIBUTES_FILE, partial(self.with_ids(item_ids).write_parquet, compression="zstd"))
+
+
+def no_column(name: str, columns: Sequence[str]) -> InputError:
+    """What is said of a column that the items do not have."""
+    some = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
+    return InputError(f"the items have no column {name!r}; they have {some}")
 
 
 def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) -> tuple[ItemAttributes, list[str]]:

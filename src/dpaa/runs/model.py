@@ -26,9 +26,8 @@ from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
 from dpaa.reranking.fallback import Fallback
-from dpaa.reranking.quotas import Quota
 from dpaa.runs.folder import RunFolder, save_model
-from dpaa.runs.item_limits import has_value, quota
+from dpaa.runs.item_limits import ItemColumns
 from dpaa.runs.lists import (
     POPULARITY,
     RANK,
@@ -268,11 +267,10 @@ class Model(RunRecord):
         """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
         return DialVectors.of(self.method)
 
-    def _values(self, name: str) -> pl.Series:
-        """Values of each item in a column, as lists of text."""
-        if self.attributes is None:
-            raise InputError(f"nothing is known of the items, no column {name!r} either; make the dataset with --items")
-        return self.attributes.values(name)
+    @cached_property
+    def columns(self) -> ItemColumns:
+        """Columns of the items as limits of lists see them; kept."""
+        return ItemColumns(self.attributes)
 
     @cached_property
     def fallback(self) -> Fallback:
@@ -308,7 +306,7 @@ class Model(RunRecord):
             candidates=allowed,
             dial=self.prepared_dial if kappa else None,
             reranker=self.reranker(rerank),
-            quotas=self._quotas(at_most or {}, at_least or {}),
+            quotas=self.columns.quotas(at_most or {}, at_least or {}),
             fallback=self.fallback if unknown else None,
             excluded=excluded,
         )
@@ -322,20 +320,12 @@ class Model(RunRecord):
         if items is not None:
             listed, more = known_ids(items, self.item_ids, "item", "to allow", strict)
             allowed, notes = np.unique(listed), [*notes, *more]
-        kept = np.ones(len(self.item_ids), dtype=bool)
-        kept[denied] = False
-        for name, wanted in only.items():
-            kept &= has_value(self._values(name), wanted)
         if len(denied) or only:
-            allowed = np.flatnonzero(kept) if allowed is None else allowed[kept[allowed]]
+            some = np.arange(len(self.item_ids)) if allowed is None else allowed
+            allowed = self.columns.allowed(only, some[~np.isin(some, denied)])
         if allowed is not None and not len(allowed):
             raise InputError("no item is left to recommend; allow more items or exclude fewer")
         return allowed, notes
-
-    def _quotas(self, at_most: Mapping[str, int], at_least: Mapping[str, int]) -> tuple[Quota, ...]:
-        return tuple(
-            quota(self._values(name), at_most.get(name), at_least.get(name)) for name in {**at_most, **at_least}
-        )
 
     def _frame(self, where: slice, block: RankedBlock, people: People) -> pl.DataFrame:
         owners = people.ids[where].alias(Column.USER)

@@ -24,6 +24,7 @@ def about(snapshot: Snapshot, settings: ServeSettings | None) -> dict[str, Any]:
         "popular_items": int(snapshot.popular.sum()),
         "titles": snapshot.items.titles is not None,
         "similar": snapshot.unit is not None,
+        "columns": model.columns.names,
         "dial": {"kappa": snapshot.kappa, "curve": curve(snapshot)},
         "rerankers": rerankers(),
         "snapshot": snapshot.name,

@@ -48,7 +48,7 @@ class _AnyId(Convertor[str]):
 register_url_convertor("id", _AnyId())
 Reload = Callable[[], Awaitable[str]]
 LISTS = ("k", "dial", "rerank", "explain")
-ID_LISTS = ("exclude", "allow")
+REPEATED = ("exclude", "allow", "only", "at_most", "at_least")
 MOST_FOUND = 50
 """Answers of a search, takers of an item, items of a user's history that are shown."""
 KEPT_SAMPLES = 64
@@ -86,7 +86,7 @@ class Service:
     async def recommend(self, request: Request) -> Response:
         """One user."""
         snapshot = self.snapshot
-        given = asked.only(request.query_params.multi_items(), LISTS, ID_LISTS)
+        given = asked.only(request.query_params.multi_items(), LISTS, REPEATED)
         how = asked.wanted(snapshot, self.settings, given)
         user = request.path_params["user"]
         index = asked.user_index(snapshot, user)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from dpaa.reranking.base import Reranker
+from dpaa.reranking.quotas import Quota
+from dpaa.runs.item_limits import LONGEST_NUMBER, read_limits, read_only
 from dpaa.serving.engine import NOTHING, Ask
 from dpaa.serving.lookup import Id, IdTable
 from dpaa.serving.problems import ProblemError
@@ -23,6 +25,10 @@ from dpaa.text import LARGEST_INTEGER
 Ints = NDArray[Any]
 LONGEST_TEXT = 1000
 """Characters of an id or of a re-ranker's settings."""
+MOST_LIMITS = 20
+"""Columns that a request may name, and values that it may ask for in one."""
+LARGEST = 10**LONGEST_NUMBER - 1
+Word = Annotated[StrictStr, Field(max_length=LONGEST_TEXT)]
 OneId = StrictInt | Annotated[StrictStr, Field(max_length=LONGEST_TEXT)]
 
 
@@ -35,12 +41,20 @@ class Wanted:
     exclude: Ints
     allow: Ints | None
     reranker: Reranker | None
+    quotas: tuple[Quota, ...]
     explain: bool
 
     def ask(self, snapshot: Snapshot, **who: Any) -> Ask:
         """For one person."""
         return Ask(
-            snapshot, self.k, kappa=self.kappa, exclude=self.exclude, allow=self.allow, reranker=self.reranker, **who
+            snapshot,
+            self.k,
+            kappa=self.kappa,
+            exclude=self.exclude,
+            allow=self.allow,
+            reranker=self.reranker,
+            quotas=self.quotas,
+            **who,
         )
 
 
@@ -55,6 +69,9 @@ class Many(BaseModel):
     dial: StrictInt | float | StrictStr | None = None
     exclude: list[OneId] = []
     allow: list[OneId] | None = None
+    only: dict[Word, list[Word] | Word] | None = None
+    at_most: dict[Word, StrictInt] | None = None
+    at_least: dict[Word, StrictInt] | None = None
     rerank: Annotated[StrictStr, Field(max_length=LONGEST_TEXT)] | None = None
     explain: StrictBool = False
 
@@ -100,14 +117,16 @@ def yes_or_no(value: str, name: str) -> bool:
 
 
 def wanted(snapshot: Snapshot, settings: ServeSettings, given: dict[str, Any]) -> Wanted:
-    """How lists shall be made: k, dial, exclude, allow, rerank, explain."""
+    """How lists shall be made: k, dial, exclude, allow, only, at_most, at_least, rerank, explain."""
     explain = given.get("explain", False)
+    most, least = (_limits(given.get(name), name) for name in ("at_most", "at_least"))
     return Wanted(
         k=whole(given.get("k", 20), "k", settings.most_k),
         kappa=kappa(snapshot, given.get("dial")),
         exclude=_known(given.get("exclude") or [], snapshot.items, settings, "exclude"),
-        allow=_allowed(given.get("allow"), snapshot, settings),
+        allow=_only(_allowed(given.get("allow"), snapshot, settings), given.get("only"), snapshot),
         reranker=reranker(snapshot, given.get("rerank")),
+        quotas=snapshot.model.columns.quotas(most, least),
         explain=explain if isinstance(explain, bool) else yes_or_no(explain, "explain"),
     )
 
@@ -143,6 +162,39 @@ def _allowed(given: list[Id] | None, snapshot: Snapshot, settings: ServeSettings
     if not len(found):
         raise refuse("no item of allow is known; give ids of the training log")
     return found
+
+
+def _only(allowed: Ints | None, given: Any, snapshot: Snapshot) -> Ints | None:
+    """Of what is allowed, items with a wanted value in every column that is named."""
+    if not given:
+        return allowed
+    wanted = read_only(_few(given, "only"), "only", "only=in_stock=true") if isinstance(given, list) else given
+    for column, values in _few(wanted, "only").items():
+        _few(values, f"only of column {column[:60]!r}")
+    if allowed is None:
+        some = snapshot.model.candidates
+        allowed = np.arange(len(snapshot.items)) if some is None else np.asarray(some)
+    found = snapshot.model.columns.allowed(wanted, allowed)
+    if not len(found):
+        raise refuse("no item is left to recommend; allow more items or exclude fewer")
+    return found
+
+
+def _limits(given: Any, name: str) -> dict[str, int]:
+    """Column → a number from 1: `COLUMN=N` of a query, or as a body has it."""
+    found = _few(given or {}, name)
+    found = read_limits(found, name, f"{name}=genre=3") if isinstance(found, list) else found
+    return {column: whole(value, f"{name} of column {column[:60]!r}", LARGEST) for column, value in found.items()}
+
+
+def _few(given: Any, name: str) -> Any:
+    """What somebody gave, if it is not too much."""
+    words = [given] if isinstance(given, str) else list(given)
+    if len(words) > MOST_LIMITS:
+        raise refuse(f"{name} has {len(words):,} entries, at most {MOST_LIMITS} are taken")
+    if any(len(word) > LONGEST_TEXT for word in words):
+        raise refuse(f"{name} has more than {LONGEST_TEXT:,} characters in an entry")
+    return given
 
 
 def _known(given: list[Id], table: IdTable, settings: ServeSettings, name: str) -> Ints:

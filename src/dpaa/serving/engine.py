@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.evaluation.ranking import RankedBlock, Ranker, ranked_blocks
 from dpaa.methods.base import Histories
 from dpaa.reranking.base import Reranker
+from dpaa.reranking.quotas import Quota
 from dpaa.serving.index import MOST_HIDDEN
 from dpaa.serving.snapshot import Snapshot
 from dpaa.serving.tables import Found, Question, Table
@@ -45,6 +46,8 @@ class Ask:
     allow: Ints | None = None
     """Ascending, distinct; None allows all candidates."""
     reranker: Reranker | None = None
+    quotas: tuple[Quota, ...] = ()
+    """How alike the items of the list may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,7 @@ def _by_table(ask: Ask) -> Table | None:
     snapshot = ask.snapshot
     if ask.kind == "similar":
         return snapshot.unit
-    if ask.reranker is not None or ask.allow is not None or ask.kind == "popular":
+    if ask.reranker is not None or ask.allow is not None or ask.quotas or ask.kind == "popular":
         return None
     return snapshot.dialled if ask.kappa else snapshot.plain
 
@@ -104,13 +107,6 @@ def _by_the_library(ask: Ask) -> Answer:
         model.unit_vectors  # noqa: B018  # says that there are none
     if ask.kind == "popular":
         return _most_popular(ask)
-    candidates = model.candidates if ask.allow is None else ask.allow
-    if len(ask.exclude):
-        kept = np.ones(len(snapshot.items), dtype=bool)
-        kept[ask.exclude] = False
-        candidates = np.flatnonzero(kept) if candidates is None else candidates[kept[candidates]]
-    if candidates is not None and not len(candidates):
-        raise InputError("no item is left to recommend; allow more items or exclude fewer")
     users, masked, histories = np.array([ask.number]), model.train, None
     if ask.kind == "history":
         users, masked = np.zeros(1, dtype=np.int64), Pairs.of(np.zeros(len(ask.history), np.int32), ask.history)
@@ -122,13 +118,29 @@ def _by_the_library(ask: Ask) -> Answer:
         users,
         min(ask.k, len(snapshot.items)),
         masked=masked,
-        candidates=candidates,
+        candidates=_candidates(ask),
         histories=histories,
         dial=ask.kappa,
         prepared=model.prepared_dial if ask.kappa else None,
         reranker=ask.reranker,
+        quotas=ask.quotas,
     )
-    block = next(iter(blocks))
+    return _listed(next(iter(blocks)))
+
+
+def _candidates(ask: Ask) -> Ints | None:
+    """What may be listed; None: everything."""
+    snapshot, found = ask.snapshot, ask.snapshot.model.candidates if ask.allow is None else ask.allow
+    if len(ask.exclude):
+        kept = np.ones(len(snapshot.items), dtype=bool)
+        kept[ask.exclude] = False
+        found = np.flatnonzero(kept) if found is None else found[kept[found]]
+    if found is not None and not len(found):
+        raise InputError("no item is left to recommend; allow more items or exclude fewer")
+    return found
+
+
+def _listed(block: RankedBlock) -> Answer:
     there = block.items[0] >= 0
     return Answer(block.items[0][there], block.scores[0][there])
 
@@ -136,6 +148,12 @@ def _by_the_library(ask: Ask) -> Answer:
 def _most_popular(ask: Ask) -> Answer:
     """For somebody nobody knows: the library's own popularity list (`dpaa.reranking.fallback`), at κ."""
     snapshot = ask.snapshot
+    if ask.quotas:
+        ranker = Ranker(len(snapshot.items), torch.device("cpu"), None, _candidates(ask))
+        row = snapshot.model.fallback.scores(ask.kappa)
+        row = row.clone() if ranker.columns is None else row[ranker.columns]
+        k = min(ask.k, len(snapshot.items))
+        return _listed(ranker.rank(row[None], np.zeros(1, dtype=np.int64), k, ranker.picker(ask.quotas)))
     if ask.allow is None:
         order, scores = snapshot.fallback_order(ask.kappa)
     else:

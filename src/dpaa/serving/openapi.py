@@ -6,7 +6,7 @@ from typing import Any
 
 import dpaa
 from dpaa.evaluation.dial_curve import LARGEST_DIAL
-from dpaa.serving.asked import LONGEST_TEXT
+from dpaa.serving.asked import LARGEST, LONGEST_TEXT, MOST_LIMITS
 from dpaa.serving.settings import ServeSettings
 
 Schema = dict[str, Any]
@@ -117,7 +117,17 @@ def _paths(settings: ServeSettings) -> Schema:
     dial = _parameter("dial", DIAL)
     ids = _array({"type": "string", "maxLength": 200}, min(settings.most_ids, 20))  # a URL takes 64 KB; a body more
     how = [length, dial, _parameter("exclude", ids), _parameter("allow", ids), _parameter("rerank", RERANK)]
+    typed: Schema = {"type": "string", "maxLength": LONGEST_TEXT}
+    value = _array(typed | {"description": "COLUMN=VALUE: only items with this value."}, MOST_LIMITS)
+    limit = _array(typed | {"description": "COLUMN=N, as `recommend --at-most` and `--at-least`."}, MOST_LIMITS)
+    how += [_parameter("only", value), _parameter("at_most", limit), _parameter("at_least", limit)]
     how.append(_parameter("explain", {"type": "boolean"}))
+    numbers: Schema = {
+        "type": "object",
+        "maxProperties": MOST_LIMITS,
+        "additionalProperties": {"type": "integer", "minimum": 1, "maximum": LARGEST},
+    }
+    values: Schema = {"anyOf": [typed, _array(typed, MOST_LIMITS)]}
     people: Schema = {
         "users": _array(ID, settings.most_people) | {"minItems": 1},
         "histories": _array(_array(ID, settings.most_ids), settings.most_people) | {"minItems": 1},
@@ -130,6 +140,9 @@ def _paths(settings: ServeSettings) -> Schema:
             "dial": DIAL,
             "exclude": _array(ID, settings.most_ids),
             "allow": _array(ID, settings.most_ids),
+            "only": {"type": "object", "maxProperties": MOST_LIMITS, "additionalProperties": values},
+            "at_most": numbers,
+            "at_least": numbers,
             "rerank": RERANK,
             "explain": {"type": "boolean"},
         },

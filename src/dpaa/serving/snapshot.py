@@ -27,13 +27,14 @@ from dpaa.methods import METHODS
 from dpaa.methods.settings import make_settings
 from dpaa.reranking.dial import DialVectors
 from dpaa.reranking.fallback import Fallback
+from dpaa.runs.item_limits import CodedColumn, ItemColumns
 from dpaa.runs.model import Model
 from dpaa.serving.index import Index, build_index, read_index
 from dpaa.serving.lookup import IdTable
 from dpaa.serving.tables import Table, bits_hold
 
 ABOUT = "about.json"
-IDS, TITLES = "ids", "titles"
+IDS, TITLES, WORDS = "ids", "titles", "words"
 KEPT_ORDERS = 16
 """κ for which the order of the popularity list is kept."""
 TRIED = 128
@@ -130,11 +131,16 @@ def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.
     if titles is not None:
         items = items.with_columns(titles.alias(TITLES))
     items.write_ipc(folder / "items.arrow", compression="uncompressed")
+    for place, name in enumerate(model.columns.names):
+        column = model.columns[name]
+        np.save(folder / f"column.{place}.npy", column.codes, allow_pickle=False)
+        pl.DataFrame({WORDS: column.words}).write_ipc(folder / f"column.{place}.arrow", compression="uncompressed")
     about = {
         "method": method.name,
         "settings": method.settings.model_dump(mode="json"),
         "manifest": model.manifest,
         "path": None if model.path is None else str(model.path),
+        "columns": model.columns.names,
         "batches": {name: bits_hold(table) for name, table in tables.items()},
         "index": build_index(index, tables.get("dialled"), _queries(model), folder),
     }
@@ -194,6 +200,13 @@ def open_snapshot(folder: Path) -> Snapshot:
     model.__dict__["fallback"] = Fallback(*(torch.from_numpy(arrays[f"fallback.{name}"]) for name in ("mean", "lean")))
     if "table.unit" in arrays:
         model.__dict__["unit_vectors"] = torch.from_numpy(arrays["table.unit"])
+    model.__dict__["columns"] = ItemColumns(
+        None,
+        [
+            CodedColumn(name, arrays[f"column.{place}"], pl.read_ipc(folder / f"column.{place}.arrow")[WORDS])
+            for place, name in enumerate(about["columns"])
+        ],
+    )
     tables |= {name[6:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("table.")}
     made = {name: Table(rows, batches[name], None if name == "unit" else candidates) for name, rows in tables.items()}
     return Snapshot(
