@@ -46,6 +46,12 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True)
+def known_draws() -> None:
+    """What a test draws from torch's global stream depends on that test alone, not on those before it."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
 def known_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test makes known by name is forgotten after it."""
     for registry in (METHODS, RERANKERS):
