@@ -51,8 +51,7 @@ class CodedColumn:
                 f"no item has {' or '.join(map(repr, words))} in column {self.name!r} (some have {some}); "
                 "give a value that is there"
             )
-        found: NDArray[np.bool_] = np.isin(self.codes, codes).any(axis=1)
-        return found
+        return np.asarray(np.isin(self.codes, codes).any(axis=1))
 
     def quota(self, at_most: int | None, at_least: int | None) -> Quota:
         """Limits by the values; items without one are held to nothing, those with several count for each."""
