@@ -338,8 +338,7 @@ def test_nobody_else_writes_files() -> None:
             name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
             opens = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
             found += [f"{file.name}: {name or 'open'}"] if name in direct or opens else []
-    # A service's own folder is private, and gone when it ends.
-    of_a_service = ["snapshot.py: write_text", "standalone.py: TemporaryDirectory", "state.py: write_text"]
-    of_a_service += ["supervisor.py: mkdtemp"]
-    copies = ["scratch.py: TemporaryDirectory"] * 2  # of standard input and the like: private, gone with the process
-    assert sorted(found) == ["files.py: write_bytes", *copies, *of_a_service]
+    # What a service and copies of input write is private, and gone when the process ends.
+    of_a_service = ["snapshot.py: write_text", "state.py: write_text"]
+    folders = ["scratch.py: TemporaryDirectory"] + ["temporary.py: TemporaryDirectory"] * 2
+    assert sorted(found) == ["files.py: write_bytes", *sorted([*folders, *of_a_service])]

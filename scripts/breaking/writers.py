@@ -29,6 +29,8 @@ class Writer:
     """Where work may be that is to be gone on with; other calls start afresh and leave nothing unfinished."""
     overwrites: bool = True
     """Whether the command has --overwrite."""
+    once: bool = False
+    """Whether a call that has succeeded is not to be made again: it would add to its own result."""
     weight: float = 1.0
     """How often it is attacked, next to the others: some calls take seconds."""
 
@@ -90,7 +92,7 @@ def _shapes() -> list[Writer]:
     return [
         *_both("data log, several", ("log.csv", "log.jsonl", "titles.csv"), log, "out", "data"),
         Writer("data log --append", ("log.tsv", "logged"), ("data", "log", "log.tsv", "--append", "logged"),
-               ("logged",), overwrites=False),
+               ("logged",), overwrites=False, once=True),
         Writer("data log --append --out", ("log.tsv", "logged"),
                ("data", "log", "log.tsv", "--append", "logged", "--out", "out"), ("out",)),
         Writer("data log --drop-invalid", ("log.csv",), drop, ("out", "invalid.csv")),

@@ -210,17 +210,13 @@ def _make_parts(
     invalid_out: Path | None,
 ) -> None:
     """All are made before any is written."""
-    from dpaa.data.dataset import check_target
     from dpaa.data.tables import open_table
 
-    for folder in made:
-        check_target(folder, overwrite)
     table = None if items is None else open_table(items)
     found = {folder: read() for folder, read in made.items()}
     if table is not None:
         found = {folder: dataset.with_items(table, item_column) for folder, dataset in found.items()}
-    for folder, dataset in found.items():
-        _write(dataset, folder, overwrite)
+    _write_several(found, overwrite)
     if told := options.write_invalid(next(iter(found.values())).invalid, invalid_out):
         out.print(told)
 
@@ -439,7 +435,7 @@ def severity(
     Example:
       dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
     """
-    from dpaa.data.dataset import check_target, holds
+    from dpaa.data.dataset import check_target
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.severity import read_pairs, with_severity
 
@@ -463,17 +459,8 @@ def severity(
         value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)
         for value in severities
     }
-    finished = {} if overwrite else folders  # of a call that was cut short
-    there = {value: folder for value, folder in finished.items() if holds(folder, made[value])}
-    missing = {value: folder for value, folder in folders.items() if value not in there}
-    for folder in missing.values():
-        check_target(folder, overwrite)
-    if figure is not None:
-        _draw_popularity(made, figure)
-    if there:
-        print_notes([f"already there: {', '.join(map(str, there.values()))}"])
-    for value, folder in missing.items():
-        _write(made[value], folder, overwrite)
+    several = {folder: made[value] for value, folder in folders.items()}
+    _write_several(several, overwrite, drawn=None if figure is None else lambda: _draw_popularity(made, figure))
 
 
 def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, Path]:
@@ -571,6 +558,22 @@ def _make(
     _write(dataset if table is None else dataset.with_items(table, item_column), folder, overwrite)
     if told := options.write_invalid(dataset.invalid, invalid_out):
         out.print(told)
+
+
+def _write_several(made: dict[Path, Dataset], overwrite: bool, drawn: Callable[[], None] | None = None) -> None:
+    """Each to its folder; those that a call which was cut short has written stay."""
+    from dpaa.data.dataset import check_target, holds
+
+    there = [] if overwrite else [folder for folder, dataset in made.items() if holds(folder, dataset)]
+    missing = {folder: dataset for folder, dataset in made.items() if folder not in there}
+    for folder in missing:
+        check_target(folder, overwrite)
+    if drawn is not None:
+        drawn()
+    if there:
+        print_notes([f"already there: {', '.join(map(str, there))}"])
+    for folder, dataset in missing.items():
+        _write(dataset, folder, overwrite)
 
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:

@@ -342,7 +342,11 @@ def check_target(folder: Path, overwrite: bool) -> None:
 def holds(folder: Path, dataset: Dataset) -> bool:
     """Whether a folder holds just this dataset, whole."""
     try:
-        return folder.is_dir() and read_dataset(folder).fingerprint == dataset.fingerprint
+        if not folder.is_dir():
+            return False
+        there = read_dataset(folder)
+        known, wanted = ((one.attributes or ItemAttributes(pl.DataFrame())).frame for one in (there, dataset))
+        return there.fingerprint == dataset.fingerprint and known.equals(wanted)
     except InputError:
         return False
 

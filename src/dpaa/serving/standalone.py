@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from dpaa.serving.live import standalone_page
 from dpaa.serving.sample import lists_of, sample_asks, sampled_users
 from dpaa.serving.snapshot import Snapshot, open_snapshot, write_snapshot
 from dpaa.serving.titles import read_titles
+from dpaa.temporary import temporary_folder
 
 K = 20
 STEP = 0.25
@@ -38,7 +38,7 @@ def write_live(run: str | Path, file: str | Path, customers: int = 60, titles: P
     check_file_target(file, (".html", ".htm"), "a page", make_folders=True)
     model = load(run)
     named = None if titles is None else read_titles(titles, model.item_ids)
-    with tempfile.TemporaryDirectory(prefix="dpaa-live-") as folder:
+    with temporary_folder("dpaa-live-") as folder:
         write_snapshot(model, Path(folder) / "run", titles=named)
         snapshot = open_snapshot(Path(folder) / "run")
         content = embedded(snapshot, customers)

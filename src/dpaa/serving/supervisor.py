@@ -8,12 +8,10 @@ connections; from a shared one whoever wakes first would take all that are waiti
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +22,7 @@ from types import FrameType
 from dpaa.errors import InputError, reason
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.state import ReloadingError, State
+from dpaa.temporary import temporary_folder
 
 Say = Callable[[str], None]
 LOOK = 0.05
@@ -48,7 +47,8 @@ class Supervisor:
     def run(self) -> int:
         """Until a signal says stop.  Returns the exit code."""
         sockets = listen(self.host, self.port, self.settings.workers)
-        folder = Path(tempfile.mkdtemp(prefix="dpaa-serve-"))
+        place = temporary_folder("dpaa-serve-")
+        folder = Path(place.name)
         inside, outside = os.pipe()
         before = {which: signal.signal(which, self._came) for which in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
         try:
@@ -67,7 +67,7 @@ class Supervisor:
             os.close(inside)
             for one in sockets:
                 one.close()
-            shutil.rmtree(folder, ignore_errors=True)
+            place.cleanup()
 
     def _came(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)

@@ -3,30 +3,29 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from dpaa.data import scratch
+from dpaa.temporary import temporary_folder
 
 pytest.importorskip("fcntl", reason="folders have no locks here")
 HOLDS = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from dpaa.data.scratch import scratch_file
-print(scratch_file("-", lambda stream: stream.write(b"x")), flush=True)
+from pathlib import Path
+from dpaa.temporary import temporary_folder
+folder = temporary_folder("dpaa-here-")
+Path(folder.name, "file").touch()
+print(folder.name, flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(scratch, "_folder", cache(scratch._folder.__wrapped__))
-    yield tmp_path
-    scratch._folder().cleanup()
+    return tmp_path
 
 
 def _process(place: Path) -> tuple[subprocess.Popen[str], Path]:
@@ -41,22 +40,28 @@ def test_folders_of_killed_processes_go_and_those_of_living_ones_stay(place: Pat
     killed.communicate()
     living, kept = _process(place)
     try:
-        assert kept.exists()
-        assert not left.parent.exists()
-        own = scratch.scratch_file("-", lambda stream: stream.write(b"y"))
-        assert own.read_bytes() == b"y"
-        assert kept.exists()
+        assert (kept / "file").exists()
+        assert not left.exists()
+        with temporary_folder("dpaa-here-") as own:
+            assert Path(own).is_dir()
+        assert (kept / "file").exists()
     finally:
         living.communicate("")
-    assert not kept.parent.exists()
+    assert not kept.exists()
+
+
+def test_other_kinds_are_left_alone(place: Path) -> None:
+    (place / "dpaa-there-x").mkdir()
+    with temporary_folder("dpaa-here-"):
+        assert (place / "dpaa-there-x").exists()
 
 
 def test_what_only_has_the_name_is_left_alone(place: Path) -> None:
     secret = place / "secret"
     secret.mkdir()
     (secret / "file").touch()
-    (place / f"{scratch.PREFIX}link").symlink_to(secret)
-    (place / f"{scratch.PREFIX}file").write_text("mine")
-    scratch.scratch_file("-", lambda stream: stream.write(b"y"))
-    assert (secret / "file").exists()
-    assert (place / f"{scratch.PREFIX}file").read_text() == "mine"
+    (place / "dpaa-here-link").symlink_to(secret)
+    (place / "dpaa-here-file").write_text("mine")
+    with temporary_folder("dpaa-here-"):
+        assert (secret / "file").exists()
+        assert (place / "dpaa-here-file").read_text() == "mine"

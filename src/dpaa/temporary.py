@@ -1,0 +1,54 @@
+"""Private folders in the system's temporary directory.
+
+They go when the process ends.  Those of processes that were killed go when the next one makes a folder of the kind.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder of this process, locked as long as it lives."""
+    _remove_abandoned(Path(tempfile.gettempdir()), prefix)
+    while True:
+        folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+        _lock(Path(folder.name), wait=True)
+        if Path(folder.name).exists():  # else somebody took it for abandoned before it was locked
+            return folder
+
+
+def _lock(folder: Path, wait: bool = False) -> int | None:
+    """A handle that holds this user's folder; nothing where another process does, or where folders have no locks."""
+    if fcntl is None:
+        return None
+    handle = None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if os.fstat(handle).st_uid == os.geteuid():
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+    except OSError:
+        pass
+    if handle is not None:
+        os.close(handle)
+    return None
+
+
+def _remove_abandoned(place: Path, prefix: str) -> None:
+    """Folders whose processes had no time to tidy up."""
+    with suppress(OSError):
+        for folder in place.glob(f"{prefix}*"):
+            handle = _lock(folder)
+            if handle is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(handle)
