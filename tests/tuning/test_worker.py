@@ -42,12 +42,12 @@ def test_a_trial_worse_than_the_median_is_pruned_and_leaves_no_file(
 ) -> None:
     monkeypatch.setattr(study_module, "STARTUP", 1)
     world = small_world
-    values = {"learning_rate": (1e-2, 1e-9)}
-    settings = {"epochs": 25, "embedding_size": 8, "layers": 0}
+    values = {"l2": (1e-4, 1e4)}
+    settings = {"epochs": 25, "embedding_size": 8, "layers": 0, "learning_rate": 1e-2}
     grid = {"space": "paper", "settings": settings, "values": values, "seeds": 0, "seed": 1}
     found = tune(tmp_path / "a", world, "lightgcn", prune_after=10, **grid)  # type: ignore[arg-type]
     good, bad = found.trials
-    assert good.settings == {"learning_rate": 1e-2}
+    assert good.settings == {"l2": 1e-4}
     assert (good.state, len(good.curve)) == ("complete", 25)
     assert bad.state == "pruned"
     assert len(bad.curve) in (10, 20)

@@ -32,7 +32,9 @@ def tune(
         Path | None,
         Option("--out", help="Study folder; default: studies/DATASET-METHOD.  An existing study is resumed."),
     ] = None,
-    space: Annotated[str, Option(help="wide (ranges, searched by TPE) or paper (the paper's grids).")] = "wide",
+    space: Annotated[
+        str, Option(help="wide (ranges, searched by TPE), lists (listed values, by TPE) or paper (the paper's grids).")
+    ] = "wide",
     trials: Annotated[int | None, Option(help="Number of trials in all; default: 30, or the whole grid.")] = None,
     tried: Annotated[list[str] | None, Option("--try", metavar="NAME=A,B,…", help="Values to search.")] = None,
     config: Annotated[Path | None, Option(help="TOML file of settings that are not searched.")] = None,

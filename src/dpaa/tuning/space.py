@@ -1,4 +1,4 @@
-"""What a search may try: the paper's grids value by value, or ranges around them."""
+"""What a search may try: the paper's grids value by value, ranges around them, or lists of values for everything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings, TrainedSettings, make_settings
 
-SPACES = ("wide", "paper")
+SPACES = ("wide", "paper", "lists")
 SMALL = 100_000
 """Points that may be listed one by one."""
 DIGITS = 3
@@ -56,6 +56,12 @@ SHARED: Space = {
     "layers": Range(1, 4, whole=True),
 }
 """What a wide search tries of the settings that all methods trained in epochs have."""
+SHARED_LISTS: Space = {
+    "learning_rate": (3e-2, 1e-2, 5e-3, 1e-3, 1e-4),
+    "l2": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2),
+    "layers": (1, 2, 3, 4),
+}
+"""The same where values are listed."""
 
 
 def search_space(
@@ -64,7 +70,7 @@ def search_space(
     """The settings to search: those of the named space, with lists of `values` in their place, without fixed ones."""
     if name not in SPACES:
         raise InputError(f"there is no search space {name!r}; choose one of {', '.join(SPACES)}")
-    space = wide_space(method) if name == "wide" else paper_space(method)
+    space = {"wide": wide_space, "paper": paper_space, "lists": lists_space}[name](method)
     for setting, tried in values.items():
         if setting in fixed:
             raise InputError(f"setting {setting} is both fixed and searched; give it once")
@@ -89,6 +95,12 @@ def wide_space(method: type[Method]) -> Space:
         if not (_trained(method) and name in SHARED and name not in method.wide)
     }
     return (dict(SHARED) if _trained(method) else {}) | own
+
+
+def lists_space(method: type[Method]) -> Space:
+    """Every setting of the wide space by its listed values: a 0 in a list is tried as a 0, which no range offers."""
+    own = {name: values for name, values in (method.grid | method.wide).items() if name not in SHARED_LISTS}
+    return (dict(SHARED_LISTS) if _trained(method) else {}) | own
 
 
 def stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:

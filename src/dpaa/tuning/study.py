@@ -30,13 +30,15 @@ from dpaa.errors import InputError
 from dpaa.files import check_regular, held, locked, own_folder, write_file
 from dpaa.text import json_text
 from dpaa.tuning.goal import RECALL, TuningGoal
+from dpaa.tuning.pruning import SameRatePruner
 from dpaa.tuning.space import SMALL, Dimension, Range, Space, points, size
 from dpaa.tuning.storage import in_words, open_storage, optuna, unusable, url_of
 from dpaa.tuning.trial import Trial
 
 STORAGE, TRIAL_LINES, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
 STARTUP = 5
-"""Trials drawn at random before the search learns from them, and trained to the end before any is pruned."""
+"""Trials drawn at random before the search learns from them, and finished ones of a learning rate before any of that
+rate is pruned."""
 REPEATS = 20
 """Repeated proposals in a row after which the sampler no longer decides."""
 MOST_DEATHS, DEATH_WITH_CALL = 3, 0.25
@@ -99,7 +101,7 @@ class TrialStore:
                 study_name=study.name,
                 directions=["maximize"] * len(study.goal.metrics),
                 load_if_exists=True,
-                pruner=optuna.pruners.MedianPruner(STARTUP, max(study.prune_after, 1)),
+                pruner=SameRatePruner(STARTUP, max(study.prune_after, 1)),
             )
 
     @contextmanager
@@ -285,7 +287,7 @@ class Claim:
             threading.Thread(target=self._heartbeat, daemon=True).start()
 
     def should_stop(self, epoch: int, best: float) -> bool:
-        """Tell the best recall so far; whether the median of the other trials at this epoch was better.
+        """Tell the best recall so far; whether the median of the others of its learning rate was better.
 
         Also where others gave this worker up for lost, a suspended machine's perhaps: the trial is somebody else's now.
         """

@@ -151,11 +151,13 @@ def tune(
 
     An existing study is resumed, and gets more trials where more are asked for; calls at the same time share the work.
 
-    `space`: `wide` (ranges, searched by TPE) or `paper` (the paper's grids, point by point).  `trials`: different
-    settings to try, 30 in the wide space, all of a grid.  `values`: setting → values to try, in place of those of the
+    `space`: `wide` (ranges, searched by TPE), `lists` (listed values, exact zeros among them, searched by TPE) or
+    `paper` (the paper's grids, point by point).  `trials`: different settings to try, 30 in the first two, all of a
+    grid.  `values`: setting → values to try, in place of those of the
     space.  `settings`: fixed ones.  `defaults`: in place of the method's own; the paper's grids come with its way of
-    training (`PAPER_TRAINING`).  `prune_after`: epochs before a trial that is worse than the median may be stopped,
-    0 for never.  `seed`: of the search and its trainings; the best is trained with `seed`, `seed + 1`, …
+    training (`PAPER_TRAINING`).  `prune_after`: epochs before a trial that is worse than the median of those
+    with about its learning rate may be stopped, 0 for never (nor where a method chooses strengths after training).
+    `seed`: of the search and its trainings; the best is trained with `seed`, `seed + 1`, …
 
     `metric`: what is searched for on validation, by the keys of `evaluate` (recall@20 without it); with two, all trials
     are kept that no other dominates, and none is trained again.  `most_loss` ("ndcg@20=2%"): what may be lost of other
@@ -180,8 +182,8 @@ def tune(
             "make a dataset with one, such as dpaa data log FILE --valid 0.1"
         )
     Evaluator(data, 20, "valid", "drop")  # refuses a split of which nothing is left
-    if not goal.plain:
-        prune_after = 0  # a trial in the making is known by its recall@20 alone
+    if not goal.plain or chooses_strengths(kind):
+        prune_after = 0  # a trial in the making is known by its recall@20 alone, before any strength is chosen
     if storage is not None:
         check_storage(storage)
     every = size(searched)
@@ -241,6 +243,11 @@ def tune(
             goal=goal,
             front=front,
         )
+
+
+def chooses_strengths(kind: type[Method]) -> bool:
+    """Whether strengths are chosen after training, so that recall@20 on the way says little of the finished model's."""
+    return kind.tune is not Method.tune
 
 
 def _checked_space(
