@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
     from dpaa.methods.dpaa import DpaaSettings as DPAA
     from dpaa.methods.dpaa_auto import DpaaAutoSettings as DPAAAuto
+    from dpaa.methods.dpaa_reading import DpaaReadingSettings as DPAAReading
     from dpaa.methods.gcf_logdet import GcfLogdetSettings as GCFLogdet
     from dpaa.methods.invcf import InvcfSettings as InvCF
     from dpaa.methods.ipl import IplSettings as IPL
@@ -97,6 +98,7 @@ _METHODS = {
     "DNA": "dna",
     "DPAA": "dpaa",
     "DPAAAsPrinted": "dpaa-as-printed",
+    "DPAAReading": "dpaa-reading",
     "DPAAAuto": "dpaa-auto",
     "DirectAU": "directau",
     "EASE": "ease",
@@ -165,6 +167,7 @@ __all__ = [
     "Comparison",
     "DPAAAsPrinted",
     "DPAAAuto",
+    "DPAAReading",
     "Dataset",
     "DirectAU",
     "Evaluation",

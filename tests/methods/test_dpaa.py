@@ -67,9 +67,15 @@ class DenseDPAA:
             matrix = np.zeros((n, n))
             for edge, (user, item) in enumerate(self.pairs):
                 weight = emphasis * (self.r[layer][edge] if layer in self.r else 1.0)
-                if self.chosen.neighbour_scaling == "symmetric":
-                    weight /= math.sqrt(users[user] * items[item])
-                matrix[user, self.graph.n_users + item] = matrix[self.graph.n_users + item, user] = weight
+                hears_user, hears_item = {  # by what a message is divided: to the user, to the item
+                    "symmetric": [math.sqrt(users[user] * items[item])] * 2,
+                    "none": [1.0, 1.0],
+                    "receiver": [users[user], items[item]],
+                    "sender": [items[item], users[user]],
+                    "root-receiver": [math.sqrt(users[user]), math.sqrt(items[item])],
+                }[self.chosen.neighbour_scaling]
+                matrix[user, self.graph.n_users + item] = weight / hears_user
+                matrix[self.graph.n_users + item, user] = weight / hears_item
             found.append(matrix)
         return found
 
@@ -108,7 +114,7 @@ def dpaa_settings(draw: st.DrawFn) -> dict[str, Any]:
         "initial_residual": draw(st.sampled_from([0, 0.2, 1])),
         "half_trust_shift": draw(st.sampled_from([0, 1e-4, 1e-2, 10])),
         "weighted_layers": draw(st.sampled_from(["first", "all"])),
-        "neighbour_scaling": draw(st.sampled_from(["symmetric", "none"])),
+        "neighbour_scaling": draw(st.sampled_from(["symmetric", "none", "receiver", "sender", "root-receiver"])),
         "layer_weight_norm": draw(st.sampled_from(["mean", "sum", "none"])),
         "interaction_strength_from": draw(st.sampled_from(["layer", "readout"])),
         "iiw": draw(st.sampled_from([True, True, True, False])),

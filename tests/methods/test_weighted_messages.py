@@ -10,7 +10,6 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.methods import METHODS
-from dpaa.methods.dpaa import DPAA
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.build import make_method
@@ -19,7 +18,9 @@ from dpaa.runs.model import load
 from dpaa.trace.run import trace_run
 
 OFFERING = [
-    name for name in METHODS if issubclass(METHODS[name], WeightedMessages) and not issubclass(METHODS[name], DPAA)
+    name
+    for name in METHODS
+    if issubclass(METHODS[name], WeightedMessages) and "message_weights" in METHODS[name].settings_type.model_fields
 ]
 SIZE: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
 

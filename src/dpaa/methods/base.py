@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -72,6 +72,8 @@ class Method(ABC):
     paper: ClassVar[str] = "-"
     version: ClassVar[int] = 1
     """Raised when a change moves the method's numbers, so that stored results of the old one are not reused."""
+    builds_on: ClassVar[tuple[str, ...]] = ()
+    """Methods that are trained on the way to this one: where their numbers change, so do its own."""
     settings_type: ClassVar[type[Settings]] = Settings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     """Which values of which settings a fair comparison tries, on validation."""
@@ -128,6 +130,11 @@ class Method(ABC):
     def take_randomised(self, pairs: Pairs) -> None:
         """What is kept of the pairs of randomised exposure, where they are needed."""
         raise NotImplementedError(f"{self.name} uses no randomised pairs")
+
+    @property
+    def validation_overlap(self) -> Literal["drop", "mask", "keep"]:
+        """How early stopping treats validation pairs that are training pairs too: neither ranked nor counted."""
+        return "drop"
 
     # ------------------------------------------------------------------ scoring
 

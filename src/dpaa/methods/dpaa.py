@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from dpaa.methods.settings import Settings
-from dpaa.methods.weighted_messages import WeightedMessages, WeightedMessagesSettings
+from dpaa.methods.weighted_messages import Scaling, WeightedMessages, WeightedMessagesSettings
 
 
 class DpaaSettings(WeightedMessagesSettings):
@@ -39,8 +39,9 @@ class DPAA(WeightedMessages):
 class DpaaAsPrintedSettings(DpaaSettings):
     """DPAA's settings with the equation's own scaling as default."""
 
-    neighbour_scaling: Literal["symmetric", "none"] = "none"
-    """Whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed."""
+    neighbour_scaling: Scaling = "none"
+    """Whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed, others divide by the degree
+    of who hears or who speaks, or by the root of the hearer's."""
     layer_weight_norm: Literal["mean", "sum", "none"] = "sum"
     """How λ is normalised over the layers: mean 1, sum 1, or not."""
 

@@ -99,6 +99,7 @@ class DpaaAuto(GraphMethod):
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     chooses_settings: ClassVar[bool] = True
+    builds_on: ClassVar[tuple[str, ...]] = ("lightgcn", "dpaa")
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"chosen": (3,)}
     dial_rule: ClassVar[str] = (
         "dpaa-auto's choice: the least turn that validation cannot tell from the best, none on the log's own exposure"

@@ -59,6 +59,7 @@ class PPD(GraphMethod):
     name: ClassVar[str] = "ppd"
     title: ClassVar[str] = "after training, each node's direction of popularity taken out of its vector"
     paper: ClassVar[str] = "Islam et al., Post-hoc Popularity Bias Correction in GNN-based CF, 2025 (arXiv 2510.12959)"
+    builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
     settings_type: ClassVar[type[Settings]] = PpdSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "popularity_penalty": (0.0, 0.5, 1.0),

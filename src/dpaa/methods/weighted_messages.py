@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
 
+Scaling = Literal["symmetric", "none", "receiver", "sender", "root-receiver"]
+
 
 class WeightedMessagesSettings(TrainedSettings):
     """LightGCN's settings and those of the weights."""
@@ -43,8 +45,9 @@ class WeightedMessagesSettings(TrainedSettings):
     """C: the shift of the embeddings per epoch at which both estimates count equally; 0 trusts the pre-trained one."""
     weighted_layers: Literal["first", "all"] = "first"
     """γ: whether interactions are weighted at the first layer only or at every layer."""
-    neighbour_scaling: Literal["symmetric", "none"] = "symmetric"
-    """Whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed."""
+    neighbour_scaling: Scaling = "symmetric"
+    """Whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed, others divide by the degree
+    of who hears or who speaks, or by the root of the hearer's."""
     layer_weight_norm: Literal["mean", "sum", "none"] = "mean"
     """How λ is normalised over the layers: mean 1, sum 1, or not."""
     interaction_strength_from: Literal["layer", "readout"] = "layer"
@@ -60,6 +63,8 @@ class WeightedMessages(GraphMethod):
     `edge_weights`, `initial_residual`, `refresh`, `new_user_scale`, `finish`, `extra_state`, `load_extra_state`,
     `extra_memory_bytes`, `saved_shapes`.
     """
+
+    builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
 
     settings: WeightedMessagesSettings
 
@@ -77,10 +82,13 @@ class WeightedMessages(GraphMethod):
         return self.settings.initial_residual if self.weighs_messages else super().initial_residual()
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """LightGCN's with symmetric scaling; without scaling a message has no part that belongs to the user."""
-        if self.weighs_messages and self.settings.neighbour_scaling == "none":
+        """LightGCN's with symmetric scaling; else what of the scaling belongs to who hears."""
+        kind = self.settings.neighbour_scaling if self.weighs_messages else "symmetric"
+        if kind in ("none", "sender"):
             return torch.ones_like(history_length)
-        return super().new_user_scale(history_length)
+        return (
+            history_length.clamp(min=1).reciprocal() if kind == "receiver" else super().new_user_scale(history_length)
+        )
 
     # ------------------------------------------------------------------ the weights
 
@@ -155,18 +163,25 @@ class WeightedMessages(GraphMethod):
 
     def _make_weights(self) -> None:
         """Message weights `c · λ_l · r` of every layer."""
-        scaled = (
-            self.graph.symmetric_weights().to_user
-            if self.settings.neighbour_scaling == "symmetric"
-            else self.graph.edge_count
-        )
-        plain = EdgeWeights(scaled)
+        plain = self._neighbour_weights()
         self._weights: list[EdgeWeights] = []
         for layer, emphasis in enumerate(self.layer_weights()):
             if layer < len(self._interaction_weights):
-                self._weights.append(EdgeWeights(scaled * (emphasis * self._interaction_weights[layer])))
+                self._weights.append(_times(plain, emphasis * self._interaction_weights[layer]))
             else:
-                self._weights.append(plain if emphasis == 1.0 else EdgeWeights(scaled * emphasis))
+                self._weights.append(plain if emphasis == 1.0 else _times(plain, emphasis))
+
+    def _neighbour_weights(self) -> EdgeWeights:
+        """c, by the degrees of who hears and who speaks."""
+        graph, kind = self.graph, self.settings.neighbour_scaling
+        if kind in ("symmetric", "none"):
+            return EdgeWeights(graph.symmetric_weights().to_user if kind == "symmetric" else graph.edge_count)
+        shares = [graph.user_degree.reciprocal()[graph.edge_user], graph.item_degree.reciprocal()[graph.edge_item]]
+        if kind == "sender":
+            shares.reverse()
+        if kind == "root-receiver":
+            shares = [share.sqrt() for share in shares]
+        return EdgeWeights(*(share * graph.edge_count for share in shares))
 
     def layer_weights(self) -> list[float]:
         """λ_l = (l + 1)^η for l = 0..L−1, normalised."""
@@ -246,3 +261,7 @@ class WeightedMessages(GraphMethod):
         for place, table in enumerate(self._strength):
             setattr(self, f"strength_user_{place}", table[: self.graph.n_users])
             setattr(self, f"strength_item_{place}", table[self.graph.n_users :])
+
+
+def _times(weights: EdgeWeights, factor: Tensor | float) -> EdgeWeights:
+    return EdgeWeights(weights.to_user * factor, None if weights.to_item is None else weights.to_item * factor)

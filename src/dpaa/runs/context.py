@@ -87,6 +87,8 @@ class RunContext:
     def epochs(self, method: GraphMethod) -> dict[str, Any]:
         """Train in epochs, the pre-trained model first where one is needed."""
         callbacks, run, validation, compute = self.callbacks, self.run, self.validation, method.compute
+        if validation and method.validation_overlap != "drop":
+            validation = Evaluator(self.data, 20, "valid", method.validation_overlap)
         manifest, extra_identity = self._take_pretrained(method)
         notes = _sampling_notes(method)
         needed = _check_memory(method)
@@ -132,7 +134,7 @@ class RunContext:
         stopping = trainer.run(checkpoint)
         tuned = method.tune(validation) if validation else {}
         return manifest | {
-            "validation": self._protocol,
+            "validation": validation.protocol.as_json() if validation else None,
             "compute": compute.as_json(),
             "training": {
                 "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),

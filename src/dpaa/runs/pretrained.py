@@ -20,6 +20,7 @@ from dpaa.data.tables import TextTable
 from dpaa.data.text_lines import check_rows, check_unpacked
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, check_within, locked
+from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
@@ -69,7 +70,9 @@ def train_or_reuse(
     shared = {name: getattr(settings, name) for name in TrainedSettings.model_fields}
     first, plain = Method.pretrained_from, TrainedSettings(**shared)
     relevant = plain.model_dump(mode="json", exclude={"threads", "device"})
-    made_from = [data.fingerprint, relevant, *([] if before is None else [before.vectors_digest])]
+    version = find_method(first).version
+    made_from: list[Any] = [data.fingerprint, relevant, *([] if before is None else [before.vectors_digest])]
+    made_from += [version] if version > 1 else []  # of before there was another
     key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     if beside is None:
         model = train(None, _graph_method(make_method(data, first, shared)))
