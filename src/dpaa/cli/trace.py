@@ -64,6 +64,7 @@ def print_trace(found: Trace) -> None:
     _strengths(found)
     _lemma_1(found)
     _lemma_2(found)
+    _direction(found)
     _epochs(found)
 
 
@@ -122,6 +123,21 @@ def _lemma_2(found: Trace) -> None:
     if rows:
         eta = "" if found.emphasis is None else f", and what λ alone would give (η = {found.emphasis:g})"
         print_table(f"Lemma 2, share of each layer in read-out and gradient (*: among layers 1..L){eta}", header, rows)
+
+
+def _direction(found: Trace) -> None:
+    """How much of each layer is popularity."""
+    direction = found.direction
+    rows = [
+        ["read-out" if share.layer is None else str(share.layer), *cells(".1%", share.users, share.items)]
+        for share in direction.shares
+    ]
+    rows.append(["by chance", *cells(".1%", direction.chance_users, direction.chance_items)])
+    title = (
+        "share of the energy on the first singular vector of the training matrix, the direction of popularity "
+        f"(its cosine with the items' counts: {direction.cosine:.2f})"
+    )
+    print_table(title, ["layer", "users", "items"], rows)
 
 
 def _epochs(found: Trace) -> None:

@@ -18,6 +18,7 @@ from dpaa.methods.losses import bpr
 from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
+from dpaa.trace.direction import Direction, popularity_direction
 from dpaa.trace.tracer import RULE, Contributions, LayerShare, LayerWeights, Premise, Tracer, layer_shares
 
 BATCH_EPOCH = 0
@@ -51,6 +52,8 @@ class Trace:
     """Lemma 1."""
     shares: list[LayerShare]
     """Lemma 2."""
+    direction: Direction
+    """How much of layers and read-out lies on the training matrix's first singular vector."""
     emphasis: float | None
     """η, where the method has it."""
     epochs: list[dict[str, Any]]
@@ -67,6 +70,7 @@ class Trace:
             "verdicts": [premise.as_json() for premise in self.premises],
             "deciles": {"items": self.items, "edges": self.edges},
             "weights": [asdict(layer) for layer in self.weights],
+            "popularity_direction": self.direction.as_json(),
             "lemma_1": [asdict(pair) | {"difference": pair.difference} for pair in self.contributions],
             "lemma_2": {"layer_emphasis": self.emphasis, "layers": [asdict(share) for share in self.shares]},
             "epochs": self.epochs,
@@ -149,6 +153,7 @@ class _Reading:
             weights=weights,
             contributions=self.tracer.contributions(self.ego[self.n_users :]),
             shares=self._shares(),
+            direction=popularity_direction(self.method.graph, self.layers, self.readout),
             emphasis=self.emphasis,
             epochs=[line for line in lines if len(line) > 1],
             notes=self.notes,
