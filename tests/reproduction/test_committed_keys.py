@@ -56,7 +56,7 @@ def test_committed_choices_have_the_key_of_todays_budget() -> None:
     for key in store.keys:
         found = store.read(key)
         assert found is not None
-        assert tuned._key(found.fingerprint, found.method, found.fixed, asdict(STANDARD.tuning)) == key
+        assert tuned.key_of_choice(found.fingerprint, found.method, found.fixed, asdict(STANDARD.tuning)) == key
 
 
 def test_the_table_of_coat_is_drawn_without_a_training(

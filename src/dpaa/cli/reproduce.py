@@ -21,16 +21,27 @@ if TYPE_CHECKING:
     from dpaa.reproduction.tables import Table as PaperTable
 
 
+IMPORT = "import"
+
+
 def reproduce(
     name: Annotated[
         str | None,
-        Argument(metavar="NAME", help="datasets, overall, groups, severity, ablation, settings or all."),
+        Argument(
+            metavar="NAME",
+            help="datasets, overall, groups, severity, ablation, settings or all; readings (a search for the paper's "
+            "reading); import (results made elsewhere).",
+        ),
+    ] = None,
+    places: Annotated[
+        list[Path] | None, Argument(metavar="[FILE|FOLDER]…", help="With import: results, or folders of them.")
     ] = None,
     budget: Annotated[
         str,
         Option(
             help="quick: minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned: the paper's size, "
-            "every severity, seeds, defaults; standard: tuned with 12 trials per method; paper: the paper's grids."
+            "every severity, seeds, defaults; standard: tuned with 12 trials per method; standard-2: 4 trials "
+            "per setting, one way of training, one draw of the data; paper: the paper's grids."
         ),
     ] = "quick",
     coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
@@ -62,7 +73,17 @@ def reproduce(
     ] = None,
     figures: Annotated[bool, Option("--figures/--no-figures", help="Draw figures (extra: report).")] = True,
     results: Annotated[Path, Option(help="Folder of results; what is in it is not trained again.")] = Path("results"),
+    expect: Annotated[
+        bool, Option("--expect", help="Only say how many trainings are needed and about how long they take.")
+    ] = False,
+    check: Annotated[
+        bool, Option("--check/--no-check", help="Whether published files must have the published counts.")
+    ] = True,
     work: Annotated[Path, Option(help="Folder for prepared datasets and unfinished trainings.")] = Path(".dpaa-work"),
+    origin: Annotated[
+        str | None,
+        Option(metavar="TEXT", help="With import: who made the results, when, on what; tables say it."),
+    ] = None,
     pack: Annotated[
         bool, Option("--pack", help="Pack the result files into one Parquet file per kind; NAME may be left out.")
     ] = False,
@@ -71,12 +92,14 @@ def reproduce(
     """Tables and figures of the DPAA paper on the data you have, ours beside the paper's.
 
     Every result is kept in a file of its own: after an interruption the same call resumes.  With --pack they become
-    one Parquet file per kind, which is read just the same.
+    one Parquet file per kind, which is read just the same.  Results that somebody made elsewhere, on data that you
+    have not, are taken in with import, all of them or none; tables show them with their origin and protocol.
 
     \b
     Example:
       dpaa reproduce severity --budget quick --kuairec kuairec/ --jobs 2
       dpaa reproduce overall --coat coat/ --method lightgcn --method "dpaa layer_emphasis=2" --seeds 10
+      dpaa reproduce import yahoo-results/ --origin "Ann, 3 May 2026, the official files"
       dpaa reproduce --pack
     """
     from dpaa.cli.train import read_settings
@@ -88,19 +111,25 @@ def reproduce(
     from dpaa.reproduction.trainings import Runner
     from dpaa.reproduction.writing import check_target, write_chapter, write_page
 
-    if name is None:
-        if not pack:
-            raise InputError("name a table, such as `dpaa reproduce overall`, or pack the results with --pack")
-        err.print(_packed(pack_results(results), results))
+    if name is None or name == IMPORT:
+        _without_table(name, places or [], origin, results, pack)
         return
+    if places or origin:
+        raise InputError(f"dpaa reproduce {name} takes no files and no --origin; dpaa reproduce import does")
     chosen = find_budget(budget)
     settings = read_settings(None, assignments or [], None)
     runner = Runner(results, work, jobs, with_dial, err.print)
     rows, levels = tuple(method or ()), tuple(severities or ())
-    plan = Plan(chosen, Sources(coat, yahoo_r3, kuairec), runner, rows, seeds, levels, settings)
+    plan = Plan(chosen, Sources(coat, yahoo_r3, kuairec, check), runner, rows, seeds, levels, settings)
     check_target(out_folder, figures)
     if label is not None and not re.fullmatch(r"\w[\w.-]*", label):
         raise InputError(f"--label {label!r} is no part of a file's name; use letters, digits, '-', '_' and '.'")
+    if expect:
+        from dpaa.reproduction.expected import expected
+
+        plan.check()
+        out.print(expected(name, plan))
+        return
     command = _command(name, plan, label)
     made, files = [], []
     before = signal.signal(signal.SIGTERM, _terminate)  # as ctrl-C: trainings in flight leave a checkpoint
@@ -121,6 +150,26 @@ def reproduce(
         print_json({chapter.name: [table.as_json() for table in chapter.tables] for chapter in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
     err.print(runner.summary())
+    if pack:
+        err.print(_packed(pack_results(results), results))
+
+
+def _without_table(name: str | None, places: list[Path], origin: str | None, results: Path, pack: bool) -> None:
+    """Results are taken in, or packed."""
+    from dpaa.reproduction.importing import import_results
+    from dpaa.reproduction.results import pack_results
+
+    if name is None and not pack:
+        raise InputError("name a table, such as `dpaa reproduce overall`, or pack the results with --pack")
+    if name == IMPORT and (not places or origin is None):
+        raise InputError(
+            "name what to take in and where it comes from: dpaa reproduce import FOLDER --origin "
+            '"who made it, when, on what"'
+        )
+    if name == IMPORT and origin is not None:
+        found = import_results(places, results, origin)
+        known = f"; {found.known:,} were there already" if found.known else ""
+        err.print(f"{counted(found.new, 'result', 'results')} of {', '.join(found.data)} taken into {results}{known}")
     if pack:
         err.print(_packed(pack_results(results), results))
 

@@ -77,6 +77,27 @@ def severity_curves(panels: Mapping[str, Sequence[Curve]], theme: Theme, y: str,
     return styled(joined.resolve_scale(color="shared", shape="shared", strokeDash="shared"), theme, padding=6)
 
 
+def energy_points(places: Mapping[str, Sequence[tuple[str, float, float]]], theme: Theme) -> Chart:
+    """A panel per dataset: share of energy on the direction of popularity, and ARP; `places`: name, share, ARP."""
+    alt = altair()
+    drawn = []
+    columns = 1 if theme.narrow else min(len(places), 2)
+    width = (theme.width - 60 * columns) // columns - 30
+    for title, points in places.items():
+        rows = [
+            {"share": 100 * share, "arp": arp, "tip": f"{name}: {share:.0%}, ARP {arp:.1f}"}
+            for name, share, arp in points
+        ]
+        table = pl.DataFrame(rows, schema={"share": pl.Float64, "arp": pl.Float64, "tip": pl.String})
+        x = alt.X("share:Q", title="energy on the first singular vector, %", scale=alt.Scale(domain=[0, 100]))
+        y = alt.Y("arp:Q", title="ARP@20", scale=alt.Scale(zero=False))
+        dots = alt.Chart(table).mark_point(filled=True, size=50, opacity=0.75, color=theme.colour(0))
+        named = alt.Title(title, fontSize=theme.font_size + 1, anchor="middle")
+        height = (theme.height - 90) * 2 // 3
+        drawn.append(dots.encode(x=x, y=y, description="tip:N").properties(width=width, height=height, title=named))
+    return styled(alt.concat(*drawn, columns=columns, spacing=18), theme, padding=6)
+
+
 def _panel(
     curves: Sequence[Curve], title: str, theme: Theme, style: dict[str, Any], scale: Any, y: str | None, width: int
 ) -> Chart:

@@ -13,13 +13,15 @@ from dpaa.methods import find_method
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.settings import PAPER_TRAINING, make_settings
 from dpaa.reproduction.budget import Budget, nearest
-from dpaa.reproduction.results import RunResult, TunedSettings
-from dpaa.reproduction.sources import LAYERS, Sources
+from dpaa.reproduction.results import ResultStore, RunResult, TunedSettings
+from dpaa.reproduction.sources import LAYERS, TITLES, Sources
 from dpaa.reproduction.trainings import Runner, RunSpec, known_settings, parse_label
 from dpaa.reproduction.tuned import can_be_tuned, tuned_settings
 from dpaa.words import counted
 
 MOST_POPULAR = "most-popular"
+DRAWN = (MOST_POPULAR, "lightgcn", "dpaa", "dpaa-as-printed")
+"""Rows that are also trained on further draws of the severity data, where those are apart."""
 
 
 @dataclass
@@ -72,6 +74,14 @@ class Plan:
         """The real datasets the user has."""
         return self.sources.real()
 
+    @cached_property
+    def imported(self) -> dict[str, list[RunResult]]:
+        """Results made elsewhere of the real datasets that the user has not, in the paper's order."""
+        store = ResultStore(self.runner.results, "overall", RunResult)
+        every = [one for key in store.keys if (one := store.read(key)) is not None and one.imported]
+        found = {name: [one for one in every if one.data == name] for name in TITLES if name not in self.real}
+        return {name: results for name, results in found.items() if results}
+
     def in_words(self) -> str:
         """The budget, and what the call changed of it."""
         changed = [counted(self.given_seeds, "seed", "seeds")] if self.given_seeds else []
@@ -114,15 +124,28 @@ class Plan:
 
     @cached_property
     def severity_results(self) -> list[RunResult]:
-        """Every row at every severity; the seed is that of the data too."""
+        """Every row at every severity; the seed is that of the data too, unless the budget draws data apart."""
         levels, rows, seeds = self.severities, self.rows, self.seeds
         specs = [self.severity_spec(label, label, s, seed, {}) for s in levels for label in rows for seed in seeds]
         return self.runner.run(specs, "severity")
 
-    def severity_spec(self, label: str, row: str, severity: float, seed: int, change: dict[str, Any]) -> RunSpec:
+    @cached_property
+    def draw_results(self) -> dict[int, list[RunResult]]:
+        """The main rows on each draw of the severity data, with one seed of training."""
+        rows = [label for label in self.rows if label.split()[0] in DRAWN]
+        levels, draws = self.severities, range(self.budget.draws or 0)
+        specs = {
+            draw: [self.severity_spec(label, label, s, 0, {}, draw) for s in levels for label in rows] for draw in draws
+        }
+        results = iter(self.runner.run([spec for of_draw in specs.values() for spec in of_draw], "severity"))
+        return {draw: [next(results) for _ in of_draw] for draw, of_draw in specs.items()}
+
+    def severity_spec(
+        self, label: str, row: str, severity: float, seed: int, change: dict[str, Any], draw: int = 0
+    ) -> RunSpec:
         """A training of the label's method at a severity, with a change of its settings, for a row of a table."""
         method, settings = self.severity_settings(label, severity)
-        folder = self.severity_folder(severity, seed)
+        folder = self.severity_folder(severity, seed if self.budget.draws is None else draw)
         return self._spec(f"s={severity:g}", folder, label, row, method, settings | change, seed)
 
     def _spec(
@@ -135,7 +158,7 @@ class Plan:
         kind = find_method(method)
         shared, own = known_settings(self.settings_in_force(data), method), {"seed": seed if kind.seeded else 0}
         plain = shared | own if self.is_tuned(label) and issubclass(kind, DPAA) else None
-        return RunSpec(data, folder, row, method, shared | settings | own, plain)
+        return RunSpec(data, folder, row, method, shared | settings | own, plain, self.budget.protocol)
 
     def severity_folder(self, severity: float, seed: int) -> Path:
         """The prepared dataset of a severity."""
@@ -166,6 +189,6 @@ class Plan:
         assert self.budget.tuning is not None
         method = parse_label(label)[0]
         if (method, folder) not in self._studies:
-            found = tuned_settings(data, folder, method, self.budget.tuning, self.common(data), self.runner)
+            found = tuned_settings(data, folder, method, self.budget, self.common(data), self.runner)
             self._studies[method, folder] = found
         return self._studies[method, folder]

@@ -19,6 +19,7 @@ from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
 from dpaa.files import LARGE_JSON, as_json, check_within, locked, read_json, read_text, remove_empty, write_file
 from dpaa.methods.settings import first_error
+from dpaa.reproduction.budget import FIRST
 from dpaa.text import parse_json
 
 Metrics = dict[str, float | None]
@@ -38,10 +39,15 @@ class Stored(BaseModel):
     data: str
     method: str
     settings: dict[str, Any]
+    protocol: str = FIRST
+    """How trainings were set up and tuned (`budget.py`); results that do not say were made with the first protocol."""
+    imported: dict[str, str] | None = None
+    """Of a result made elsewhere: who made it on what (`origin`), and the digest of the file it came in."""
 
     def columns(self) -> dict[str, Any]:
         """What a packed file can be filtered by."""
-        return {"data": self.data, "method": self.method, "settings": json.dumps(self.settings)}
+        settings = json.dumps(self.settings)
+        return {"data": self.data, "method": self.method, "protocol": self.protocol, "settings": settings}
 
 
 class Dialled(BaseModel):
@@ -104,7 +110,12 @@ class TunedSettings(Stored):
 
 
 S = TypeVar("S", bound=Stored)
-KINDS: dict[str, type[Stored]] = {"overall": RunResult, "severity": RunResult, "tuned": TunedSettings}
+KINDS: dict[str, type[Stored]] = {
+    "overall": RunResult,
+    "severity": RunResult,
+    "readings": RunResult,
+    "tuned": TunedSettings,
+}
 
 
 @dataclass(frozen=True)

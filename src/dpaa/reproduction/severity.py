@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dpaa.report.parts import Figure, signed
 from dpaa.reproduction import paper
+from dpaa.reproduction.differences import difference_table, draw_table
 from dpaa.reproduction.figures import severity_figure
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.results import RunResult
@@ -38,11 +39,20 @@ def chapter(plan: Plan) -> Chapter:
     if plan.runner.with_dial:
         tables += [table(plan, results, metric, dial=True) for metric in METRICS]
         figures.append(_figure("severity-dial", "Recall@20 with the popularity dial", plan, results, dial=True))
+    if plan.budget.draws is not None:
+        columns = {f"s = {severity:g}": (f"s={severity:g}", Quantity(RECALL)) for severity in plan.severities}
+        tables[1:1] = [
+            *difference_table("differences", f"{RECALL} by severity", results, columns),
+            *draw_table("draws", plan.draw_results, plan.severities, Quantity(RECALL)),
+        ]
+        whose = "Seeds are of training alone: all see one draw of the data. Further draws are in a table of their own."
+    else:
+        whose = "A seed draws the data anew, too: most of the deviation is the data's, which all rows share."
     about = (
         plan.in_words(),
         "Training pairs are drawn from KuaiRec's fully observed matrix with P ∝ rank^(−s); validation and test are "
         "unbiased. Overlap convention `drop` (no test pair is a training pair, so the conventions are one).",
-        f"{LEGEND}. A seed draws the data anew, too: most of the deviation is the data's, which all rows share.",
+        f"{LEGEND}. {whose}",
     )
     missing = (*plan.left_out.values(), *failures(results))
     told = conclusion(plan, results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from dpaa.files import LARGE_JSON, read_text
 TITLES = {"coat": "Coat", "kuairec": "KuaiRec", "yahoo-r3": "Yahoo! R3"}
 LAYERS = {"coat": 2, "kuairec": 4, "yahoo-r3": 2}
 """The paper's."""
-OFFICIAL: dict[str, tuple[tuple[str, str], Callable[[Path], Dataset]]] = {
+OFFICIAL: dict[str, tuple[tuple[str, str], Callable[..., Dataset]]] = {
     "coat": (("train.ascii", "test.ascii"), coat),
     "kuairec": (("small_matrix.csv", "big_matrix.csv"), kuairec),
     "yahoo-r3": ((TRAIN_FILE, TEST_FILE), yahoo_r3),
@@ -39,6 +39,8 @@ class Sources:
     coat: Path | None = None
     yahoo_r3: Path | None = None
     kuairec: Path | None = None
+    check: bool = True
+    """Whether published files must have the published counts."""
 
     def folder(self, name: str) -> Path | None:
         """Of a dataset."""
@@ -47,10 +49,11 @@ class Sources:
 
     def real(self) -> dict[str, Dataset]:
         """The real datasets that can be made from them, in the paper's order."""
-        made = {name: real_dataset(name, folder) for name in TITLES if (folder := self.folder(name)) is not None}
+        folders = {name: folder for name in TITLES if (folder := self.folder(name)) is not None}
+        made = {name: real_dataset(name, folder, self.check) for name, folder in folders.items()}
         return {name: data for name, data in made.items() if data is not None}
 
-    def missing(self, real: dict[str, Dataset]) -> list[str]:
+    def missing(self, real: Collection[str]) -> list[str]:
         """What the paper has and we could not make, and what it takes."""
         told = []
         for name in TITLES:
@@ -74,20 +77,20 @@ class Sources:
         if self.kuairec is None:
             raise InputError("severity data are made from KuaiRec's small matrix; name its folder with --kuairec DIR")
         if _is_official("kuairec", self.kuairec):
-            data = kuairec(self.kuairec)
+            data = kuairec(self.kuairec, check=self.check)
             frames = [data.frame(split).select(Column.USER, Column.ITEM) for split in ("valid", "test")]
             return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
         return read_pairs([str(_listed(self.kuairec, split)) for split in ("valid", "test")])[0]
 
 
-def real_dataset(name: str, folder: Path) -> Dataset | None:
+def real_dataset(name: str, folder: Path, check: bool = True) -> Dataset | None:
     """The official files, or a split in list form; None for KuaiRec without its training part.
 
     Candidates of KuaiRec in list form: all items but those of `not_candidate.txt`, else the items of validation and
     test.
     """
     if _is_official(name, folder):
-        return OFFICIAL[name][1](folder)
+        return OFFICIAL[name][1](folder, check=check)
     official = " and ".join(OFFICIAL[name][0])
     if name == "kuairec":
         _listed(folder, "valid", official)

@@ -20,11 +20,13 @@ from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import NOT_YET_SETTINGS, Settings, TrainedSettings, make_settings
+from dpaa.reproduction.budget import FIRST
 from dpaa.reproduction.results import Dialled, ResultStore, RunResult
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.model import Model, load
 from dpaa.runs.pretrained import train_or_reuse
+from dpaa.trace.run import trace_run
 from dpaa.tuning.processes import in_pool, stop_requested
 from dpaa.words import counted
 
@@ -47,6 +49,10 @@ class RunSpec:
     """Settings that differ from the method's defaults, the seed among them."""
     pretrained: dict[str, Any] | None = None
     """Settings of the LightGCN that DPAA's weights come from, where it has not the row's own."""
+    protocol: str = FIRST
+    """Of the budget; it names no result, only says where it comes from."""
+    traced: bool = False
+    """Whether the result says how much of the vectors lies on the direction of popularity."""
 
 
 @dataclass
@@ -144,17 +150,38 @@ def known_settings(settings: dict[str, Any], method: str) -> dict[str, Any]:
 def spec_key(spec: RunSpec) -> str:
     """Names a result: data fingerprint, method, its version and its resolved settings."""
     kind = find_method(spec.method)
-    relevant = _relevant(make_settings(kind.settings_type, spec.settings, kind.name))
-    parts = [_fingerprint(spec.folder), kind.name, kind.version, relevant]
-    if spec.pretrained is not None:
-        plain = _relevant(make_settings(TrainedSettings, spec.pretrained, "lightgcn"))
-        if any(relevant[name] != value for name, value in plain.items()):
-            parts.append(plain)  # a pre-trained model with the row's own settings is the ordinary case
+    relevant = relevant_settings(make_settings(kind.settings_type, spec.settings, kind.name))
+    plain = _plain(spec, relevant)
+    return key_of(_fingerprint(spec.folder), kind.name, relevant, plain)
+
+
+def key_of(fingerprint: str, method: str, relevant: dict[str, Any], plain: dict[str, Any] | None) -> str:
+    """The name of a result: `plain` are the settings of the model trained before, where they are not the result's."""
+    version = find_method(method).version
+    parts = [fingerprint, method, version, relevant, *([] if plain is None else [plain]), *beneath(method)]
     text = json.dumps(parts, sort_keys=True)
-    return f"{kind.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"{method}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _relevant(settings: Settings) -> dict[str, Any]:
+def _plain(spec: RunSpec, relevant: dict[str, Any]) -> dict[str, Any] | None:
+    """Settings of the pre-trained model; None where they are the row's own, which is the ordinary case."""
+    if spec.pretrained is None:
+        return None
+    plain = relevant_settings(make_settings(TrainedSettings, spec.pretrained, "lightgcn"))
+    return plain if any(relevant.get(name) != value for name, value in plain.items()) else None
+
+
+def beneath(method: str) -> list[dict[str, int]]:
+    """Versions of the methods that this one is built on: a change of theirs moves its numbers too.
+
+    The first versions are not named, as they were not in earlier results.
+    """
+    versions = {name: find_method(name).version for name in find_method(method).builds_on}
+    changed = {name: version for name, version in versions.items() if version > 1}
+    return [changed] if changed else []
+
+
+def relevant_settings(settings: Settings) -> dict[str, Any]:
     """What names a result; settings that are as all was before there were any are left out, as in earlier results."""
     values = settings.model_dump(mode="json", exclude=NOT_PART_OF_THE_RESULT)
     old = NOT_YET_SETTINGS if isinstance(settings, TrainedSettings) else {}
@@ -202,6 +229,8 @@ def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:
         dialled = evaluate(model, data, 20, "drop", popularity_dial=kappa)
         dial = Dialled(kappa=kappa, metrics=dict(dialled.metrics))
     told = {name: model.manifest.get(name) for name in ("training", "tuned", "auto", "seconds")}
+    if spec.traced:
+        told["direction"] = trace_run(folder).direction.as_json()
     users = {overlap: one.protocol.users for overlap, one in found.items()}
     metrics = {str(overlap): dict(one.metrics) for overlap, one in found.items()}
     return _result(spec, data, model.method.settings, {"users": users} | told, metrics=metrics, dial=dial)
@@ -222,10 +251,13 @@ def _pretrained(spec: RunSpec, data: Dataset, method: Method, beside: Path, call
 
 
 def _result(spec: RunSpec, data: Dataset, settings: Settings, details: dict[str, Any], **measured: Any) -> RunResult:
-    relevant = _relevant(settings)
+    relevant = relevant_settings(settings)
     details = {"dataset": data.name, "fingerprint": data.fingerprint} | details | {"versions": versions()}
+    if (plain := _plain(spec, relevant)) is not None:
+        details["pretrained"] = plain
     named = {"data": spec.data, "label": spec.label, "method": spec.method, "seed": relevant["seed"]}
-    return RunResult(**{"metrics": {}, "dial": None} | measured | named, settings=relevant, details=details)
+    known: dict[str, Any] = {"metrics": {}, "dial": None, "protocol": spec.protocol}
+    return RunResult(**known | measured | named, settings=relevant, details=details)
 
 
 def _fingerprint(folder: Path) -> str:
@@ -246,7 +278,7 @@ def _read_of(spec: RunSpec, store: ResultStore[RunResult], key: str) -> RunResul
     if found is None:
         raise InputError(f"{store.loose / key}.json was removed while it was needed; call again")
     kind, place = find_method(spec.method), store.place(key)
-    settings = _relevant(make_settings(kind.settings_type, spec.settings, kind.name))
+    settings = relevant_settings(make_settings(kind.settings_type, spec.settings, kind.name))
     wanted = (_fingerprint(spec.folder), spec.method, settings["seed"])
     if (found.details.get("fingerprint"), found.method, found.seed) != wanted:
         raise InputError(f"{place} is the result of another dataset, method or seed; {RunResult.remedy}")
