@@ -66,8 +66,6 @@ def test_the_command_file_makes_everything_goes_on_and_can_be_taken_in(
 
 
 def test_without_a_folder_it_says_what_to_name() -> None:
-    said = subprocess.run(
-        ["make", "-s", "yahoo-r3", "DIR=nowhere"], cwd=ROOT, capture_output=True, text=True
-    )
+    said = subprocess.run(["make", "-s", "yahoo-r3", "DIR=nowhere"], cwd=ROOT, capture_output=True, text=True)
     assert said.returncode == 2
     assert "make yahoo-r3 DIR=folder" in said.stderr
