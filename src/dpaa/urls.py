@@ -42,7 +42,7 @@ def hide_secrets(text: str, url: str) -> str:
     forms = {
         form
         for secret in (*written, *meant)
-        for form in (secret, quote(secret), quote_plus(secret), repr(secret)[1:-1])
+        for form in (secret, quote(secret), quote(secret, safe=" +"), quote_plus(secret), repr(secret)[1:-1])
     }
     text = text.replace(url, without_secrets(url))
     for form in sorted(forms - {""}, key=len, reverse=True):  # a secret may be a part of another

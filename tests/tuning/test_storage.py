@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 from dpaa.errors import InputError
-from dpaa.tuning.storage import check_storage, url_of, without_secrets
+from dpaa.tuning.locks import check_storage
+from dpaa.tuning.storage import url_of, without_secrets
 from tests.command import dpaa_ok, run_dpaa
 
 

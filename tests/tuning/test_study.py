@@ -13,8 +13,9 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
+from dpaa.tuning.locks import LOST_AFTER
 from dpaa.tuning.space import Range
-from dpaa.tuning.study import DEATH_WITH_CALL, LOST_AFTER, MOST_DEATHS, Claim, Study, TrialStore
+from dpaa.tuning.study import DEATH_WITH_CALL, MOST_DEATHS, Claim, Study, TrialStore
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import TINY
 

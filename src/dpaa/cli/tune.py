@@ -59,7 +59,14 @@ def tune(
     seeds: Annotated[int, Option(help="Random seeds that the best settings are trained with, as runs.")] = 3,
     seed: Annotated[int, Option(help="Random seed of the search and of every trial.")] = 0,
     jobs: Annotated[int, Option(help="Trials at a time, one core each.")] = 1,
-    storage: Annotated[str | None, Option(metavar="URL", help="Optuna storage; default: a file in the folder.")] = None,
+    storage: Annotated[
+        str | None,
+        Option(
+            metavar="URL",
+            help="Where the trials are kept, such as postgresql://me@host/database for several machines (extra: sql); "
+            "default: a file in the folder.",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Search the settings of a method by validation recall@20 (or --metric), and train the best over seeds.
@@ -73,6 +80,7 @@ def tune(
       dpaa tune data/coat --method lightgcn --space paper --try learning_rate=1e-3,1e-4
       dpaa tune data/coat --method dpaa --metric recall@20/niche --most-loss ndcg@20=2%
       dpaa tune data/coat --method dpaa --metric ndcg@20 --metric arp@20
+      dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
     """
     from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dpaa.errors import InputError, MissingExtraError, reason
 from dpaa.urls import HIDDEN, hide_secrets
@@ -35,22 +36,34 @@ def without_secrets(url: str) -> str:
     return parsed.set(query={}).render_as_string(hide_password=True) + (f"?{query}" if query else "")
 
 
-def check_storage(url: str) -> None:
-    """Refuse a storage that cannot be opened."""
-    shown = without_secrets(url)
-    try:
-        storage = open_storage(url)
-        storage.remove_session()
-        storage.engine.dispose()
-    except Exception as error:  # a driver may raise anything
-        raise InputError(f"cannot open the storage {shown} ({_said(error, url)}); {REMEDY}") from None
-
-
 def open_storage(url: str) -> optuna.storages.RDBStorage:
     """Optuna's storage at this URL."""
-    patient = {"connect_args": {"timeout": PATIENCE}} if _parsed(url).get_backend_name() == "sqlite" else None
+    backend = _parsed(url).get_backend_name()
+    how: dict[str, Any] = {"connect_args": {"timeout": PATIENCE}} if backend == "sqlite" else {"pool_pre_ping": True}
+    if on_postgresql(url):
+        url = _parsed(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
     template = url.replace("{", "{{").replace("}", "}}")  # Optuna fills in a version where there are braces
-    return optuna.storages.RDBStorage(template, engine_kwargs=patient)
+    return optuna.storages.RDBStorage(template, engine_kwargs=how)
+
+
+def on_postgresql(url: str) -> bool:
+    """Whether it is on such a server."""
+    return _parsed(url).drivername.partition("+")[0] in ("postgresql", "postgres")
+
+
+def connection_words(url: str) -> dict[str, str]:
+    """What a driver of PostgreSQL is told by a URL, name by name: nothing has to be written as in a URL again."""
+    parsed = _parsed(url)
+    words = parsed.translate_connect_args(username="user", database="dbname")
+    asked = {name: value if isinstance(value, str) else ",".join(value) for name, value in parsed.query.items()}
+    return {name: str(value) for name, value in words.items()} | asked
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a storage in SQLite; None for any other, and for one in memory."""
+    parsed = _parsed(url)
+    named = parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:")
+    return Path(str(parsed.database)).absolute() if named else None
 
 
 def url_of(file: Path) -> str:
@@ -97,6 +110,11 @@ def _parsed(url: str) -> URL:
         shown = url if re.fullmatch(r"[\w./ -]*", url) else "that was given"  # nothing in it can be a secret
         raise InputError(f"cannot open the storage {shown} (it cannot be read as a URL); {REMEDY}")
     return parsed
+
+
+def cannot_open(error: BaseException, url: str) -> InputError:
+    """The sentence about a storage that is not even reached."""
+    return InputError(f"cannot open the storage {without_secrets(url)} ({_said(error, url)}); {REMEDY}")
 
 
 def _said(error: BaseException, url: str) -> str:

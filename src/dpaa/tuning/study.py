@@ -12,14 +12,12 @@ A worker claims a trial, trains it and says how it went.  What holds at any mome
 from __future__ import annotations
 
 import json
-import os
 import socket
 import threading
 import time
-import uuid
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,15 +25,16 @@ from typing import Any
 import numpy as np
 
 from dpaa.errors import InputError
-from dpaa.files import check_regular, held, locked, own_folder, write_file
+from dpaa.files import check_regular, write_file
 from dpaa.text import json_text
 from dpaa.tuning.goal import RECALL, TuningGoal
+from dpaa.tuning.locks import HEARTBEAT, locks_of
 from dpaa.tuning.pruning import SameRatePruner
 from dpaa.tuning.space import SMALL, Dimension, Range, Space, points, size
 from dpaa.tuning.storage import in_words, open_storage, optuna, unusable, url_of
 from dpaa.tuning.trial import Trial
 
-STORAGE, TRIAL_LINES, LOCK, LOCKS = "study.sqlite", "trials.jsonl", ".lock", ".locks"
+STORAGE, TRIAL_LINES = "study.sqlite", "trials.jsonl"
 STARTUP = 5
 """Trials drawn at random before the search learns from them, and finished ones of a learning rate before any of that
 rate is pruned."""
@@ -44,8 +43,6 @@ REPEATS = 20
 MOST_DEATHS, DEATH_WITH_CALL = 3, 0.25
 """Times a training may take its process with it before its settings are given up; what a death counts with which the
 whole call went: it was killed by somebody, most likely, but a call of one process may have run out of memory."""
-HEARTBEAT, LOST_AFTER = 30.0, 180.0
-"""Seconds between signs of life in a storage that several machines may share, and without one until a trial is lost."""
 CLAIM, OUTCOME, LOST, SAME_AS = "claim", "outcome", "lost", "same_as"
 """What is kept with a trial: its settings and worker; curve, seconds …; that its process ended; its twin's number."""
 
@@ -78,8 +75,7 @@ class TrialStore:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.lock = study.folder / LOCK
-        self._beacon = study.folder / LOCKS / f"worker-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.locks = locks_of(study.folder, study.name, study.storage)
         self._points = points(study.space, study.seed, study.first) if (size(study.space) or SMALL + 1) <= SMALL else []
         self._distributions = {name: _distribution(tried) for name, tried in study.space.items()}
         file = study.folder / STORAGE
@@ -87,15 +83,12 @@ class TrialStore:
             raise InputError(f"{file} is a link to somewhere else; remove it and call again")
         if study.storage is None and file.exists():
             check_regular(file)
-        with locked(self.lock, wait=True), storage_in_words(study, opening=True):
-            # Under the lock, as two at once would both make the tables' first rows.
+        with self.locks.opening(), storage_in_words(study, opening=True):
+            # One at a time, as two would both make the tables' first rows.
             self._rdb = open_storage(study.storage or url_of(file))
             names = [] if study.storage else optuna.get_all_study_names(self._rdb)  # a server may hold many studies
             if names and study.name not in names:
                 raise InputError(f"{file} belongs to another study; restore it or choose another folder with --out")
-            for left in self._beacon.parent.glob("*"):  # of workers that were killed
-                if not left.is_symlink() and not held(left):
-                    left.unlink(missing_ok=True)
             self._study = optuna.create_study(
                 storage=self._rdb,
                 study_name=study.name,
@@ -104,20 +97,15 @@ class TrialStore:
                 pruner=SameRatePruner(STARTUP, max(study.prune_after, 1)),
             )
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def at_work(self) -> AbstractContextManager[None]:
         """While it lasts, this process counts as alive; however it ends, others will know."""
-        with ExitStack() as beacon:
-            with locked(self.lock, wait=True):
-                own_folder(self._beacon.parent, "make room and call again")
-                beacon.enter_context(locked(self._beacon, wait=True))
-            beacon.callback(self._beacon.unlink, missing_ok=True)
-            yield
+        return self.locks.at_work()
 
     def close(self) -> None:
         """Leave the storage."""
         self._rdb.remove_session()
         self._rdb.engine.dispose()
+        self.locks.close()
 
     def forget(self) -> None:
         """Remove the study from the storage: nothing came of it."""
@@ -127,7 +115,7 @@ class TrialStore:
 
     def claim(self, wanted: int) -> Claim | None:
         """The next settings to train, or None where as many as wanted are trained or under way."""
-        with locked(self.lock, wait=True):
+        with self.locks.turn():
             for repeats in range(100 * REPEATS):
                 self._requeue_lost()
                 known, running = self._known_and_running()
@@ -165,7 +153,7 @@ class TrialStore:
             name: tried.neat(trial.params[name]) if isinstance(tried := space[name], Range) else trial.params[name]
             for name in space
         }
-        worker = {"host": socket.gethostname(), "beacon": str(self._beacon.resolve()), "call": self.study.call}
+        worker = {"host": socket.gethostname(), "beacon": self.locks.beacon, "call": self.study.call}
         trial.set_user_attr(CLAIM, {"settings": settings} | worker)
         return trial, settings
 
@@ -213,20 +201,14 @@ class TrialStore:
         self.tell(number, "FAIL")
 
     def _alive(self, trial: optuna.trial.FrozenTrial) -> bool:
-        claim = trial.user_attrs.get(CLAIM)
-        if claim is None and self.study.storage is None:
-            return False  # whoever claims holds the lock, which is ours now
-        if claim is not None and claim["host"] == socket.gethostname():
-            return held(Path(claim["beacon"]))
         started = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
-        seen: float = trial.user_attrs.get("seen", started)
-        return time.time() - seen < LOST_AFTER
+        return self.locks.alive(trial.user_attrs.get(CLAIM), trial.user_attrs.get("seen", started))
 
     # ------------------------------------------------------------------ what became of it
 
     def counts(self) -> tuple[int, int]:
         """Different settings that are known, and trainings under way."""
-        with locked(self.lock, wait=True):
+        with self.locks.turn():
             self._requeue_lost()
             known, running = self._known_and_running()
             return len(known), len(running)
@@ -239,7 +221,7 @@ class TrialStore:
 
     def write(self) -> list[Trial]:
         """All trials into `trials.jsonl`, for whoever has no Optuna at hand."""
-        with locked(self.lock, wait=True):
+        with self.locks.turn():
             trials = self.trials()
             lines = "".join(json_text(asdict(trial), indent=None) + "\n" for trial in trials)
             write_file(self.study.folder / TRIAL_LINES, lines, "make room and call again")
@@ -283,7 +265,7 @@ class Claim:
         self._store, self._trial = store, trial
         self._taken = optuna.exceptions.UpdateFinishedTrialError
         self._ended = threading.Event()
-        if store.study.storage is not None:
+        if store.locks.needs_heartbeat:
             threading.Thread(target=self._heartbeat, daemon=True).start()
 
     def should_stop(self, epoch: int, best: float) -> bool:
@@ -311,7 +293,7 @@ class Claim:
     def release(self) -> None:
         """Somebody asked to stop: the settings wait for the next worker."""
         self._ended.set()
-        with locked(self._store.lock, wait=True):
+        with self._store.locks.turn():
             self._store.requeue(self.number, blame=False)
 
     def _heartbeat(self) -> None:

@@ -46,9 +46,10 @@ from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings, make_settings
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
 from dpaa.tuning.goal import RECALL, TuningGoal
+from dpaa.tuning.locks import LOCK, check_storage
 from dpaa.tuning.space import SMALL, Space, first_point, in_words, search_space, size
-from dpaa.tuning.storage import check_storage, without_secrets
-from dpaa.tuning.study import LOCK, STORAGE, TRIAL_LINES, Study, TrialStore, storage_in_words
+from dpaa.tuning.storage import on_postgresql, without_secrets
+from dpaa.tuning.study import STORAGE, TRIAL_LINES, Study, TrialStore, storage_in_words
 from dpaa.tuning.trial import TRAINED, Trial, best_toml
 from dpaa.tuning.worker import Stage, Worker, WorkOrder, in_processes
 from dpaa.words import counted
@@ -201,9 +202,11 @@ def tune(
         "seed": seed,
         "storage": STORAGE if storage is None else without_secrets(storage),
     }
+    shared = storage is not None and on_postgresql(storage)
+    named = {key: value for key, value in about.items() if not shared or key != "storage"}  # hosts may write it unalike
     study = Study(
         folder=Path(folder),
-        name=f"{kind.name}-{hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]}",
+        name=f"{kind.name}-{hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:12]}",
         space=searched,
         first=first_point(checked, searched),
         listed=space == "paper",
@@ -305,7 +308,7 @@ def _rollback(study: Study, made: Sequence[Path]) -> None:
     try:
         with storage_in_words(study), closing(TrialStore(study)) as store:
             nothing = store.counts() == (0, 0)
-            if nothing:
+            if nothing and not (study.storage and on_postgresql(study.storage)):  # there, another host may just begin
                 store.forget()
     except InputError:  # no room even for that: nothing was trained if nothing was written
         nothing = not (study.folder / TRIAL_LINES).exists()

@@ -28,8 +28,9 @@ from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.training.trainer import MONITOR, EpochReport
+from dpaa.tuning.locks import LOCKS
 from dpaa.tuning.processes import in_several
-from dpaa.tuning.study import LOCKS, Claim, Study, TrialStore, storage_in_words
+from dpaa.tuning.study import Claim, Study, TrialStore, storage_in_words
 from dpaa.tuning.trial import TRAINED, Trial
 
 PRUNE_EVERY = 10
