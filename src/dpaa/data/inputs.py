@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dpaa.data.partitions import PartitionTable, columns_in_paths
 from dpaa.data.remote import RemoteTable, is_url
 from dpaa.data.scratch import scratch_file
 from dpaa.data.several import SeveralTables
@@ -57,8 +58,9 @@ def _tables(source: str | Path, fmt: str | None, form: TextForm) -> Iterator[Tab
     elif isinstance(source, str) and is_url(text):
         yield _of_url(text, fmt, form)
     elif _is(Path(text).is_dir):
-        for file in _files_of(Path(text), fmt):
-            yield open_table(file, fmt, form)
+        files = _files_of(Path(text), fmt)
+        for file, further in zip(files, columns_in_paths(Path(text), files), strict=True):
+            yield PartitionTable.of(open_table(file, fmt, form), further)
     elif not _is(Path(text).exists) and set(PATTERN) & set(text):
         for file in _matching(text):
             yield from _tables(file, fmt, form)
