@@ -116,3 +116,35 @@ def test_recommend_within_limits_and_to_anybody(walk: Path, tmp_path: Path) -> N
     refused = run_dpaa("recommend", walk / "run", "--users", "nobody", "--strict")
     assert refused.code == 2
     assert "1 of the user ids given is not in the dataset ('nobody')" in refused.err
+
+
+def test_recommend_in_shards(walk: Path, tmp_path: Path) -> None:
+    run, lists = walk / "run", tmp_path / "lists"
+    dpaa_ok("recommend", run, "--k", 3, "--out", tmp_path / "whole.parquet")
+    dpaa_ok("recommend", run, "--k", 3, "--out", tmp_path / "whole.jsonl")
+    for number in (2, 1, 3):
+        dpaa_ok("recommend", run, "--k", 3, "--shard", f"{number}/3", "--out", lists)
+        dpaa_ok("recommend", run, "--k", 3, "--shard", f"{number}/3", "--format", "jsonl", "--out", tmp_path / "lines")
+    whole = pl.read_parquet(tmp_path / "whole.parquet")
+    assert pl.read_parquet(lists / "*.parquet").equals(whole)
+    texts = [file.read_bytes() for file in sorted((tmp_path / "lines").glob("part-*"))]
+    assert b"".join(texts) == (tmp_path / "whole.jsonl").read_bytes()
+    data = ("--dataset", walk / "data", "--k", 3, "--json")
+    measured = [dpaa_ok("evaluate", "--recs", place, *data).out for place in (lists, tmp_path / "whole.parquet")]
+    assert measured[0] == measured[1].replace("whole.parquet", "lists")
+
+    second = lists / "part-00002-of-00003.parquet"
+    before = second.stat().st_mtime_ns
+    said = dpaa_ok("recommend", run, "--k", 3, "--shard", "2/3", "--out", lists)
+    assert "shard 2 of 3 is in" in said.out
+    assert second.stat().st_mtime_ns == before
+    second.unlink()
+    missing = run_dpaa("evaluate", "--recs", lists, *data)
+    assert "lacks 1 of 3 shards (2)" in missing.err
+    dpaa_ok("recommend", run, "--k", 3, "--shard", "2/3", "--out", lists)
+    assert pl.read_parquet(lists / "*.parquet").equals(whole)
+    for more in (["--k", 4], ["--k", 3, "--seen"], ["--k", 3, "--shard", "1/4"]):
+        other = run_dpaa("recommend", run, "--shard", "1/3", *more, "--out", lists)
+        assert other.code == 2
+        assert "holds shards with another" in other.err
+    assert run_dpaa("recommend", run, "--shard", "1/3").code == 2

@@ -11,6 +11,9 @@ EXPORTS = [
         "there is no format 'xml'; choose one of csv, parquet",
     ),
     Mistake("a form without a file", "dpaa recommend run --format trec", "--format is that of a file"),
+    Mistake("a shard without a folder", "dpaa recommend run --shard 1/4", ("--shard is written to a folder", "--out")),
+    Mistake("a shard that is none", "dpaa recommend run --shard 5/4 --out lists", "'5/4' is no shard; write 3/16"),
+    Mistake("shards in another folder's place", "dpaa recommend run --shard 1/4 --out data", "holds no shards"),
     Mistake(
         "lists in a form under another ending",
         "dpaa recommend run --format trec --out a.csv",

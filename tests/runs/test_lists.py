@@ -10,6 +10,7 @@ import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
+from dpaa.data.shards import Shard
 from dpaa.errors import InputError
 from dpaa.runs.model import Model
 from tests.conftest import TINY
@@ -122,3 +123,22 @@ def test_limits_by_columns_of_the_items(model: Model) -> None:
         model.recommend(asked, at_most={"colour": 0})
     with pytest.raises(InputError, match="nothing is known of the items"):
         replace(model, attributes=None).recommend(asked, at_most={"colour": 1})
+
+
+@pytest.mark.parametrize("asked", ["all", "some unknown", "histories"])
+@pytest.mark.parametrize("of", [1, 3, 7])
+def test_shards_together_are_the_whole_bit_by_bit(
+    asked: str, of: int, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaa.evaluation.ranking.BLOCK_SCORES", 7 * len(model.item_ids))
+    monkeypatch.setattr("dpaa.runs.lists.BLOCK_USERS", 5)
+    known, how = model.user_ids.to_list(), {}
+    users = None if asked == "all" else [one for user in known[:40] for one in (user, f"new {user}")]
+    if asked == "histories":
+        owners = [f"new {user}" for user in known[:25]]
+        how = {"histories": pl.DataFrame({"user_id": owners, "item_id": model.item_ids.head(5).to_list() * 5})}
+    whole = model.lists(users, 4, at_most={"colour": 2}, **how)  # type: ignore[arg-type]
+    parts = [model.lists(users, 4, at_most={"colour": 2}, shard=Shard(one, of), **how) for one in range(1, of + 1)]  # type: ignore[arg-type]
+    assert {tuple(part.schema) for part in parts} == {tuple(whole.schema)}
+    found = pl.concat([block for part in parts for block in part.blocks])
+    assert found.equals(pl.concat(list(whole.blocks)))

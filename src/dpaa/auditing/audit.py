@@ -21,9 +21,9 @@ from dpaa.auditing.sentences import drift_in_words, lists_in_words, log_in_words
 from dpaa.auditing.skew import PERIODS, Skew, skew
 from dpaa.data.dataset import Dataset
 from dpaa.data.log import ColumnNames
-from dpaa.data.tables import TextForm, open_table
+from dpaa.data.tables import TextForm
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.recommendations import read_recommendations
+from dpaa.evaluation.recommendations import open_recommendations, read_recommendations
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def audit(
     if k is not None and recs is None:
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
     if isinstance(recs, str | Path):
-        open_table(recs)  # a file that is not there need not wait for the log
+        open_recommendations(recs)  # a file that is not there need not wait for the log
     log = interactions(
         data,
         fmt=fmt,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpaa.data.shards import Shard
     from dpaa.runs.model import Model
 
 
@@ -77,6 +79,14 @@ def recommend(
             "as users.parquet and items.parquet.",
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        Option(
+            metavar="I/N",
+            help="Only this part of the users, as 3/16; --out is then a folder of N parts, and a part that is there is "
+            "left as it is.",
+        ),
+    ] = None,
     seen: Annotated[bool, Option("--seen", help="Allow items that the user already has in training.")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -92,24 +102,23 @@ def recommend(
       dpaa recommend runs/lightgcn --popularity-dial -0.5 --out recs.parquet
       dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs bought.csv --at-most genre=3 --out recs.csv
       dpaa recommend runs/lightgcn --format trec --out run.trec
+      dpaa recommend runs/lightgcn --shard 3/16 --out lists
       dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
-    from dpaa.runs.formats import choose_format, write_recommendations
+    from dpaa.runs.formats import write_recommendations
     from dpaa.runs.item_limits import read_limits, read_only
     from dpaa.runs.model import load
 
     if vectors is not None:
-        if history or items or exclude or out_file or form or popularity_dial is not None:
+        if history or items or exclude or out_file or form or shard or popularity_dial is not None:
             raise InputError(
                 "--vectors are of the model's own users and serve every κ and any choice of items; leave --history, "
-                "--items, --exclude, --out, --format and --popularity-dial out"
+                "--items, --exclude, --out, --format, --shard and --popularity-dial out"
             )
         export(run, vectors, users, overwrite)
         return
-    if form is not None and out_file is None:
-        raise InputError("--format is that of a file; name it with --out")
-    chosen_form = "" if out_file is None else choose_format(out_file, form, overwrite)
+    target = find_target(out_file, form, shard, overwrite)
     how: dict[str, Any] = {
         "seen": seen,
         "only": read_only(only or [], "--only", "--only in_stock=true"),
@@ -128,21 +137,63 @@ def recommend(
         how["histories"] = read_history(history, model, user_column, item_column, alone=not users)
     chosen = read_ids(users, model.user_ids, "user") if users else None
     preview = out_file is None and chosen is None and history is None
-    found = model.lists(model.user_ids.head(3) if preview else chosen, k, **how)
+    if target is not None and not target.begun(model, how | {"users": chosen, "k": k}, overwrite):
+        return
+    part = None if target is None else target.shard
+    found = model.lists(model.user_ids.head(3) if preview else chosen, k, shard=part, **how)
     if preview:
         err.print("preview of the first users; write all lists with --out FILE")
     print_notes(found.notes)
     blocks, schema = found.blocks, found.schema
-    if out_file is None:
+    if target is None:
         for block in blocks:
             rows = [[user, item, f"{score:.4f}", *rest] for user, item, score, *rest in block.iter_rows()]
             print_table("Recommendations", block.columns, rows)
         return
-    n_rows, notes = write_recommendations(blocks, schema, out_file, chosen_form, f"dpaa-{model.method.name}")
+    n_rows, notes = write_recommendations(blocks, schema, target.file, target.form, f"dpaa-{model.method.name}")
     print_notes(notes)
     kappa = model.kappa(popularity_dial)
     turned = f", popularity dial at κ = {kappa:g}" if kappa or popularity_dial is not None else ""
-    out.print(f"{n_rows:,} recommendations written to {out_file}{turned}")
+    out.print(f"{n_rows:,} recommendations written to {target.file}{turned}")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where lists go: a file, or one of the files of a folder of shards."""
+
+    file: Path
+    form: str
+    shard: Shard | None = None
+
+    def begun(self, model: Model, asked: dict[str, Any], overwrite: bool) -> bool:
+        """Join the folder of shards that belong together; whether this one is still to be made."""
+        from dpaa.data.shards import digest_of, join_folder
+
+        if self.shard is None:
+            return True
+        run, folder = digest_of(model.manifest.get("files")), self.file.parent
+        about = {"run": run, "k": asked["k"], "format": self.form, "shards": self.shard.of}
+        join_folder(folder, about | {"choice of users and items": digest_of(asked)})
+        if self.file.exists() and not overwrite:
+            out.print(f"{self.shard} is in {folder} already; pass --overwrite to make it again")
+            return False
+        return True
+
+
+def find_target(file: Path | None, form: str | None, shard: str | None, overwrite: bool) -> Target | None:
+    """Where lists go, checked before any work; None shows some."""
+    from dpaa.data.shards import Shard
+    from dpaa.runs.formats import check_format, choose_format, shard_ending
+
+    if file is None:
+        if form is not None or shard is not None:
+            option, what = ("--format", "that of a file") if shard is None else ("--shard", "written to a folder")
+            raise InputError(f"{option} is {what}; name it with --out")
+        return None
+    if shard is None:
+        return Target(file, choose_format(file, form, overwrite))
+    part, chosen = Shard.parse(shard), check_format(form or "parquet")
+    return Target(part.file(file, shard_ending(chosen)), chosen, part)
 
 
 def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) -> None:

@@ -25,6 +25,11 @@ BLOCK_SCORES = 4_000_000
 """Scores held at once (16 MB): large enough for a good matrix product, small enough for the cache's neighbourhood."""
 
 
+def users_at_once(n_items: int, candidates: Ints | None) -> int:
+    """How many users' scores are computed together."""
+    return max(1, BLOCK_SCORES // max(n_items if candidates is None else len(candidates), 1))
+
+
 @dataclass(frozen=True)
 class RankedBlock:
     """Lists of some users, best first; item −1 where nothing was left to recommend."""
@@ -46,8 +51,7 @@ class Ranker:
         self._device = device
         self.columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
         """The candidates as a method's `scorer` takes them; None = all items."""
-        width = n_items if candidates is None else len(candidates)
-        self._step = max(1, BLOCK_SCORES // max(width, 1))
+        self._step = users_at_once(n_items, candidates)
 
     def of_columns(self, quotas: Sequence[Quota]) -> list[Quota]:
         """Quotas over all items as quotas over the columns."""

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, is_text, kind
+from dpaa.data.inputs import open_log
 from dpaa.data.log import KNOWN_NAMES
+from dpaa.data.shards import check_complete
 from dpaa.data.tables import Table, as_table, open_table
 from dpaa.data.values import complete_column, id_column, number_column
 from dpaa.errors import InputError, need_whole
@@ -66,15 +68,15 @@ class Recommendations:
 def read_recommendations(
     path: str | Path | Any, user_ids: pl.Series, item_ids: pl.Series, k: int | None = None, with_scores: bool = False
 ) -> Recommendations:
-    """The lists in a file (CSV, TSV, Parquet, list form) or in a dataframe; `k` cuts them, None keeps them whole.
+    """The lists in a file (CSV, TSV, Parquet, list form), a folder of them or a dataframe; `k` cuts them.
 
-    `user_ids` and `item_ids` are those of the dataset, ascending; a list longer than k is cut after k places, a
-    shorter one is filled with −1.  Where there is a rank, scores are not looked at unless asked for: then those of
-    the file, or, where it has none that fall with the rank, places in the list from n down to 1.
+    Without `k` they are kept whole.  `user_ids` and `item_ids` are those of the dataset, ascending; a list longer than
+    k is cut after k places, a shorter one is filled with −1.  Where there is a rank, scores are not looked at unless
+    asked for: then those of the file, or, where it has none that fall with the rank, places in the list from n to 1.
     """
     if k is not None:
         k = need_whole(k, "k")
-    table = open_table(path) if isinstance(path, str | Path) else as_table(path, "the frame")
+    table = open_recommendations(path) if isinstance(path, str | Path) else as_table(path, "the frame")
     columns = _columns(table, with_scores)
     frame = table.read(list(columns.values()))
     if not frame.height:
@@ -98,6 +100,15 @@ def read_recommendations(
         return Recommendations(name, *lists, notes)
     falling, note = rows.falling_scores(order)
     return Recommendations(name, *lists, notes + note, _as_lists(users, falling, k, table, -np.inf)[1])
+
+
+def open_recommendations(path: str | Path) -> Table:
+    """A file, or a folder of them: shards, or what Spark and Ray write."""
+    place = Path(path)
+    if not place.is_dir():
+        return open_table(path)
+    check_complete(place)
+    return open_log(place)
 
 
 @dataclass(frozen=True, eq=False)

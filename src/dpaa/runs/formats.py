@@ -99,14 +99,24 @@ ENDINGS = {".json": "ranx", ".txt": "trec"} | {
 
 def choose_format(file: Path, name: str | None, overwrite: bool) -> str:
     """The format's name, by itself or by the file's ending; what could not be written is refused before any work."""
-    if name is not None and name.lower() not in FORMATS:
-        raise InputError(f"there is no format {name!r}; choose one of {', '.join(FORMATS)}")
     if name is None:
         check_file_target(file, sorted(ENDINGS), "a table", overwrite=overwrite)
         return ENDINGS[file.suffix.lower()]
-    chosen = name.lower()
+    chosen = check_format(name)
     check_file_target(file, sorted(FORMATS[chosen].sinks), f"format {chosen}", overwrite=overwrite)
     return chosen
+
+
+def check_format(name: str) -> str:
+    """The name of a format that there is."""
+    if name.lower() not in FORMATS:
+        raise InputError(f"there is no format {name!r}; choose one of {', '.join(FORMATS)}")
+    return name.lower()
+
+
+def shard_ending(name: str) -> str:
+    """What shards in a format end in: Parquet where it has that, since a JSON object cannot be had in parts."""
+    return ".parquet" if ".parquet" in FORMATS[name].sinks else next(iter(FORMATS[name].sinks))
 
 
 def write_recommendations(

@@ -19,7 +19,7 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import check_ids, encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.evaluation.ranking import RankedBlock, Ranker, ranked_blocks
+from dpaa.evaluation.ranking import RankedBlock, Ranker, ranked_blocks, users_at_once
 from dpaa.methods.base import Histories, Method
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.dial import DialVectors
@@ -111,17 +111,21 @@ class Engine:
     excluded: Pairs | None
     """Pairs of a person (place in `People`) and an item that must not be listed."""
 
-    def blocks(self, people: People) -> Iterator[tuple[slice, RankedBlock]]:
-        """Lists in the order of the people, a block at a time; users of a block are places in `people`."""
-        if not people.marked:
+    def blocks(self, people: People, part: slice | None = None) -> Iterator[tuple[slice, RankedBlock]]:
+        """Lists in the order of the people, or of a part of them, a block at a time; users are places in `people`.
+
+        Scores are computed in the same blocks whatever the part, so that those of all parts are those of the whole.
+        """
+        if not people.marked and part is None:
             place = 0
             for block in self._of_source(0, people):
                 yield slice(place, place + len(block.users)), block
                 place += len(block.users)
             return
-        readers = [_Rows(self._of_source(number, people)) for number in range(len(SOURCES))]
-        for first in range(0, len(people.ids), BLOCK_USERS):
-            source = people.source[first : first + BLOCK_USERS]
+        part = part or slice(0, len(people.ids))
+        readers = [self._reader(number, people, part) for number in range(len(SOURCES))]
+        for first in range(part.start, part.stop, BLOCK_USERS):
+            source = people.source[first : min(first + BLOCK_USERS, part.stop)]
             items = np.empty((len(source), self.k), dtype=np.int64)
             scores = np.empty((len(source), self.k), dtype=np.float32)
             for number, reader in enumerate(readers):
@@ -130,8 +134,19 @@ class Engine:
             where = slice(first, first + len(source))
             yield where, RankedBlock(np.arange(where.start, where.stop), items, scores)
 
-    def _of_source(self, number: int, people: People) -> Iterator[RankedBlock]:
+    def _reader(self, number: int, people: People, part: slice) -> _Rows:
+        """Lists of a source from the first of the part on; whole blocks are computed, those before are left out."""
         places = np.flatnonzero(people.source == number)
+        first, last = np.searchsorted(places, [part.start, part.stop])
+        step = users_at_once(self.method.graph.n_items, self.candidates)
+        begin, end = int(first) // step * step, -(-int(last) // step) * step
+        reader = _Rows(self._of_source(number, people, places[begin:end] if last > first else places[:0]))
+        if last > first:
+            reader.take(int(first) - begin, self.k)
+        return reader
+
+    def _of_source(self, number: int, people: People, places: Ints | None = None) -> Iterator[RankedBlock]:
+        places = np.flatnonzero(people.source == number) if places is None else places
         if not len(places):
             return iter(())
         users = people.index[places]

@@ -15,6 +15,7 @@ import torch
 from dpaa.data.attributes import TITLE
 from dpaa.data.columns import Column
 from dpaa.data.ids import check_ids, look_up
+from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import RankedBlock
@@ -133,11 +134,13 @@ class Model(RunRecord):
         k: int = 20,
         *,
         histories: pl.DataFrame | None = None,
+        shard: Shard | None = None,
         **how: Unpack[ListOptions],
     ) -> Lists:
         """Lists of `recommend` block by block, with their columns, and what was unknown in words.
 
-        With `histories` and no users, those of all people in it, by their history.
+        With `histories` and no users, those of all people in it, by their history.  With `shard`, of a part of all who
+        are asked for: the lists of all shards, one after the other, are the whole, bit by bit.
         """
         strict = how.get("strict", False)
         if strict and users is not None and histories is None:
@@ -147,7 +150,8 @@ class Model(RunRecord):
         schema = self.recommendation_schema | {Column.USER: people.ids.dtype}
         if people.marked:
             schema |= {SOURCE: pl.String}
-        blocks = (self._frame(where, block, people) for where, block in engine.blocks(people))
+        part = None if shard is None else shard.rows(len(people.ids))
+        blocks = (self._frame(where, block, people) for where, block in engine.blocks(people, part))
         return Lists(blocks, schema, [*notes, *more])
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
