@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from dpaa.files import settled
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
+    from dpaa.data.large import LargeDataset
     from dpaa.data.log import ColumnNames
     from dpaa.data.splits import SplitRule
     from dpaa.data.tables import Table
@@ -87,6 +89,14 @@ def log(
     drop_invalid: options.DropInvalid = False,
     invalid_out: options.InvalidOut = None,
     items: options.Items = None,
+    memory: Annotated[
+        float | None,
+        Option(
+            metavar="GB",
+            help="Memory that may be taken; a log that would take more is prepared in pieces on disk, to the same "
+            "dataset.  Default: what is at hand.",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -100,12 +110,17 @@ def log(
       dpaa data log clicks.csv --split user-folds --parts 5 --out data/folds
       dpaa data log logs/2024-*.jsonl logs/old --drop-invalid --invalid-out invalid.csv --out data/clicks
       dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
+      dpaa data log clicks/ --memory 2 --out data/clicks
       zcat clicks.csv.gz | dpaa data log - --out data/clicks
     """
-    from dpaa.data.inputs import open_log
+    from dpaa.data.dataset import check_target
+    from dpaa.data.inputs import name_of, open_log
+    from dpaa.data.large import write_log
     from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_file
     from dpaa.data.splits import IN_PARTS, SplitRule
+    from dpaa.data.tables import open_table
+    from dpaa.kernels.memory import memory_at_hand
 
     names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
     form = options.text_form(separator, columns, encoding)
@@ -121,27 +136,55 @@ def log(
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
 
+    how: dict[str, Any] = {
+        "names": names,
+        "positive": positive,
+        "min_user_interactions": min_user_interactions,
+        "min_item_interactions": min_item_interactions,
+        "keep_duplicates": keep_duplicates,
+        "drop_invalid": drop_invalid,
+        "seed": seed,
+    }
+
     def read(rule: SplitRule) -> Callable[[], Dataset]:
-        return lambda: from_file(
-            files,
-            fmt=file_format,
-            form=form,
-            names=names,
-            positive=positive,
-            split=rule,
-            min_user_interactions=min_user_interactions,
-            min_item_interactions=min_item_interactions,
-            keep_duplicates=keep_duplicates,
-            drop_invalid=drop_invalid,
-            seed=seed,
-        )
+        return lambda: from_file(files, fmt=file_format, form=form, split=rule, **how)
 
     rule = SplitRule(split, valid, test, last_k, parts, part or 1, support)
-    if split in IN_PARTS and part is None:
-        made = {folder: read(one) for folder, one in _part_folders(out_folder, rule).items()}
-        _make_parts(made, overwrite, items, item_column, invalid_out)
+    folders = _part_folders(out_folder, rule) if split in IN_PARTS and part is None else {out_folder: rule}
+    for folder in folders:
+        check_target(folder, overwrite)
+    limit = memory_at_hand() if memory is None else _bytes(memory)
+    if (table := open_log(files, file_format, form)).memory_needed() > limit:
+        how |= {"items": None if items is None else open_table(items), "item_column": item_column}
+        how |= {"memory": limit if memory else limit // 2, "overwrite": overwrite}
+        _write_large(
+            {
+                folder: partial(write_log, table, folder, name_of(files), split=one, **how)
+                for folder, one in folders.items()
+            },
+            limit,
+            invalid_out,
+        )
+    elif len(folders) > 1:
+        _make_parts({folder: read(one) for folder, one in folders.items()}, overwrite, items, item_column, invalid_out)
     else:
         _make(read(rule), out_folder, overwrite, items, item_column, invalid_out)
+
+
+def _bytes(gigabytes: float) -> int:
+    if not gigabytes > 0:
+        raise InputError(f"--memory must be more than 0 gigabytes, got {gigabytes:g}")
+    return int(gigabytes * 1e9)
+
+
+def _write_large(made: dict[Path, Callable[[], LargeDataset]], limit: int, invalid_out: Path | None) -> None:
+    """Datasets of a log that memory does not hold, one after the other."""
+    print_notes([f"the log would take more than {limit / 1e9:.2g} GB of memory; it is prepared in pieces on disk"])
+    for folder, write in made.items():
+        found = write()
+        _show(found, folder)
+    if told := options.write_invalid(found.invalid, invalid_out):
+        out.print(told)
 
 
 RULE_OPTIONS = {
@@ -578,12 +621,16 @@ def _write_several(made: dict[Path, Dataset], overwrite: bool, drawn: Callable[[
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
     dataset.write(folder, overwrite)
+    _show(dataset, folder)
+
+
+def _show(dataset: Dataset | LargeDataset, folder: Path) -> None:
     _show_counts(dataset)
     print_notes(dataset.notes)
     out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
 
 
-def _show_counts(dataset: Dataset) -> None:
+def _show_counts(dataset: Dataset | LargeDataset) -> None:
     out.print(str(dataset))
     parts: Any = dataset.counts["splits"]
     rows = [[name, *(f"{part[what]:,}" for what in ("pairs", "users", "items"))] for name, part in parts.items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 from dpaa.data.append import append_table, told_before
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import SPLITS, Column, SplitName
-from dpaa.data.ids import checked_type, distinct_ids, encode, is_text, kind, look_up, one_type
+from dpaa.data.fingerprint import fingerprint
+from dpaa.data.ids import checked_type, distinct_ids, encode, look_up, one_type
 from dpaa.data.lint import lint
 from dpaa.data.log import ColumnNames
 from dpaa.data.pairs import Indices, Pairs, shared_keys
@@ -234,21 +234,10 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over ids, splits and candidates; the order of rows and the file format do not change it."""
-        digest = hashlib.sha256()
-        for ids in (self.user_ids, self.item_ids):
-            _feed(digest, kind(ids).encode())
-            if is_text(ids):
-                texts = [text.encode() for text in ids.to_list()]
-                _feed(digest, np.array([len(text) for text in texts], dtype="<i8").tobytes())
-                _feed(digest, b"".join(texts))
-            else:
-                _feed(digest, ids.to_numpy().astype("<i8" if ids.dtype == pl.Int64 else "<u8").tobytes())
         arrays = [array for name in SPLITS for array in (self.split(name).user, self.split(name).item)]
-        for array in (*arrays, self.train.count, self.candidates):
-            _feed(digest, b"none" if array is None else array.astype("<i4").tobytes())
-        for array in () if self.randomised is None else (self.randomised.user, self.randomised.item):
-            _feed(digest, array.astype("<i4").tobytes())
-        return digest.hexdigest()
+        sample = () if self.randomised is None else (self.randomised.user, self.randomised.item)
+        kept = (*arrays, self.train.count, self.candidates, *sample)
+        return fingerprint(self.user_ids, self.item_ids, (None if one is None else (len(one), [one]) for one in kept))
 
     def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
         """Keys (`user · n_items + item`) of the pairs that are in both splits, ascending."""
@@ -491,8 +480,3 @@ def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tup
         raise InputError(f"the {split} split has repeated pairs; each pair may be there once")
     count = rest[Column.COUNT].cast(pl.Int32).to_numpy()[order] if Column.COUNT in rest.columns else None
     return Pairs(user[order], item[order], count), rest.drop(Column.COUNT, strict=False)[order]
-
-
-def _feed(digest: hashlib._Hash, content: bytes) -> None:
-    digest.update(len(content).to_bytes(8, "little"))
-    digest.update(content)

@@ -82,10 +82,7 @@ def read_log(
     reading: Reading = Reading(),  # noqa: B008  (frozen)
 ) -> Log:
     """The positive interactions of a table."""
-    names = ColumnNames() if names is None else names
-    need_type(names, ColumnNames, "names", "give ColumnNames(user=…, item=…)")
-    roles = _find_columns(table, names)
-    rule_column = None if positive is None else _rule_column(table, roles, positive)
+    roles, rule_column = find_columns(table, names, positive)
     wanted = list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])]))
     table, frame, faults = _read(table, wanted)
     if not frame.height and not faults.found:
@@ -128,13 +125,18 @@ def _without_faults(
     kept = np.ones(log.frame.height, dtype=bool)
     kept[faults.rows] = False
     if not kept.any():
-        raise InputError(f"every row of {log.source} is invalid: {faults.in_words()}; check how the file is read")
+        raise all_invalid(log.source, faults)
     sound = pl.Series(kept)
     note = faults.note(log.frame.height)
     log = replace(log, frame=log.frame.filter(sound), notes=(*log.notes, note), invalid=faults.as_table(columns))
     ids = [_integers_again(log, column) for column in (Column.USER, Column.ITEM)]
     log = replace(log, frame=log.frame.with_columns(ids))
     return log, None if values is None else values.filter(sound)
+
+
+def all_invalid(source: str, faults: Faults) -> InputError:
+    """The sentence where nothing is left."""
+    return InputError(f"every row of {source} is invalid: {faults.in_words()}; check how the file is read")
 
 
 def _integers_again(log: Log, column: str) -> pl.Series:
@@ -166,9 +168,14 @@ def once_each(log: Log, keep_duplicates: bool = False) -> Log:
         frame = frame.with_columns(pl.Series(Column.COUNT, counts[in_file], dtype=pl.Int32))
     if not repeated:
         return replace(log, frame=frame)
+    return replace(log, frame=frame, notes=(*log.notes, duplicates_note(log.source, repeated, keep_duplicates)))
+
+
+def duplicates_note(source: str, repeated: int, keep_duplicates: bool) -> str:
+    """What became of repeated pairs."""
     pairs = counted(repeated, "duplicate pair", "duplicate pairs")
     told = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
-    return replace(log, frame=frame, notes=(*log.notes, f"{log.source} has {pairs}; {told}"))
+    return f"{source} has {pairs}; {told}"
 
 
 def as_one_type(logs: Sequence[Log]) -> list[Log]:
@@ -200,8 +207,17 @@ def read_candidates(table: Table, item: str | None = None) -> Log:
     return Log(id_column(ids, table).alias(Column.ITEM).to_frame(), table.name, table.typed)
 
 
-def _find_columns(table: Table, names: ColumnNames) -> dict[str, str]:
-    """Which column plays which role; rating and timestamp may be missing."""
+def find_columns(
+    table: Table, names: ColumnNames | None, positive: PositiveRule | None
+) -> tuple[dict[str, str], str | None]:
+    """Which column plays which role (rating and timestamp may be missing), and which one the rule looks at."""
+    names = ColumnNames() if names is None else names
+    need_type(names, ColumnNames, "names", "give ColumnNames(user=…, item=…)")
+    roles = _roles(table, names)
+    return roles, None if positive is None else _rule_column(table, roles, positive)
+
+
+def _roles(table: Table, names: ColumnNames) -> dict[str, str]:
     given = dict(zip(KNOWN_NAMES, astuple(names), strict=True))
     roles = {
         role: find_column(table, role, name)
@@ -255,12 +271,21 @@ def _positives(log: Log, rule: PositiveRule, values: pl.Series) -> Log:
     kept = rule.holds(values)
     dropped = len(kept) - int(kept.sum())
     if dropped == len(kept):
-        low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
-        raise InputError(
-            f"no row of {log.source} is positive by the rule {str(rule)!r}: the values run from {low:g} to {high:g}; "
-            "choose another --positive"
-        )
+        raise none_positive(log.source, rule, float(values.min()), float(values.max()))  # type: ignore[arg-type]
     if not dropped:
         return log
-    note = f"{log.source}: {dropped:,} of {len(kept):,} rows are not positive ({rule}) and were dropped"
+    note = negatives_note(log.source, rule, dropped, len(kept))
     return replace(log, frame=log.frame.filter(kept), notes=(*log.notes, note))
+
+
+def none_positive(source: str, rule: PositiveRule, low: float, high: float) -> InputError:
+    """The sentence where the rule leaves nothing."""
+    return InputError(
+        f"no row of {source} is positive by the rule {str(rule)!r}: the values run from {low:g} to {high:g}; "
+        "choose another --positive"
+    )
+
+
+def negatives_note(source: str, rule: PositiveRule, dropped: int, rows: int) -> str:
+    """What the rule left out."""
+    return f"{source}: {dropped:,} of {rows:,} rows are not positive ({rule}) and were dropped"

@@ -57,8 +57,28 @@ def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
         return pl.read_parquet(absolute(file), columns=list(columns), glob=False)
 
 
-def check_size(file: Path, columns: Sequence[str] | None = None) -> None:
-    """Refuse a file of more rows or bytes than fit its size, or than memory holds; all columns without argument."""
+def parquet_rows(file: Path) -> int:
+    """How many rows the footer claims."""
+    with _as_polars_error(file), open_regular(file) as opened:
+        return _read_footer(opened)[1]
+
+
+def parquet_blocks(file: Path, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+    """Some of the columns of one file, so many rows at a time; checked as a whole file is."""
+    with _as_polars_error(file):
+        check_size(file, columns, at_once=rows)
+    table = pl.scan_parquet(absolute(file), glob=False).select(columns)
+    for first in range(0, parquet_rows(file), rows):
+        with _as_polars_error(file):
+            block = table.slice(first, rows).collect()
+        yield block
+
+
+def check_size(file: Path, columns: Sequence[str] | None = None, at_once: int | None = None) -> None:
+    """Refuse a file of more rows or bytes than fit its size, or than memory holds; all columns without argument.
+
+    `at_once`: rows that are read together, all without it.
+    """
     with open_regular(file) as opened:
         size, rows, chunks = _read_footer(opened)
         chosen = [chunk for chunk in chunks if columns is None or chunk.column in columns]
@@ -71,7 +91,8 @@ def check_size(file: Path, columns: Sequence[str] | None = None) -> None:
             "write it again without compression if it is sound"
         )
     values = rows * len({chunk.column for chunk in chosen})
-    if max(values * BYTES_PER_VALUE, 2 * unpacked) > memory_at_hand():
+    share = 1 if at_once is None else min(at_once / max(rows, 1), 1)
+    if share * max(values * BYTES_PER_VALUE, 2 * unpacked) > memory_at_hand():
         raise InputError(f"{file} claims {rows:,} rows, more than the memory at hand; use a smaller file")
 
 

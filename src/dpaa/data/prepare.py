@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -49,23 +49,32 @@ def one_table(
     cut: list[str] = []
     if split is not None:
         frames, cut = split_frame(frame, split, seed, table.name)
-    about: dict[str, object] = {
-        "source": table.name,
+    about = about_log(
+        table.name,
+        names,
+        rule,
+        split,
+        min_user_interactions=min_user_interactions,
+        min_item_interactions=min_item_interactions,
+        keep_duplicates=keep_duplicates,
+        seed=seed,
+    )
+    return Prepared(frames, about, [*log.notes, *rare, *cut], invalid=log.invalid)
+
+
+def about_log(
+    source: str, names: ColumnNames | None, rule: PositiveRule | None, split: SplitRule | None, **how: Any
+) -> dict[str, object]:
+    """What a dataset says of the log that it was made of, and by which rules; `how` are the other ones."""
+    rules = Rules.of(names or ColumnNames(), split, positive=None if rule is None else str(rule), **how)
+    return {
+        "source": source,
         "positive": "every row" if rule is None else str(rule),
         "split": "all for training" if split is None else str(split),
-        "seed": seed,
+        "seed": how["seed"],
         VALIDATION_EXPOSURE: "biased",
-        RULES: Rules.of(
-            names or ColumnNames(),
-            split,
-            positive=None if rule is None else str(rule),
-            min_user_interactions=min_user_interactions,
-            min_item_interactions=min_item_interactions,
-            keep_duplicates=keep_duplicates,
-            seed=seed,
-        ).model_dump(),
+        RULES: rules.model_dump(),
     }
-    return Prepared(frames, about, [*log.notes, *rare, *cut], invalid=log.invalid)
 
 
 def table_per_split(

@@ -38,6 +38,18 @@ def scratch_file(name: str, write: Callable[[BinaryIO], object]) -> Path:
 
 
 @contextmanager
+def scratch_folder(name: str) -> Iterator[Path]:
+    """A folder for a table that memory does not hold; it goes at the end."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="pieces-", dir=_folder().name) as place:
+            yield Path(place)
+    except OSError as error:
+        raise InputError(
+            f"cannot prepare {name} in {tempfile.gettempdir()} ({reason(error)}); make room there, or set TMPDIR"
+        ) from None
+
+
+@contextmanager
 def called(path: Path, name: str) -> Iterator[None]:
     """A sentence about a copy is one about what it is a copy of."""
     try:

@@ -54,6 +54,21 @@ class SeveralTables(Table):
                     ) from None
             raise
 
+    def blocks(self, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+        """Those of all parts."""
+        ends: list[int] = []
+        for part in self.parts:
+            read = 0
+            for block in part.blocks(columns, rows):
+                read += block.height
+                yield self._as_text(block, part)
+            ends.append(read + (ends[-1] if ends else 0))
+        self.ends[:] = ends
+
+    def memory_needed(self) -> int:
+        """Of all parts."""
+        return sum(part.memory_needed() for part in self.parts)
+
     def _as_text(self, frame: pl.DataFrame, part: Table) -> pl.DataFrame:
         """Beside text files, typed ones are text as well."""
         return frame.cast(pl.String) if part.typed and not self.typed else frame

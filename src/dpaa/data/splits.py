@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,6 +29,9 @@ BY_TIME = ("temporal", "leave-last", "time-windows")
 LEFT_OUT = -1
 Labels = npt.NDArray[np.int8]
 Counts = npt.NDArray[np.int64]
+Order = npt.NDArray[np.int32 | np.int64]
+AT_ONCE = 8_000_000
+"""Pairs that are ranked together."""
 
 
 @dataclass(frozen=True)
@@ -104,65 +108,121 @@ def split_frame(
     """
     need_whole(seed, "seed", least=0)
     rng = np.random.default_rng([seed, times_appended] if times_appended else seed)
-    if rule.kind in BY_TIME and Column.TIMESTAMP not in frame.columns:
-        raise InputError(f"the split {rule.kind!r} needs times, and {source} has none; name the --timestamp-column")
+    check_times(rule, Column.TIMESTAMP in frame.columns, source)
     if rule.kind in BY_TIME and (missing := frame[Column.TIMESTAMP].null_count()):
         pairs = counted(missing, "pair of", "pairs of")
         raise InputError(f"the split {rule.kind!r} needs times, and {pairs} {source} have none; add or remove them")
-    labels, notes = _LABELS[rule.kind](_Work(frame, rule, rng, seed, before))
+    labels, notes = label(FrameWork(rule, rng, seed, frame, before))
     parts = [frame.filter(pl.Series(labels == label)) for label in range(3)]
     once = [part.drop(Column.COUNT, strict=False) for part in parts[1:]]
     return {"train": parts[0], "valid": once[0], "test": once[1]}, notes
 
 
+def check_times(rule: SplitRule, there: bool, source: str) -> None:
+    """Refuse a rule that needs times where there are none."""
+    if rule.kind in BY_TIME and not there:
+        raise InputError(f"the split {rule.kind!r} needs times, and {source} has none; name the --timestamp-column")
+
+
 @dataclass(frozen=True, eq=False)
-class _Work:
+class Work(ABC):
     """What a rule labels, and by what."""
 
-    frame: pl.DataFrame
     rule: SplitRule
     rng: np.random.Generator
     seed: int
+
+    @property
+    @abstractmethod
+    def n_pairs(self) -> int:
+        """How many pairs."""
+
+    @property
+    @abstractmethod
+    def has_times(self) -> bool:
+        """Whether they have times."""
+
+    @property
+    @abstractmethod
+    def time(self) -> npt.NDArray[np.generic]:
+        """Of every pair.  (n_pairs,)."""
+
+    @abstractmethod
+    def ids(self, column: str) -> pl.Series:
+        """Distinct ids, ascending."""
+
+    @abstractmethod
+    def owners(self, column: str) -> Indices:
+        """Of every pair, the place of its id among them.  (n_pairs,)."""
+
+    @abstractmethod
+    def trained(self, column: str) -> Counts:
+        """Training pairs that each id has already.  Returns (ids,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrameWork(Work):
+    """Pairs in a frame."""
+
+    frame: pl.DataFrame
     before: pl.DataFrame | None
 
+    @property
+    def n_pairs(self) -> int:
+        """Its rows."""
+        return self.frame.height
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it has the column."""
+        return Column.TIMESTAMP in self.frame.columns
+
+    @property
+    def time(self) -> npt.NDArray[np.generic]:
+        """As numbers."""
+        return self.frame[Column.TIMESTAMP].to_physical().to_numpy()
+
     def ids(self, column: str) -> pl.Series:
+        """Of the frame."""
         return distinct_ids([self.frame[column]])
 
     def owners(self, column: str) -> Indices:
+        """Of the frame."""
         return encode(self.frame[column], self.ids(column))
 
     def trained(self, column: str) -> Counts:
-        """Training pairs that each id has already.  Returns (ids,)."""
+        """Of those that were there before."""
         ids = self.ids(column)
         if self.before is None:
             return np.zeros(len(ids), dtype=np.int64)
         index = encode(self.before[column], ids)
         return np.bincount(index[index >= 0], minlength=len(ids))
 
-    @property
-    def time(self) -> npt.NDArray[np.generic]:
-        return self.frame[Column.TIMESTAMP].to_physical().to_numpy()
+
+def label(work: Work) -> tuple[Labels, list[str]]:
+    """The label of every pair, and what is to be said about them."""
+    return _LABELS[work.rule.kind](work)
 
 
-def _random(work: _Work) -> tuple[Labels, list[str]]:
+def _random(work: Work) -> tuple[Labels, list[str]]:
     known = work.trained(Column.USER) > 0
     return random_per_user(work.owners(Column.USER), work.rule.valid, work.rule.test, work.rng, known), []
 
 
-def _random_global(work: _Work) -> tuple[Labels, list[str]]:
-    return random_global(work.frame.height, work.rule.valid, work.rule.test, work.rng), []
+def _random_global(work: Work) -> tuple[Labels, list[str]]:
+    return random_global(work.n_pairs, work.rule.valid, work.rule.test, work.rng), []
 
 
-def _temporal(work: _Work) -> tuple[Labels, list[str]]:
+def _temporal(work: Work) -> tuple[Labels, list[str]]:
     labels, tied = temporal(work.time, work.rule.valid, work.rule.test)
     return labels, _tie_note(tied)
 
 
-def _leave_last(work: _Work) -> tuple[Labels, list[str]]:
+def _leave_last(work: Work) -> tuple[Labels, list[str]]:
     return leave_last(work.owners(Column.USER), work.time, work.rule.last_k), []
 
 
-def _user_folds(work: _Work) -> tuple[Labels, list[str]]:
+def _user_folds(work: Work) -> tuple[Labels, list[str]]:
     rule, owner = work.rule, work.owners(Column.USER)
     fold = (drawn_by_id(work.ids(Column.USER), work.seed) * rule.parts).astype(np.int64)[owner]
     labels = _random(work)[0]
@@ -171,21 +231,24 @@ def _user_folds(work: _Work) -> tuple[Labels, list[str]]:
     return labels, []
 
 
-def _cold(work: _Work, column: str) -> tuple[Labels, list[str]]:
+def _cold(work: Work, column: str) -> tuple[Labels, list[str]]:
     rule, owner = work.rule, work.owners(column)
     drawn = drawn_by_id(work.ids(column), work.seed)
     kind = np.where(drawn < rule.test, 2, np.where(drawn < rule.test + rule.valid, 1, 0)).astype(np.int8)
-    order = work.rng.permutation(len(owner))
-    if Column.TIMESTAMP in work.frame.columns:
+    order = _permutation(len(owner), work.rng)
+    if work.has_times:
         order = order[np.argsort(work.time[order], kind="stable")]
     support = np.maximum(rule.support - work.trained(column), 0)
-    labels = np.where(_rank(owner, order) < support[owner], np.int8(0), kind[owner])
+    labels = np.zeros(len(owner), dtype=np.int8)
+    for pairs, rank in _ranks(owner, order):
+        of = owner[pairs]
+        labels[pairs] = np.where(rank < support[of], np.int8(0), kind[of])
     cold = int((kind > 0).sum())
     what = "users" if column == Column.USER else "items"
     return labels, [f"{cold:,} of {len(kind):,} {what} are cold: they keep at most {rule.support} pairs in training"]
 
 
-def _time_windows(work: _Work) -> tuple[Labels, list[str]]:
+def _time_windows(work: Work) -> tuple[Labels, list[str]]:
     rule = work.rule
     labels, tied = time_window(work.time, rule.valid, rule.test, rule.parts, rule.part)
     later = int((labels == LEFT_OUT).sum())
@@ -200,7 +263,7 @@ def _tie_note(tied: int) -> list[str]:
     return [f"{pairs} at the time of a cut went to the earlier split, so the shares are not exact"]
 
 
-_LABELS: dict[str, Callable[[_Work], tuple[Labels, list[str]]]] = {
+_LABELS: dict[str, Callable[[Work], tuple[Labels, list[str]]]] = {
     "random": _random,
     "random-global": _random_global,
     "temporal": _temporal,
@@ -229,17 +292,17 @@ def random_per_user(
 
     `known`: users who have a training pair elsewhere.
     """
-    per_user = np.bincount(user)
+    per_user = _bincount(user)
     n_test = (per_user * test + rng.random(len(per_user))).astype(np.int64)
     n_valid = (per_user * valid + rng.random(len(per_user))).astype(np.int64)
-    return _label_first(user, rng.permutation(len(user)), n_valid, n_test, known)
+    return _label_first(user, _permutation(len(user), rng), n_valid, n_test, known)
 
 
 def random_global(n: int, valid: float, test: float, rng: np.random.Generator) -> Labels:
     """Random pairs of all; some users may be left without a training pair. Returns (n,)."""
     n_test, n_valid = round(n * test), round(n * valid)
     labels = np.zeros(n, dtype=np.int8)
-    order = rng.permutation(n)
+    order = _permutation(n, rng)
     labels[order[:n_test]] = 2
     labels[order[n_test : n_test + n_valid]] = 1
     return labels
@@ -290,7 +353,7 @@ def time_window(time: npt.NDArray[np.generic], valid: float, test: float, parts:
 
 def _label_first(
     user: Indices,
-    order: Counts,
+    order: Order,
     n_valid: Counts | int,
     n_test: Counts | int,
     known: npt.NDArray[np.bool_] | None = None,
@@ -299,21 +362,58 @@ def _label_first(
 
     None need be of a user who is `known`, with a training pair elsewhere.
     """
-    per_user = np.bincount(user)
+    per_user = _bincount(user)
     most = per_user - (1 if known is None else np.where(known, 0, 1))
     for_test: Counts = np.minimum(n_test, np.maximum(most, 0))
     for_both: Counts = for_test + np.minimum(n_valid, np.maximum(most - for_test, 0))
-    rank = _rank(user, order)
-    return np.where(rank < for_test[user], 2, np.where(rank < for_both[user], 1, 0)).astype(np.int8)
+    labels = np.zeros(len(user), dtype=np.int8)
+    for pairs, rank in _ranks(user, order):
+        of = user[pairs]
+        labels[pairs] = np.where(rank < for_test[of], 2, np.where(rank < for_both[of], 1, 0))
+    return labels
 
 
-def _rank(owner: Indices, order: Counts) -> Counts:
-    """The place of each pair among those of its owner, in this order, from 0. Returns (n,)."""
-    per_owner = np.bincount(owner)
-    order = order[np.argsort(owner[order], kind="stable")]
-    rank = np.empty(len(owner), dtype=np.int64)
-    rank[order] = np.arange(len(owner)) - (np.cumsum(per_owner) - per_owner)[owner[order]]
-    return rank
+def _ranks(owner: Indices, order: Order) -> Iterator[tuple[Order, Counts]]:
+    """The place of each pair among those of its owner, in this order, from 0: pairs and places, some owners at a time.
+
+    Owners are taken together up to `AT_ONCE` pairs, so that what is needed beside the arguments stays small.
+    """
+    per_owner = _bincount(owner)
+    ends = np.cumsum(per_owner)
+    first = 0
+    while first < len(per_owner):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + AT_ONCE, side="right")), first + 1)
+        pairs = order if last - first == len(per_owner) else _of_owners(owner, order, first, last)
+        pairs = pairs[np.argsort(owner[pairs], kind="stable")]
+        starts = (ends - per_owner)[owner[pairs]] - before
+        yield pairs, np.arange(len(pairs)) - starts
+        first = last
+
+
+def _of_owners(owner: Indices, order: Order, first: int, last: int) -> Order:
+    """The pairs of some owners, in this order."""
+    found = []
+    for start in range(0, len(order), AT_ONCE):
+        pairs = order[start : start + AT_ONCE]
+        of = owner[pairs]
+        found.append(pairs[(of >= first) & (of < last)])
+    return np.concatenate(found)
+
+
+def _bincount(index: Indices) -> Counts:
+    """`np.bincount`, which would copy the whole to 64 bits."""
+    counts = np.zeros(int(index.max(initial=-1)) + 1, dtype=np.int64)
+    for start in range(0, len(index), AT_ONCE):
+        counts += np.bincount(index[start : start + AT_ONCE], minlength=len(counts))
+    return counts
+
+
+def _permutation(n: int, rng: np.random.Generator) -> Order:
+    """`rng.permutation(n)`, by the same draws, in half the memory."""
+    order: Order = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
+    rng.shuffle(order)
+    return order
 
 
 def drop_rare(frame: pl.DataFrame, min_user: int, min_item: int) -> tuple[pl.DataFrame, list[str]]:
@@ -329,15 +429,26 @@ def drop_rare(frame: pl.DataFrame, min_user: int, min_item: int) -> tuple[pl.Dat
             break
         kept = kept[enough]
     if not len(kept):
-        raise InputError(
-            f"no pair is left when every user must have {min_user} interactions and every item {min_item}; "
-            "lower --min-user or --min-item"
-        )
+        raise none_left(min_user, min_item)
     if len(kept) == frame.height:
         return frame, []
-    gone = [
-        f"{dropped:,} {what} with fewer than {least} interactions"
-        for what, index, least in (("users", user, min_user), ("items", item, min_item))
-        if (dropped := len(np.unique(index)) - len(np.unique(index[kept])))
+    gone = [len(np.unique(index)) - len(np.unique(index[kept])) for index in (user, item)]
+    return frame[kept], [rare_note(gone, (min_user, min_item), frame.height - len(kept))]
+
+
+def none_left(min_user: int, min_item: int) -> InputError:
+    """The sentence where all are rare."""
+    return InputError(
+        f"no pair is left when every user must have {min_user} interactions and every item {min_item}; "
+        "lower --min-user or --min-item"
+    )
+
+
+def rare_note(gone: Sequence[int], least: tuple[int, int], pairs: int) -> str:
+    """How many users and items were dropped, and with how many pairs."""
+    told = [
+        f"{dropped:,} {what} with fewer than {few} interactions"
+        for what, dropped, few in zip(("users", "items"), gone, least, strict=True)
+        if dropped
     ]
-    return frame[kept], [f"{' and '.join(gone)} were dropped, {frame.height - len(kept):,} pairs in all"]
+    return f"{' and '.join(told)} were dropped, {pairs:,} pairs in all"

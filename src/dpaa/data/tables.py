@@ -16,10 +16,10 @@ import polars as pl
 
 from dpaa.data.columns import Column
 from dpaa.data.json_lines import JsonLinesTable
-from dpaa.data.parquet import MAGIC, parquet_schema, read_parquet
+from dpaa.data.parquet import MAGIC, parquet_blocks, parquet_rows, parquet_schema, read_parquet
 from dpaa.data.scratch import called
 from dpaa.data.separators import detect, fields
-from dpaa.data.table import Table, as_table
+from dpaa.data.table import MEMORY_PER_ROW, Table, as_table
 from dpaa.data.text_lines import check_unpacked, text_lines
 from dpaa.data.text_table import TextForm, TextTable
 from dpaa.errors import InputError, reason
@@ -91,6 +91,16 @@ class ParquetTable(Table):
         """Some of the columns."""
         with self._called(), _readable(self.path):
             return read_parquet(self.path, columns)
+
+    def blocks(self, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+        """Some rows at a time."""
+        with self._called(), _readable(self.path):
+            yield from parquet_blocks(self.path, columns, rows)
+
+    def memory_needed(self) -> int:
+        """By the number of its rows."""
+        with self._called(), _readable(self.path):
+            return parquet_rows(self.path) * MEMORY_PER_ROW
 
 
 @contextmanager

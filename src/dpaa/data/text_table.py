@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from dpaa.data.parquet import absolute, panics_unseen
 from dpaa.data.scratch import called, scratch_file
 from dpaa.data.separators import QUOTING, detect, in_words
-from dpaa.data.table import Original, Table, TornRow
+from dpaa.data.table import MEMORY_PER_BYTE, Original, Table, TornRow
 from dpaa.data.text_lines import LONGEST_LINE, Wrong, check_rows, opened, raw_lines, rows, rows_or_faults, text_lines
 from dpaa.errors import InputError, reason
 
@@ -108,28 +109,54 @@ class TextTable(Table):
     def read(self, columns: Sequence[str]) -> pl.DataFrame:
         """Some of the columns, as text; blank lines are left out, rows with too few or too many fields refused."""
         with self._called():
-            check_rows(self.path, self.separator, len(self.header))
-            raw = [self.header[self.columns.index(column)] for column in columns]
-            try:
-                lines = pl.scan_csv(
-                    absolute(self.path),
-                    separator=self.separator,
-                    quote_char='"' if self.separator in QUOTING else None,
-                    infer_schema=False,
-                    glob=False,
-                    has_header=self.has_header,
-                    new_columns=None if self.has_header else list(self.header),
-                )
-                with panics_unseen():
-                    frame = lines.select(pl.col(raw)).collect()
-                frame.columns = list(columns)
-            except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-                self._check_lines()
-                raise InputError(f"{self.name} cannot be read ({reason(error)}); check it or pass --format") from error
-            if any(frame[column].has_nulls() for column in columns):
+            with self._in_words():
+                frame = self._scanned(columns).collect()
+            if _has_nothing(frame):
                 self._check_lines(columns)
-                frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-            return frame
+            return _without_blank_lines(frame)
+
+    def blocks(self, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same, some rows at a time."""
+        with self._called():
+            with self._in_words():
+                batches = iter(self._scanned(columns).collect_batches(chunk_size=rows, maintain_order=True))
+            looked = False
+            while True:
+                with self._in_words():
+                    frame = next(batches, None)
+                if frame is None:
+                    return
+                if not looked and _has_nothing(frame):
+                    self._check_lines(columns)  # of the whole file, hence once
+                    looked = True
+                yield _without_blank_lines(frame)
+
+    def memory_needed(self) -> int:
+        """By its size."""
+        return MEMORY_PER_BYTE * self.path.stat().st_size
+
+    def _scanned(self, columns: Sequence[str]) -> pl.LazyFrame:
+        check_rows(self.path, self.separator, len(self.header))
+        raw = [self.header[self.columns.index(column)] for column in columns]
+        lines = pl.scan_csv(
+            absolute(self.path),
+            separator=self.separator,
+            quote_char='"' if self.separator in QUOTING else None,
+            infer_schema=False,
+            glob=False,
+            has_header=self.has_header,
+            new_columns=None if self.has_header else list(self.header),
+        )
+        return lines.select(pl.col(theirs).alias(ours) for theirs, ours in zip(raw, columns, strict=True))
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            with panics_unseen():
+                yield
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            self._check_lines()
+            raise InputError(f"{self.name} cannot be read ({reason(error)}); check it or pass --format") from error
 
     def place(self, row: int) -> str:
         """Lines are counted from 1, the header included; found by a slow walk through the file."""
@@ -195,6 +222,14 @@ class TextTable(Table):
             if wanted and cells and not any(cells[place] for place in wanted):
                 named = ", ".join(map(repr, columns))
                 raise InputError(f"line {line:,} of {self.name} has nothing in {named}; fill it in or remove it")
+
+
+def _has_nothing(frame: pl.DataFrame) -> bool:
+    return any(frame[column].has_nulls() for column in frame.columns)
+
+
+def _without_blank_lines(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter(~pl.all_horizontal(pl.all().is_null())) if _has_nothing(frame) else frame
 
 
 def _decoded(path: Path, encoding: str) -> Path:

@@ -1,12 +1,16 @@
 """What the values of a column mean: ids of one type, numbers (decimal commas too), times that can be compared.
 
-Each takes the table, for its words, and `Faults` where they are to be collected; else the first is refused.
+Each takes the table, for its words, and `Faults` where they are to be collected; else the first is refused.  What text
+means is told by the whole column: where it comes in blocks, by what all of them have shown (`Seen`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpaa.data.faults import Faults, Refusing
 from dpaa.data.ids import checked_type, integers_if_unchanged, is_text
@@ -15,6 +19,44 @@ from dpaa.errors import InputError
 from dpaa.words import counted
 
 DECIMAL_COMMA = r"^[-+]?\d+(,\d+)?$"
+
+
+@dataclass
+class Seen:
+    """What a column of text has shown so far."""
+
+    given: int = 0
+    not_whole: int = 0
+    """Values that are no integers …"""
+    not_number: int = 0
+    """… and no numbers at all."""
+    comma: str | None = None
+    """The first number with a decimal comma."""
+    points: bool = False
+    """Whether one has a point in it."""
+
+    @classmethod
+    def of(cls, values: pl.Series) -> Seen:
+        """Of a whole column."""
+        seen = cls()
+        seen.add(values)
+        return seen
+
+    def add(self, values: pl.Series) -> None:
+        """Look at some more; columns of numbers show nothing."""
+        if values.dtype != pl.String:
+            return
+        filled = values.replace("", None).str.strip_chars()
+        missing = filled.null_count()
+        numbers = filled.cast(pl.Float64, strict=False)
+        self.given += len(values) - missing
+        self.not_whole += filled.cast(pl.Int64, strict=False).null_count() - missing
+        self.not_number += numbers.null_count() - missing
+        self.points = self.points or bool(filled.str.contains(".", literal=True).any())
+        if self.comma is None:
+            odd = filled.filter(numbers.is_null() & filled.is_not_null())
+            found = odd.filter(odd.str.contains(DECIMAL_COMMA))
+            self.comma = found[0] if len(found) else None
 
 
 def id_column(ids: pl.Series, table: Table, faults: Faults | None = None) -> pl.Series:
@@ -28,13 +70,13 @@ def id_column(ids: pl.Series, table: Table, faults: Faults | None = None) -> pl.
     return integers_if_unchanged(given)
 
 
-def number_column(values: pl.Series, table: Table, faults: Faults | None = None) -> pl.Series:
+def number_column(values: pl.Series, table: Table, faults: Faults | None = None, seen: Seen | None = None) -> pl.Series:
     """A column of numbers; text becomes Float64; empty values stay empty."""
     faults = faults or Refusing(table)
     if values.dtype.is_numeric():
         numbers = plain_numbers(values)
     elif values.dtype in (pl.String, pl.Null):
-        numbers = _read_numbers(values, faults) if values.dtype == pl.String else values
+        numbers = _read_numbers(values, faults, seen) if values.dtype == pl.String else values
     else:
         raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give a column of numbers")
     wrong = numbers.is_null() & values.is_not_null()
@@ -45,17 +87,13 @@ def number_column(values: pl.Series, table: Table, faults: Faults | None = None)
     return numbers
 
 
-def _read_numbers(text: pl.Series, faults: Faults) -> pl.Series:
+def _read_numbers(text: pl.Series, faults: Faults, seen: Seen | None) -> pl.Series:
     """Numbers with a decimal point; with a decimal comma where a column has these and no point."""
+    seen = seen or Seen.of(text)
     text = text.str.strip_chars()
-    numbers = text.cast(pl.Float64, strict=False)
-    odd = text.filter(numbers.is_null() & text.is_not_null())
-    comma = odd.str.contains(DECIMAL_COMMA)
-    if not comma.any() or text.str.contains(".", literal=True).any():
-        return numbers
-    faults.notes.append(
-        f"{faults.table.name}: column {text.name!r} has decimal commas, such as {odd.filter(comma)[0]!r}"
-    )
+    if seen.comma is None or seen.points:
+        return text.cast(pl.Float64, strict=False)
+    faults.notes.append(f"{faults.table.name}: column {text.name!r} has decimal commas, such as {seen.comma!r}")
     return text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
 
 
@@ -77,33 +115,47 @@ def complete_column(values: pl.Series, table: Table, faults: Faults | None = Non
     return values
 
 
-def time_column(values: pl.Series, table: Table, faults: Faults | None = None, needed: bool = True) -> pl.Series | None:
+def time_column(
+    values: pl.Series, table: Table, faults: Faults | None = None, needed: bool = True, seen: Seen | None = None
+) -> pl.Series | None:
     """Times as they are if they are numbers, else as Datetime in UTC; times without a zone are taken as UTC.
 
     Where they are not `needed`, one that is missing or cannot be read stays empty, and a note says so; None where all
     are.
     """
     if needed:
-        return _times(values, table, faults or Refusing(table))
+        return _times(values, table, faults or Refusing(table), seen)
     found = Faults(table)
-    times = _times(values, table, found)
+    times, rows = times_or_nothing(values, table, found)
+    if faults is not None:
+        faults.notes += found.notes
+        if len(rows):
+            faults.notes.append(without_time(table, values.name, len(rows), int(rows[0])))
+    return None if len(rows) == len(times) else times
+
+
+def times_or_nothing(
+    values: pl.Series, table: Table, found: Faults, seen: Seen | None = None
+) -> tuple[pl.Series, NDArray[np.int64]]:
+    """Times, empty where one is missing or cannot be read, and those rows."""
+    times = _times(values, table, found, seen)
     rows = found.rows
     if len(rows):
         wrong = pl.Series(np.isin(np.arange(len(times)), rows))
         times = times.to_frame().select(pl.when(~wrong).then(pl.first()).alias(times.name)).to_series()
-    if faults is not None:
-        faults.notes += found.notes
-        if len(rows):
-            without = counted(len(rows), "row has", "rows have")
-            faults.notes.append(
-                f"{table.name}: {without} no time that can be read in column {values.name!r} (first in "
-                f"{table.place(int(rows[0])).removesuffix(f' of {table.name}')}); they are kept without a time, since "
-                "nothing is split by it"
-            )
-    return None if len(rows) == len(times) else times
+    return times, rows
 
 
-def _times(values: pl.Series, table: Table, faults: Faults) -> pl.Series:
+def without_time(table: Table, column: str, rows: int, first: int) -> str:
+    """The sentence about rows that are kept without a time."""
+    return (
+        f"{table.name}: {counted(rows, 'row has', 'rows have')} no time that can be read in column {column!r} (first "
+        f"in {table.place(first).removesuffix(f' of {table.name}')}); they are kept without a time, since nothing is "
+        "split by it"
+    )
+
+
+def _times(values: pl.Series, table: Table, faults: Faults, seen: Seen | None) -> pl.Series:
     if values.dtype.is_temporal() and values.dtype not in (pl.Date, pl.Datetime):
         raise InputError(f"column {values.name!r} of {table.name} is {values.dtype}; give dates, datetimes or numbers")
     if values.dtype in (pl.Date, pl.Datetime):
@@ -123,13 +175,12 @@ def _times(values: pl.Series, table: Table, faults: Faults) -> pl.Series:
     if values.dtype != pl.String:
         return complete_column(number_column(values, table, faults), table, faults)
     values = complete_column(values.replace("", None), table, faults)
-    given = len(values) - values.null_count()
-    for dtype in (pl.Int64, pl.Float64):
-        numbers = values.str.strip_chars().cast(dtype, strict=False)
-        if numbers.null_count() == values.null_count():
-            return number_column(numbers, table, faults)
-    if numbers.null_count() - values.null_count() < given / 2:  # mostly numbers: the odd one out is a mistake, no date
-        return number_column(values, table, faults)
+    seen = seen or Seen.of(values)
+    for dtype, wrong in ((pl.Int64, seen.not_whole), (pl.Float64, seen.not_number)):
+        if not wrong:
+            return number_column(values.str.strip_chars().cast(dtype, strict=False), table, faults)
+    if seen.not_number < seen.given / 2:  # mostly numbers: the odd one out is a mistake, no date
+        return number_column(values, table, faults, seen)
     return _iso_times(values, faults)
 
 
