@@ -14,7 +14,7 @@ from dpaa.data.ids import distinct_ids, encode, integers_if_unchanged, is_text, 
 from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import ListTable, Table
 from dpaa.data.values import complete_column, id_column, number_column, time_column
-from dpaa.errors import InputError, need_type
+from dpaa.errors import InputError, UnreadableError, need_type
 from dpaa.words import counted
 
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
@@ -107,6 +107,8 @@ def _read(table: Table, columns: list[str]) -> tuple[Table, pl.DataFrame, Faults
     """The columns of the rows that are rows, and what the others are; those are looked for where reading fails."""
     try:
         return table, table.read(columns), Faults(table)
+    except UnreadableError:
+        raise
     except InputError:
         table, torn = table.without_torn(columns)
         if not torn:

@@ -57,4 +57,4 @@ def called(path: Path, name: str) -> Iterator[None]:
     except InputError as error:
         if str(path) == name:
             raise
-        raise InputError(str(error).replace(str(path), name)) from None
+        raise type(error)(str(error).replace(str(path), name)) from None

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from dpaa.data.separators import QUOTING
-from dpaa.errors import InputError, reason
+from dpaa.errors import InputError, UnreadableError, reason
 from dpaa.files import check_regular, open_regular
 from dpaa.kernels.memory import memory_at_hand
 
@@ -224,10 +224,10 @@ class _Bounded(io.RawIOBase):
         try:
             found = self.stream.readinto(buffer)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{self.path} cannot be read ({reason(error)}); check the file") from error
+            raise UnreadableError(f"{self.path} cannot be read ({reason(error)}); check the file") from error
         self.total += found
         if self.most is not None and self.total > self.most:
-            raise InputError(
+            raise UnreadableError(
                 f"{self.path} unpacks from {self.size:,} bytes to more than {self.most:,}; "
                 "unpack it first if it is sound"
             )
