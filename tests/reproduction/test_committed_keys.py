@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dpaa.data.dataset import ABOUT_FILE
+from dpaa.methods import find_method
 from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
 from dpaa.reproduction import trainings, tuned
 from dpaa.reproduction.budget import STANDARD
@@ -72,3 +73,18 @@ def test_the_table_of_coat_is_drawn_without_a_training(
     assert len(found) > 100
     plain = [one.metrics["drop"]["recall@20"] for one in found if one.label == "lightgcn"]
     assert f"{sum(plain) / len(plain):.4f}" == "0.1517"  # docs/findings.md
+
+
+def test_another_version_of_lightgcn_is_another_key_of_what_builds_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ABOUT_FILE).write_text(json.dumps({"fingerprint": "f"}))
+
+    def keys() -> list[str]:
+        specs = [RunSpec("coat", tmp_path, name, name, {}) for name in ("dpaa", "dpaa-auto", "ips", "lightgcn")]
+        return [*map(spec_key, specs), tuned.key_of_choice("f", "dpaa", {}, {})]
+
+    before = keys()
+    monkeypatch.setattr(find_method("lightgcn"), "version", 2)
+    same = [one == other for one, other in zip(before, keys(), strict=True)]
+    assert same == [False, False, True, False, False]

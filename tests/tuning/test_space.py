@@ -13,6 +13,7 @@ from dpaa.tuning.space import (
     Range,
     first_point,
     in_words,
+    lists_space,
     paper_space,
     points,
     search_space,
@@ -20,6 +21,7 @@ from dpaa.tuning.space import (
     stretched,
     wide_space,
 )
+from dpaa.tuning.tune import chooses_strengths
 
 TUNABLE = [name for name in METHODS if name not in ("most-popular", "dpaa-auto")]
 DPAA = find_method("dpaa")
@@ -103,3 +105,24 @@ def test_the_page_shows_the_spaces() -> None:
         table = f"{spaces_table()}\n"
         page.write_text(f"{before}<!-- spaces -->\n{table}<!-- end -->{after}", encoding="utf-8")
     assert table == f"{spaces_table()}\n", "run `DPAA_WRITE_DOCS=1 pytest tests/tuning`"
+
+
+@pytest.mark.parametrize("name", TUNABLE)
+def test_every_listed_value_is_a_setting_of_the_method(name: str) -> None:
+    kind = find_method(name)
+    space = lists_space(kind)
+    assert space.keys() == wide_space(kind).keys()
+    for setting, values in space.items():
+        assert isinstance(values, tuple)
+        for value in values:
+            make_settings(kind.settings_type, {setting: value}, name)
+
+
+def test_lists_try_exact_zeros() -> None:
+    space = lists_space(DPAA)
+    assert space["layer_emphasis"] == (0.0, 1.0, 2.0, 3.0)
+    assert all(0.0 in tuple(space[name]) for name in ("initial_residual", "half_trust_shift"))  # type: ignore[arg-type]
+
+
+def test_who_chooses_strengths_after_training_is_never_pruned() -> None:
+    assert {name for name in METHODS if chooses_strengths(METHODS[name])} == {"macr", "dap", "ppac"}
