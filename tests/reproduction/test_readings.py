@@ -82,7 +82,15 @@ def test_the_page_has_distances_rows_and_energy(files: Path, tmp_path: Path, mon
     ).read_text(encoding="utf-8")
     with (tmp_path / "out" / "readings-quick.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["table"] for row in rows} == {"distances", "severity", "ablation", "coat", "energy"}
+    assert {row["table"] for row in rows} == {
+        "distances",
+        "severity",
+        "ablation",
+        "coat",
+        "energy",
+        "energy coat",
+        "energy s=9",
+    }
     named = {row["row"] for row in rows if row["table"] == "distances"}
     assert named == {one.name for one in readings.readings()}
     assert {f"readings-quick{end}.png" for end in ("", "-energy")} <= {f.name for f in (tmp_path / "out").iterdir()}

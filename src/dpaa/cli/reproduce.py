@@ -34,7 +34,7 @@ def reproduce(
         ),
     ] = None,
     places: Annotated[
-        list[Path] | None, Argument(metavar="[FILE|FOLDER]…", help="With import: results, or folders of them.")
+        list[Path] | None, Argument(metavar="FILE|FOLDER", help="With import: results, or folders of them.")
     ] = None,
     budget: Annotated[
         str,

@@ -168,7 +168,8 @@ def chapter(plan: Plan) -> Chapter:
         if any(s in ABLATED_AT for s in plan.severities):
             tables.append(_ablation_table(ablated, order[0].name, plan.severities))
     tables += [_best_on(results, data, order) for data in folders if data in TITLES]
-    tables += [_energy(results, every, [data for data in ENERGY_AT if data in folders])]
+    shown = [data for data in ENERGY_AT if data in folders]
+    tables += [_energy(results, every, shown), *(_energy_by_layer(results, every, data) for data in shown)]
     figures = _figures(results, order, folders, plan.severities)
     missing = (*plan.sources.missing(plan.real), *failures([*results, *ablated]))
     told = _conclusion(order, scores)
@@ -362,6 +363,22 @@ def _energy(results: Sequence[RunResult], every: Sequence[Reading], places: Sequ
         "Why: share of the items' read-out energy on the first singular vector (popularity), and how popular lists are"
     )
     return Table("energy", title, "reading", columns, tuple(rows), notes=tuple(notes))
+
+
+def _energy_by_layer(results: Sequence[RunResult], every: Sequence[Reading], data: str) -> Table:
+    """The items' share layer by layer; where the residual is weighted too, layers between cannot be had."""
+    found: dict[str, dict[str, list[float]]] = {one.name: {} for one in every}
+    for one in results:
+        if one.data == data and one.label in found:
+            for share in (one.details.get("direction") or {"shares": []})["shares"]:
+                name = "read-out" if share["layer"] is None else f"layer {share['layer']}"
+                found[one.label].setdefault(name, []).append(100 * share["items"])
+    columns = sorted(
+        {name for shares in found.values() for name in shares}, key=lambda name: (name == "read-out", name)
+    )
+    rows = tuple((name, tuple(Cell(tuple(s.get(c, ())), form=".1f") for c in columns)) for name, s in found.items())
+    title = f"{TITLES.get(data, data)}: share of the items' energy on the first singular vector, % by layer"
+    return Table(f"energy {data}", title, "reading", tuple(columns), rows, on_screen=False)
 
 
 def energy_of(result: RunResult) -> float | None:
