@@ -29,8 +29,8 @@ def reproduce(
         str | None,
         Argument(
             metavar="NAME",
-            help="datasets, overall, groups, severity, ablation, settings or all; readings (a search for the paper's "
-            "reading); import (results made elsewhere).",
+            help="datasets, overall, groups, severity, ablation, settings or all; draws (other draws of the severity "
+            "data); readings (a search for the paper's reading); import (results made elsewhere).",
         ),
     ] = None,
     places: Annotated[

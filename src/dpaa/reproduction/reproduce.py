@@ -16,10 +16,11 @@ CHAPTERS: dict[str, Callable[[Plan], Chapter]] = {
     "severity": severity.chapter,
     "ablation": ablation.chapter,
     "settings": best_settings.chapter,
+    "draws": severity.draws_chapter,
     "readings": readings.chapter,
 }
-NOT_OF_THE_PAPER = ("readings",)
-"""Asked for by name alone: no table of the paper, and a search."""
+NOT_OF_THE_PAPER = ("draws", "readings")
+"""Asked for by name alone."""
 ON_REAL_DATA = ("overall", "groups")
 ON_SEVERITY_DATA = ("severity", "ablation")
 ALL = "all"

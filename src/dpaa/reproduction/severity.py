@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dpaa.errors import InputError
 from dpaa.report.parts import Figure, signed
 from dpaa.reproduction import paper
 from dpaa.reproduction.differences import difference_table, draw_table
@@ -41,11 +42,8 @@ def chapter(plan: Plan) -> Chapter:
         figures.append(_figure("severity-dial", "Recall@20 with the popularity dial", plan, results, dial=True))
     if plan.budget.draws is not None:
         columns = {f"s = {severity:g}": (f"s={severity:g}", Quantity(RECALL)) for severity in plan.severities}
-        tables[1:1] = [
-            *difference_table("differences", f"{RECALL} by severity", results, columns),
-            *draw_table("draws", plan.draw_results, plan.severities, Quantity(RECALL)),
-        ]
-        whose = "Seeds are of training alone: all see one draw of the data. Further draws are in a table of their own."
+        tables[1:1] = difference_table("differences", f"{RECALL} by severity", results, columns)
+        whose = "Seeds are of training alone: all see one draw of the data. Further draws: `dpaa reproduce draws`."
     else:
         whose = "A seed draws the data anew, too: most of the deviation is the data's, which all rows share."
     about = (
@@ -57,6 +55,27 @@ def chapter(plan: Plan) -> Chapter:
     missing = (*plan.left_out.values(), *failures(results))
     told = conclusion(plan, results)
     return Chapter("severity", "Growing bias severity", about, tuple(tables), tuple(figures), missing, told)
+
+
+def draws_chapter(plan: Plan) -> Chapter:
+    """How much another draw of the data changes, apart from the seeds of training."""
+    if plan.budget.draws is None:
+        raise InputError(f"in budget {plan.budget.name} every seed draws the data anew; use --budget standard-2")
+    draws = plan.draw_results
+    every = [one for of_draw in draws.values() for one in of_draw]
+    labels = {label: label for label in plan.rows if any(one.label == label for one in every)}
+    printed = {label: paper.SEVERITY.get(paper.row_of(label) or "", ()) for label in labels}
+    cells = severity_cells(every, labels, plan.severities, Quantity(RECALL), printed)
+    columns = tuple(f"s = {severity:g}" for severity in plan.severities)
+    corner = f"method ({counted(len(draws), 'draw', 'draws')})"
+    title = f"{RECALL} over draws of the data, one seed of training each, overlap convention `drop`"
+    rows = tuple((label, tuple(row)) for label, row in cells.items())
+    tables = [
+        Table("recall@20 over draws", title, corner, columns, rows),
+        *draw_table("draws", draws, plan.severities, Quantity(RECALL)),
+    ]
+    about = (plan.in_words(), "± deviation over draws; below: the paper's number, difference.")
+    return Chapter("draws", "Other draws of the severity data", about, tuple(tables), missing=tuple(failures(every)))
 
 
 def conclusion(plan: Plan, results: Sequence[RunResult]) -> str:

@@ -42,7 +42,7 @@ def tuned_settings(
     dataset = read_dataset(folder)
     kind = find_method(method)
     fixed = known_settings(fixed, method)
-    key = key_of_choice(dataset.fingerprint, kind.name, fixed, asdict(tuning))
+    key = key_of_choice(dataset.fingerprint, kind.name, fixed, tuning.effort())
     store = ResultStore(runner.results, "tuned", TunedSettings)
     if kept := store.read(key):
         if kept.method != kind.name or key_of_choice(kept.fingerprint, kept.method, kept.fixed, kept.tuning) != key:
@@ -83,7 +83,7 @@ def tuned_settings(
         trials=trained,
         seconds=round(seconds, 1),
         fixed=fixed,
-        tuning=asdict(tuning),
+        tuning=tuning.effort(),
         tried=[asdict(trial) for trial in found.trials],
         protocol=budget.protocol,
     )
