@@ -64,7 +64,7 @@ def test_rows_of_a_file_that_unpacks_to_too_much_are_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A minute went by until the same sentence came."""
-    monkeypatch.setattr("dpaa.data.text_lines.UNPACKED_AT_LEAST", 1_000)
+    monkeypatch.setattr("dpaa.data.text_lines.UNPACKED_AT_LEAST", 300_000)
     monkeypatch.setattr("dpaa.data.text_lines.UNPACKED_PER_BYTE", 2)
     monkeypatch.setattr(JsonLinesTable, "without_torn", lambda *_: pytest.fail("its rows were looked at"))
     file = tmp_path / "log.jsonl.gz"
