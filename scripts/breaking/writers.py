@@ -139,6 +139,8 @@ def _lists() -> list[Writer]:
     for form, ending in (("trec", "trec"), ("ranx", "json")):
         words = ("recommend", "run-lightgcn", "--k", "5", "--format", form, "--out", f"out.{ending}")
         found.append(Writer(f"recommend {form}", run, words, (f"out.{ending}",)))
+    words = ("recommend", "run-lightgcn", "--k", "5", "--shard", "2/3", "--out", "lists")
+    found.append(Writer("recommend --shard", run, words, ("lists/*",), overwrites=False))
     similar = ("similar", "run-lightgcn", "--item", "@some-items.txt", "--k", "3", "--out", "out.parquet")
     found += _both("similar", (*run, "some-items.txt"), similar, "out.parquet", "recs.parquet")
     found.append(
@@ -214,6 +216,9 @@ def _studies() -> list[Writer]:
                ("benched/comparison.json", "benched/table.md", "benched/benchmark.json"), unfinished=("benched/",),
                overwrites=False, weight=0.4),
         Writer("reproduce", ("coat",), tuple(reproduce()), pages, **making),
+        Writer("reproduce import", ("reproduced/results:theirs",),
+               ("reproduce", "import", "theirs", "--origin", "somebody", "--results", "results"), ("results/*/*",),
+               overwrites=False),
         Writer("reproduce on", before, tuple(reproduce("--method", "ips")), pages, weight=0.5, **making),
         Writer("reproduce --jobs 2", ("coat",), tuple(reproduce("--jobs", "2")), pages, weight=0.4, **making,
                finishes=tuple(reproduce())),
