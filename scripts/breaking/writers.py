@@ -218,7 +218,7 @@ def _studies() -> list[Writer]:
         Writer("reproduce", ("coat",), tuple(reproduce()), pages, **making),
         Writer("reproduce import", ("reproduced/results:theirs",),
                ("reproduce", "import", "theirs", "--origin", "somebody", "--results", "results"), ("results/*/*",),
-               overwrites=False),
+               unfinished=("results/",), overwrites=False),
         Writer("reproduce on", before, tuple(reproduce("--method", "ips")), pages, weight=0.5, **making),
         Writer("reproduce --jobs 2", ("coat",), tuple(reproduce("--jobs", "2")), pages, weight=0.4, **making,
                finishes=tuple(reproduce())),
