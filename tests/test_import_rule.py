@@ -14,6 +14,7 @@ ORDER = [
     *("errors", "words", "text", "html", "frames", "urls", "files", "temporary", "plugins"),
     *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
     *("runs", "comparison", "trace", "serving", "exporting", "tuning", "frontier", "report", "reproduction", "cli"),
+    "__main__",
 ]
 ROOT = Path(dpaa.__file__).parent
 LATE = {"cli", "__init__", "methods/__init__", "methods/registry", "methods/catalogue"}

@@ -10,6 +10,7 @@ from torch.nn.functional import softplus
 
 from dpaa.methods.losses import cross_entropy
 from dpaa.methods.macr import MACR, REFERENCES, matched
+from dpaa.methods.rows import Rows
 from tests.methods.tools import (
     CrossEntropyLightGCN,
     l2_of,
@@ -60,8 +61,8 @@ def test_loss_equals_the_formula(pairs: str) -> None:
 
 def test_without_branches_it_is_lightgcn_with_cross_entropy_bit_for_bit() -> None:
     class WithoutBranches(MACR):
-        def branch(self, vectors: Tensor, weight: Tensor) -> Tensor:
-            return torch.full((len(vectors),), 40.0)  # σ(40) is 1 in float32
+        def logits(self, rows: Rows, places: Tensor, weight: Tensor) -> Tensor:
+            return torch.full((len(places),), 40.0)  # σ(40) is 1 in float32
 
     graph = some_graph()
     neutral = trained(WithoutBranches, graph, item_weight=0, user_weight=0)

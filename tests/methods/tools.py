@@ -12,7 +12,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.losses import cross_entropy
 from dpaa.methods.ppac import PPAC
 from dpaa.methods.rows import Batch, Rows
 from dpaa.training.trainer import Trainer
@@ -76,8 +76,9 @@ class CrossEntropyLightGCN(LightGCN):
     share = 1.0
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        user, positive, negative = batch.split(rows.readout)
-        return self.share * cross_entropy(scores(user, positive), scores(user, negative)) + self.l2_term(batch, rows)
+        user, positive, negative = batch.split(rows.places)
+        fit = cross_entropy(rows.dots(user, positive), rows.dots(user, negative))
+        return self.share * fit + self.l2_term(batch, rows)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

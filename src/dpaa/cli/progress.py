@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpaa.cli.console import err, print_notes
 from dpaa.runs.progress import TrainingProgress, duration
+from dpaa.words import counted
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method
@@ -55,8 +56,12 @@ class EpochDisplay:
     def preview(self, preview: Preview) -> None:
         """What it will cost, before it costs it."""
         worst = preview.seconds_per_epoch * preview.epochs
+        others = ""
+        if preview.processes > 1:
+            more = counted(preview.processes - 1, "more process", "more processes")
+            others = f" (with {more} of {preview.others_bytes / 1e6:,.0f} MB)"
         err.print(
-            f"about {preview.memory_bytes / 1e6:,.0f} MB and {preview.seconds_per_epoch:.2f} s an epoch; "
+            f"about {preview.memory_bytes / 1e6:,.0f} MB{others} and {preview.seconds_per_epoch:.2f} s an epoch; "
             f"at most {duration(worst)} for {preview.epochs:,} epochs, less with early stopping"
         )
 

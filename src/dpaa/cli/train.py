@@ -13,11 +13,15 @@ from typer import Option
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 from dpaa.cli.dial import KeptRerank
+from dpaa.cli.processes import launch_if_asked, taking_part
 from dpaa.errors import InputError
 from dpaa.files import SMALL_JSON, read_text
 
 if TYPE_CHECKING:
+    from dpaa.data.dataset import Dataset
+    from dpaa.methods.base import Method
     from dpaa.runs.model import Model
+    from dpaa.training.together import Together
 
 
 def train(
@@ -61,6 +65,13 @@ def train(
     checkpoint_seconds: Annotated[float, Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: options.Overwrite = False,
     calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels first, use the fastest.")] = False,
+    processes: Annotated[
+        int,
+        Option(
+            min=1,
+            help="Processes of this machine that share the columns of the tables, 16 or more each; see docs/scale.md.",
+        ),
+    ] = 1,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 
@@ -69,33 +80,64 @@ def train(
       dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
+      dpaa train data/kuairec --set embedding_size=256 --processes 4 --out runs/wide
     """
-    from dpaa.cli.progress import EpochDisplay
     from dpaa.cli.training_plan import plan_training
-    from dpaa.comparison import chances
-    from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
     from dpaa.reranking.choose import parse_reranker
-    from dpaa.runs.fit import Callbacks, fit_into, make_method
-    from dpaa.runs.tracking import tracked
-    from dpaa.training.trainer import Interrupted
+    from dpaa.runs.fit import make_method
     from dpaa.tuning.trial import trials_behind
 
-    settings = read_settings(config, assignments or [], seed)
-    named = settings.pop("method", method)
-    if named is not None and ":" in str(named) and named != method:
-        raise InputError(f"{config} names the class {named}; a class is named in the call: --method {named}")
-    plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite)
-    chosen = plan.method
-    data = read_dataset(dataset)
-    fitted = make_method(data, chosen, plan.settings)
-    if fitted.retired:
-        print_notes([f"{fitted.name} is retired and kept for results made with it: {fitted.retired}"])
-    if calibrate and not plan.kernel_stays:
-        from dpaa.runs.calibrate import calibrated
+    launch_if_asked(processes)
+    with taking_part(lambda: read_dataset(dataset), method) as together:
+        settings = read_settings(config, assignments or [], seed)
+        named = settings.pop("method", method)
+        if named is not None and ":" in str(named) and named != method:
+            raise InputError(f"{config} names the class {named}; a class is named in the call: --method {named}")
+        plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite)
+        data = read_dataset(dataset)
+        fitted = make_method(data, plan.method, plan.settings)
+        if fitted.retired:
+            print_notes([f"{fitted.name} is retired and kept for results made with it: {fitted.retired}"])
+        if calibrate and not plan.kernel_stays:
+            from dpaa.runs.calibrate import calibrated
 
-        fitted = calibrated(fitted, say=err.print)
-    signals = StopSignals()
+            fitted = calibrated(fitted, say=err.print)
+        model = _fit(
+            out_folder,
+            data,
+            fitted,
+            together,
+            checkpoint_seconds,
+            log_to,
+            overwrite=overwrite,
+            resume=resume,
+            pretrained=pretrained,
+            rerank=parse_reranker(rerank) if rerank else plan.reranker,
+            warm_start=plan.before,
+            trials=0 if config is None else trials_behind(config),
+        )
+    _say_done(model, data, out_folder, plan.method)
+
+
+def _fit(
+    folder: Path,
+    data: Dataset,
+    fitted: Method,
+    together: Together,
+    checkpoint_seconds: float,
+    log_to: list[str] | None,
+    **how: Any,
+) -> Model:
+    """Train, told of as it goes; ctrl-C leaves a checkpoint."""
+    from dpaa.cli.progress import EpochDisplay
+    from dpaa.runs.fit import Callbacks, fit_into
+    from dpaa.runs.together import check_followers
+    from dpaa.runs.tracking import tracked
+    from dpaa.training.trainer import Interrupted
+
+    check_followers(together, data)
+    signals = StopSignals(patient=together.peers.count > 1)
     display = EpochDisplay(fitted)
     callbacks = Callbacks(
         on_start=display.start,
@@ -105,31 +147,26 @@ def train(
         stop_requested=lambda: signals.received is not None,
         say=err.print,
         checkpoint_seconds=checkpoint_seconds,
+        together=together,
     )
     try:
         with signals, display, tracked(log_to, fitted, data, callbacks) as (logged, told):
-            model = fit_into(
-                out_folder,
-                data,
-                fitted,
-                overwrite=overwrite,
-                resume=resume,
-                callbacks=logged,
-                pretrained=pretrained,
-                rerank=parse_reranker(rerank) if rerank else plan.reranker,
-                warm_start=plan.before,
-                trials=0 if config is None else trials_behind(config),
-            )
-            told(model)
+            return told(fit_into(folder, data, fitted, callbacks=logged, **how))
     except Interrupted:
-        err.print(f"stopped; continue with the same call and --resume (what is done is in {out_folder})")
+        err.print(f"stopped; continue with the same call and --resume (what is done is in {folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))
+
+
+def _say_done(model: Model, data: Dataset, folder: Path, method: str) -> None:
+    from dpaa.comparison import chances
+    from dpaa.comparison.chances import Chances
+
     _say_best(model)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
     print_notes([unfinished] if unfinished else [])
     following = "evaluate" if len(data.test) else "recommend"
-    known = f"--plugin {chosen} " if ":" in chosen else ""
-    out.print(f"run written to {out_folder}; next: dpaa {known}{following} {out_folder}")
+    known = f"--plugin {method} " if ":" in method else ""
+    out.print(f"run written to {folder}; next: dpaa {known}{following} {folder}")
 
 
 def _say_best(model: Model) -> None:
@@ -171,13 +208,17 @@ def _check_flat(settings: dict[str, Any], config: Path) -> None:
 
 
 class StopSignals:
-    """Remember SIGINT and SIGTERM instead of dying, so that training can leave a checkpoint; twice ends at once."""
+    """Remember SIGINT and SIGTERM instead of dying, so that training can leave a checkpoint; twice ends at once.
 
-    def __init__(self) -> None:
+    Where it is patient it does not: a launcher passes on what the terminal has sent already.
+    """
+
+    def __init__(self, patient: bool = False) -> None:
         self.received: int | None = None
+        self._patient = patient
 
     def _receive(self, number: int, _frame: object) -> None:
-        if self.received is not None:
+        if self.received is not None and not self._patient:
             raise KeyboardInterrupt
         self.received = number
 

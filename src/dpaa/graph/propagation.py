@@ -3,9 +3,8 @@
     h^0 = E,   h^(l+1) = A_l h^l + δ E,   read-out = mean of h^0 … h^L
 
 is linear in E, so the gradient is the same walk backwards with transposed matrices (Horner's rule) and no automatic
-differentiation ever holds a layer.  Every step works on each column alone; what needs all columns of a row goes through
-`TiledTable.rows` and `TiledTable.sum_over_columns`, the only two places that would change if tiles lived in several
-processes.
+differentiation ever holds a layer.  Every step works on each column alone, so a table here may be some columns of one
+whose other columns lie in other processes; what needs all of them goes through `columns.Columns`.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.columns import Columns, unit_sums
 from dpaa.graph.selection import RowBlock, Selection
 from dpaa.kernels.spmm import KERNELS
 
@@ -54,12 +54,16 @@ class TiledTable:
         widths = [min(width, columns - first) for first in range(0, columns, width)]
         return cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
 
-    def normal_(self, deviation: float, generator: torch.Generator) -> None:
-        """Draw all numbers, row by row, a block of rows at a time (which draws the same as all rows at once)."""
+    def normal_(self, deviation: float, generator: torch.Generator, part: Columns | None = None) -> None:
+        """Draw all numbers, row by row, a block of rows at a time (which draws the same as all rows at once).
+
+        Where the table is `part` of one, the whole rows are drawn.
+        """
+        part = part or Columns(self.columns[-1].stop)
         n = len(self.tiles[0])
         firsts = range(0, max(n - 16, 1), DRAWN_ROWS)  # torch draws 16 at a time, so no block but one has fewer rows
         for first, last in itertools.pairwise([*firsts, n]):
-            rows = torch.empty(last - first, self.columns[-1].stop).normal_(0.0, deviation, generator=generator)
+            rows = part.cut(torch.empty(last - first, part.size).normal_(0.0, deviation, generator=generator))
             for tile, columns in zip(self.tiles, self.columns, strict=True):
                 tile[first:last] = rows[:, columns]
 
@@ -69,7 +73,7 @@ class TiledTable:
 
     @cached_property
     def columns(self) -> list[slice]:
-        """Where each tile's columns stand in the whole row."""
+        """Where each tile's columns stand in a row of this table."""
         ends = itertools.accumulate(tile.shape[1] for tile in self.tiles)
         return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
 
@@ -79,12 +83,9 @@ class TiledTable:
             return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
         return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
 
-    def sum_over_columns(self, part: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add up `part(tile)` over the tiles: dot products, norms, whatever is a sum over columns."""
-        total = part(self.tiles[0])
-        for tile in self.tiles[1:]:
-            total = total + part(tile)
-        return total
+    def unit_sums(self, products: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        """Sums of `products(tile)` over the units of columns: what `Columns` makes dot products and norms of."""
+        return [part for tile in self.tiles for part in unit_sums(products(tile))]
 
     def copy_(self, dense: Tensor) -> None:
         """Overwrite with the content of an (n, d) tensor."""

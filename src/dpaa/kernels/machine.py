@@ -73,6 +73,12 @@ def give_back_memory() -> None:
             trim(0)
 
 
+def processes_here(most: int = 2**31) -> int:
+    """How many processes of one training share this machine, where `torchrun` started several."""
+    told = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return max(1, min(int(told) if told.isdigit() else 1, most))
+
+
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

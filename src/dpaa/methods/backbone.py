@@ -17,6 +17,7 @@ from torch import Tensor
 from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.columns import Columns
 from dpaa.graph.propagation import Propagation, TiledTable, Workers
 from dpaa.graph.selection import WHOLE_FROM, Selection
 from dpaa.kernels.machine import give_back_memory
@@ -47,6 +48,9 @@ class GraphMethod(Hooks):
         self.user_embedding = self.item_embedding = self.item_message = torch.empty(0)
         self.parameters: dict[str, Tensor] = {}
         """Trainable tensors besides the ego table."""
+        self.columns = Columns(getattr(settings, "embedding_size", 0))
+        """Which columns of the tables are trained here."""
+        self._collected: Tensor | None = None
 
     def train(self, context: Context) -> dict[str, Any]:
         """In epochs."""
@@ -73,12 +77,12 @@ class GraphMethod(Hooks):
 
     def start(self, table: Tensor | None = None) -> None:
         """Draw the initial table (or take this one, users then items) and put the first weights in force."""
-        columns = self.compute.tile_columns
+        width, columns = self.compute.tile_columns, self.columns
         if table is not None:
-            self.ego = TiledTable.from_dense(table, columns)
+            self.ego = TiledTable.from_dense(columns.cut(table), width)
         else:
-            self.ego = TiledTable.empty(self.graph.n_nodes, self.settings.embedding_size, columns, self.device)
-            self.ego.normal_(INITIAL_DEVIATION, self.generator(0))
+            self.ego = TiledTable.empty(self.graph.n_nodes, columns.width, width, self.device)
+            self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns)
         self.begin()
         workers = Workers(self.compute.threads)
         self.propagation = Propagation(
@@ -96,7 +100,7 @@ class GraphMethod(Hooks):
         nodes = batch.nodes(self.graph.n_users)
         if not self.uses_whole_table:
             selection = Selection(self.graph, nodes, whole_from=self.whole_from)
-            return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection))
+            return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection), self.columns)
         selection = Selection(self.graph, nodes, whole_from=2.0)  # never: its rows are copies in any case
         table = self.ego.rows().requires_grad_()
         ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
@@ -119,15 +123,33 @@ class GraphMethod(Hooks):
             tensor.copy_(state[f"parameter.{name}"])
         self.load_extra_state(state)
 
+    def is_cut(self, name: str) -> bool:
+        """Whether this part of the state is a table whose columns may lie in several processes."""
+        return name == "ego" or name.partition(".")[0] in self.cut_state
+
+    @torch.no_grad()
+    def collect(self) -> None:
+        """Training with others is over: the process that leads goes on with whole tables."""
+        if self.columns.alone:
+            return
+        whole = {
+            name: self.columns.to_leader(tensor) if self.is_cut(name) else tensor
+            for name, tensor in self.state().items()
+        }
+        leads, self.columns = self.columns.leads, Columns(self.columns.size)
+        if leads:
+            self.ego = TiledTable.from_dense(whole["ego"], self.compute.tile_columns)
+            self.load_state(whole)
+
     @torch.no_grad()
     def load_parameters(self, known: dict[str, Tensor]) -> None:
         """Begin with these instead of those that were drawn, as far as they are known."""
         for name, tensor in known.items():
             self.parameters[name].copy_(tensor)
 
-    def memory_bytes(self) -> int:
-        """About what training takes."""
-        return self.compute.memory_bytes(self.graph, self.settings) + self.extra_memory_bytes()
+    def memory_bytes(self, processes: int = 1, leads: bool = True) -> int:
+        """About what training takes, in the process that leads or in another one of several."""
+        return self.compute.memory_bytes(self.graph, self.settings, processes, leads) + self.extra_memory_bytes()
 
     # ------------------------------------------------------------------ vectors
 
@@ -139,13 +161,15 @@ class GraphMethod(Hooks):
             give_back_memory()
             self.item_message = self.item_messages()
             give_back_memory()
-        self.user_embedding, self.item_embedding = self.current_readout()
+        self.user_embedding, self.item_embedding = map(self.columns.to_leader, self.current_readout())
+        if self.ranks_by_ego and not self.columns.alone:
+            self._collected = self.columns.to_leader(self.ego.rows())
         if with_messages:
             give_back_memory()
 
     @torch.no_grad()
     def current_readout(self) -> tuple[Tensor, Tensor]:
-        """Read-out rows of users and of items, from the tables as they are now."""
+        """Read-out rows of users and of items, from the tables (or the columns here) as they are now."""
         if self.uses_whole_table:
             return self._split(self.readout(self.ego.rows(), None, None))
         return self.propagation.dense_readout(self.ego)
@@ -161,6 +185,7 @@ class GraphMethod(Hooks):
     def drop_embeddings(self) -> None:
         """Let those vectors go, where nobody ranks by them for a while."""
         self.user_embedding = self.item_embedding = torch.empty(0)
+        self._collected = None
 
     def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
         """Read-out vectors of users (those of the histories, if given) and items."""
@@ -215,12 +240,19 @@ class GraphMethod(Hooks):
     @property
     def user_ego(self) -> Tensor:
         """Layer-0 rows of the users."""
-        return self.ego.rows(slice(self.graph.n_users))
+        return self._whole_ego(slice(self.graph.n_users))
 
     @property
     def item_ego(self) -> Tensor:
         """Layer-0 rows of the items."""
-        return self.ego.rows(slice(self.graph.n_users, None))
+        return self._whole_ego(slice(self.graph.n_users, None))
+
+    def _whole_ego(self, nodes: slice) -> Tensor:
+        if self.columns.alone:
+            return self.ego.rows(nodes)
+        if self._collected is None:
+            raise RuntimeError(f"{self.name} ranks by layer 0, whose columns lie in other processes: set ranks_by_ego")
+        return self._collected[nodes]
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Ready to score: the read-out tables as they were saved."""

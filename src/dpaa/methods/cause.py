@@ -82,10 +82,11 @@ class CausE(GraphMethod):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy of both tables on their own pairs, their distance on the batch's nodes, and LightGCN's L2."""
-        user, positive, negative = batch.split(rows.readout)
-        fit = cross_entropy(scores(user, positive), scores(user, negative)) + self.l2_term(batch, rows)
+        user, positive, negative = batch.split(rows.places)
+        fit = cross_entropy(rows.dots(user, positive), rows.dots(user, negative)) + self.l2_term(batch, rows)
         if not self.settings.agreement_weight:
             return fit
+        user, positive, negative = batch.split(rows.readout)
         beside = mean_of_layers(list(self._beside.differentiable_layers(self.treatment)), True)
         n_users = self.graph.n_users
         users, liked, others = self.randomised_triples(batch)

@@ -8,7 +8,7 @@ import torch
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS, default_kernel
-from dpaa.kernels.machine import cores
+from dpaa.kernels.machine import cores, processes_here
 from dpaa.methods.settings import TrainedSettings
 
 PROCESS_BYTES = 300_000_000
@@ -25,7 +25,7 @@ class Compute:
     kernel: str
     """By the fixed rule where nothing is set."""
     threads: int
-    """That share the tiles: one per core, at most one per tile."""
+    """That share the tiles: one per core (of a process's part of the cores), at most one per tile."""
     batch_size: int
     """Triples per step; `auto` is at most about 500 batches an epoch, never below 2,048."""
     n_batches: int
@@ -36,7 +36,7 @@ class Compute:
         """For this graph and these settings."""
         device, size = graph.edge_user.device, settings.embedding_size
         kernel = default_kernel(graph, size) if settings.kernel == "auto" else settings.kernel
-        threads = cores() if settings.threads == "auto" else settings.threads
+        threads = max(1, cores() // processes_here()) if settings.threads == "auto" else settings.threads
         threads = 1 if device.type == "cuda" else min(threads, -(-size // TILE_COLUMNS[kernel]))
         batch = max(2048, -(-n_interactions // 500)) if settings.batch_size == "auto" else settings.batch_size
         return cls(device, kernel, threads, batch, -(-n_interactions // batch))
@@ -56,9 +56,16 @@ class Compute:
             "batch_size": self.batch_size,
         }
 
-    def memory_bytes(self, graph: BipartiteGraph, settings: TrainedSettings) -> int:
-        """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores."""
-        tables = 5 * graph.n_nodes * settings.embedding_size * 4
+    def memory_bytes(
+        self, graph: BipartiteGraph, settings: TrainedSettings, processes: int = 1, leads: bool = True
+    ) -> int:
+        """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores.
+
+        Of several processes each has its columns; the one that leads collects the first four whole in a checkpoint.
+        """
+        size = settings.embedding_size
+        columns = 5 * size if processes == 1 else 4 * -(-size // processes) + 4 * size * leads
+        tables = columns * graph.n_nodes * 4
         edges = graph.n_edges * (140 + 8 * settings.layers)  # graph, sampler and an epoch's triples
         batch = 12 * 3 * self.batch_size * settings.embedding_size * 4
         return tables + edges + batch + PROCESS_BYTES + BUFFER_BYTES

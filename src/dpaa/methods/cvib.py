@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.losses import cross_entropy
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
@@ -92,9 +92,9 @@ class CVIB(GraphMethod):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy, agreement, confidence, and LightGCN's L2."""
-        user, positive, negative, random_user, random_item = batch.split(rows.readout)
-        positive, negative = scores(user, positive), scores(user, negative)
+        user, positive, negative, random_user, random_item = batch.split(rows.places)
+        positive, negative = rows.dots(user, positive), rows.dots(user, negative)
         drawn = torch.cat([positive, negative])
-        agreed = agreement(torch.sigmoid(drawn), torch.sigmoid(scores(random_user, random_item)))
+        agreed = agreement(torch.sigmoid(drawn), torch.sigmoid(rows.dots(random_user, random_item)))
         information = self.settings.agreement_weight * agreed + self.settings.confidence_weight * confidence(drawn)
         return 0.5 * cross_entropy(positive, negative) + information + self.l2_term(batch, rows)

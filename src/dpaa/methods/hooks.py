@@ -30,6 +30,11 @@ class Hooks(Method):
     uses_whole_table: ClassVar[bool] = False
     """Whether layers come from `readout` by automatic differentiation, instead of by the fast, hand-written way."""
 
+    ranks_by_ego: ClassVar[bool] = False
+    """Whether `scorer` needs layer 0 beside the read-out."""
+    cut_state: ClassVar[frozenset[str]] = frozenset()
+    """Which parts of `extra_state` are tables cut into columns like layer 0, by the name before any dot."""
+
     settings: TrainedSettings
     compute: Compute
     sampler: TripleSampler

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from dpaa.kernels.cooccurrence import Lists
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import users_of_items
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -116,6 +115,6 @@ class IPL(GraphMethod):
         fit = super().loss(batch, rows)
         if not isinstance(batch, BatchWithPairs) or len(torch.unique(batch.pair_items)) < 2:
             return fit
-        user, item = batch.split(rows.readout)[3:]
-        ratios = hit_ratios(scores(user, item), batch.pair_items, self.settings.count_power)
+        user, item = batch.split(rows.places)[3:]
+        ratios = hit_ratios(rows.dots(user, item), batch.pair_items, self.settings.count_power)
         return fit + self.settings.evenness_weight * deviation(ratios)

@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import margins
 from dpaa.methods.popularity import capped_inverse
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -50,5 +49,5 @@ class IPS(GraphMethod):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted BPR and LightGCN's L2."""
-        margin = margins(*batch.split(rows.readout))
+        margin = rows.margins(len(batch))
         return (self.item_weight[batch.positive] * softplus(-margin)).mean() + self.l2_term(batch, rows)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
-from dpaa.methods.losses import cross_entropy, scores
+from dpaa.methods.losses import cross_entropy
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
@@ -79,21 +79,18 @@ class MACR(GraphMethod):
         drawn = torch.empty(2, size).normal_(0.0, (2.0 / (size + 1)) ** 0.5, generator=self.generator(BRANCHES))
         return {"item_branch": drawn[0].clone(), "user_branch": drawn[1].clone()}
 
-    def branch(self, vectors: Tensor, weight: Tensor) -> Tensor:
-        """What σ turns into q.  (rows,)."""
-        return vectors @ weight
+    def logits(self, rows: Rows, places: Tensor, weight: Tensor) -> Tensor:
+        """What σ turns into q.  (places,)."""
+        return rows.projections(places, weight)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy of the matched scores and of both branches, and LightGCN's L2."""
-        user, positive, negative = batch.split(rows.readout)
-        user_logit = self.branch(user, self.user_branch)
-        positive_logit, negative_logit = (
-            self.branch(positive, self.item_branch),
-            self.branch(negative, self.item_branch),
-        )
+        user, positive, negative = batch.split(rows.places)
+        user_logit = self.logits(rows, user, self.user_branch)
+        positive_logit, negative_logit = (self.logits(rows, item, self.item_branch) for item in (positive, negative))
         active, pairs = torch.sigmoid(user_logit), self.settings.pairs
-        positive = matched(scores(user, positive), torch.sigmoid(positive_logit), active, pairs)
-        negative = matched(scores(user, negative), torch.sigmoid(negative_logit), active, pairs)
+        positive = matched(rows.dots(user, positive), torch.sigmoid(positive_logit), active, pairs)
+        negative = matched(rows.dots(user, negative), torch.sigmoid(negative_logit), active, pairs)
         by_item = self.settings.item_weight * cross_entropy(positive_logit, negative_logit)
         by_user = self.settings.user_weight * cross_entropy(user_logit, user_logit)
         return cross_entropy(positive, negative) + by_item + by_user + self.l2_term(batch, rows)
@@ -102,7 +99,7 @@ class MACR(GraphMethod):
     def _attraction(self, items: Tensor | None) -> Tensor:
         """q_i, (items,)."""
         vectors = self.item_embedding if items is None else self.item_embedding[items]
-        return torch.sigmoid(self.branch(vectors, self.item_branch))
+        return torch.sigmoid(vectors @ self.item_branch)
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
         """Its scores are no inner product."""

@@ -19,7 +19,6 @@ from torch.nn.functional import elu, softplus
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer
-from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
@@ -51,9 +50,9 @@ def positive_part(score: Tensor) -> Tensor:
 
 def explained_bpr(batch: Batch, rows: Rows, factor: Tensor) -> Tensor:
     """BPR of `f m^γ`.  A scalar."""
-    user, positive, negative = batch.split(rows.readout)
-    better = positive_part(scores(user, positive)) * factor[batch.positive]
-    worse = positive_part(scores(user, negative)) * factor[batch.negative]
+    user, positive, negative = batch.split(rows.places)
+    better = positive_part(rows.dots(user, positive)) * factor[batch.positive]
+    worse = positive_part(rows.dots(user, negative)) * factor[batch.negative]
     return softplus(worse - better).mean()
 
 

@@ -62,6 +62,7 @@ class PPAC(GraphMethod):
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (10, 30, 50)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"proxy_weight": (1e-4, 1e-3, 1e-2)}
 
+    ranks_by_ego: ClassVar[bool] = True
     whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
@@ -158,9 +159,8 @@ class PPAC(GraphMethod):
     ) -> Callable[[Tensor, bool], tuple[Tensor, Tensor | float]]:
         """A function to `s l g` and PP (0 where it is not wanted), each (users, items)."""
         plain = super().scorer(items, histories)
-        user_ego, item_ego = self.ego.rows(slice(self.graph.n_users)), self.ego.rows(slice(self.graph.n_users, None))
         columns = slice(None) if items is None else items
-        item_ego = item_ego[columns]
+        user_ego, item_ego = self.user_ego, self.item_ego[columns]
         global_proxy = self.global_proxy(item_ego)
         taken = items_of(self.graph, histories)
 

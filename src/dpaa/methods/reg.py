@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import scores, squared_correlation
+from dpaa.methods.losses import squared_correlation
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
 
@@ -45,6 +45,6 @@ class Reg(GraphMethod):
         fit = super().loss(batch, rows)
         if not self.settings.correlation_weight:
             return fit
-        user, positive, _ = batch.split(rows.readout)
-        follows = squared_correlation(self.item_popularity[batch.positive], scores(user, positive))
+        user, positive, _ = batch.split(rows.places)
+        follows = squared_correlation(self.item_popularity[batch.positive], rows.dots(user, positive))
         return fit + self.settings.correlation_weight * follows

@@ -14,7 +14,6 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import scores
 from dpaa.methods.popularity import propensity
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -57,8 +56,8 @@ class RelMF(GraphMethod):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The batch's positive and negative pairs, each in its share of the weight, and LightGCN's L2."""
-        user, positive, negative = batch.split(rows.readout)
+        user, positive, negative = batch.split(rows.places)
         weight = self.settings.unclicked_weight
-        clicked = relevance_error(scores(user, positive), self.inverse_propensity[batch.positive], weight)
-        other = relevance_error(scores(user, negative), torch.zeros_like(clicked), weight)
+        clicked = relevance_error(rows.dots(user, positive), self.inverse_propensity[batch.positive], weight)
+        other = relevance_error(rows.dots(user, negative), torch.zeros_like(clicked), weight)
         return (clicked + other).mean() / (1.0 + weight) + self.l2_term(batch, rows)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from dpaa.graph.columns import Columns
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.selection import Selection
 from dpaa.kernels.add_rows import add_rows_
-from dpaa.methods.losses import half_squares, margins, margins_of_rows
+from dpaa.methods.losses import (
+    dots_of_rows,
+    half_squares,
+    margins,
+    margins_of_rows,
+    projections_of_rows,
+    scores,
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,15 @@ class Batch:
         return torch.cat([self.users, self.positive + n_users, self.negative + n_users])
 
     def split(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Rows of `nodes` as those of users, positive and negative items, each (batch, d)."""
+        """Rows of `nodes` (or their `places`) as those of users, positive and negative items, each (batch, …)."""
         return torch.split(rows, len(self))
 
 
 class Rows:
-    """Read-out and ego rows of a batch's nodes, repeats included: all that a loss sees of the tables."""
+    """Read-out and ego rows of a batch's nodes, repeats included: all that a loss sees of the tables.
+
+    Where columns lie in several processes, `margins`, `dots` and `half_squares` send numbers, whole rows are gathered.
+    """
 
     def __init__(self, readout: Tensor, ego: Tensor) -> None:
         self._readout, self._ego = readout, ego
@@ -53,6 +63,19 @@ class Rows:
     def ego(self) -> Tensor:
         """Layer-0 rows, (nodes, d)."""
         return self._ego
+
+    @property
+    def places(self) -> Tensor:
+        """What `dots` takes in place of rows, (nodes,) int64; `batch.split` takes it apart."""
+        return torch.arange(len(self.readout), device=self.readout.device)
+
+    def dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """Inner products of the read-out rows at these places, pair by pair.  (pairs,)."""
+        return scores(self.readout[left], self.readout[right])
+
+    def projections(self, places: Tensor, vector: Tensor) -> Tensor:
+        """Inner products of the read-out rows at these places with a parameter, (d,).  (places,)."""
+        return self.readout[places] @ vector
 
     def of_ego(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of layer-0 rows that takes each row alone: a network, say.  (nodes, …)."""
@@ -78,28 +101,51 @@ class Rows:
 class DistinctRows(Rows):
     """Rows gathered once for each distinct node: (distinct, d) of the read-out, and of layer 0 tile by tile.
 
-    The rows of layer 0 are leaves of autograd.
+    The rows of layer 0 are leaves of autograd.  `columns` says which columns these are, where others hold the rest.
     """
 
-    def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
+    def __init__(
+        self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor], columns: Columns | None = None
+    ) -> None:
         self.selection = selection
+        self._columns = columns or Columns(readout.shape[1])
         self._place = selection.place.index_select(0, nodes).long()
         self._distinct = readout
         self._ego_tiles = [tile.requires_grad_() for tile in ego]
+        self._asked: dict[str, Tensor] = {}
 
-    @cached_property
+    def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
+        """Made once, and only where a loss asks for it: others may have to be asked for their columns."""
+        if name not in self._asked:
+            self._asked[name] = make()
+        return self._asked[name]
+
+    @property
     def readout(self) -> Tensor:
         """Read-out rows, (nodes, d); gathered once, and only where a loss asks for them."""
-        return self._distinct.index_select(0, self._place)
+        return self._once("readout", lambda: self._columns.whole(self._distinct).index_select(0, self._place))
 
-    @cached_property
+    @property
     def ego(self) -> Tensor:
         """Layer-0 rows, (nodes, d); gathered once, and only where a loss asks for them."""
-        return self._distinct_ego.index_select(0, self._place)
+        return self._once("ego", lambda: self._distinct_ego.index_select(0, self._place))
 
-    @cached_property
+    @property
     def _distinct_ego(self) -> Tensor:
-        return torch.cat(self._ego_tiles, dim=1)
+        return self._once("distinct ego", lambda: self._columns.whole(torch.cat(self._ego_tiles, dim=1)))
+
+    @property
+    def places(self) -> Tensor:
+        """Where the nodes stand among the distinct ones, (nodes,) int64."""
+        return self._place
+
+    def dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """Inner products of the distinct rows at these places, pair by pair.  (pairs,)."""
+        return dots_of_rows(self._distinct, left, right, self._columns)
+
+    def projections(self, places: Tensor, vector: Tensor) -> Tensor:
+        """Inner products of the distinct rows at these places with a parameter, (d,).  (places,)."""
+        return projections_of_rows(self._distinct, places, vector, self._columns)
 
     def of_ego(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """A function of layer-0 rows, computed once for each distinct node.  (nodes, …)."""
@@ -112,12 +158,12 @@ class DistinctRows(Rows):
 
     def margins(self, n: int) -> Tensor:
         """`s_ui − s_uj` of n triples, from the distinct rows.  (n,)."""
-        return margins_of_rows(self._distinct, self._place[: 3 * n])
+        return margins_of_rows(self._distinct, self._place[: 3 * n], self._columns)
 
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n ego rows, each distinct one times its count."""
         counts = torch.bincount(self._place[:n], minlength=len(self.selection)).to(self._distinct.dtype)
-        return half_squares(*self._ego_tiles, counts=counts)
+        return half_squares(*self._ego_tiles, counts=counts, columns=self._columns)
 
     def by_ego(self, number: int) -> Tensor:
         """What the distinct rows of layer 0 received from `loss.backward()`, in one tile.  (distinct, tile columns)."""
@@ -130,8 +176,10 @@ class GatheredRows(DistinctRows):
     The loss is free in form, and autograd never sees a whole table: the rest of the way is written by hand.
     """
 
-    def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor]) -> None:
-        super().__init__(selection, nodes, readout.requires_grad_(), ego)
+    def __init__(
+        self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor], columns: Columns | None = None
+    ) -> None:
+        super().__init__(selection, nodes, readout.requires_grad_(), ego, columns)
 
     def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
         """Back through the layers."""

@@ -13,10 +13,11 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from dpaa.data.sampling import BalancedSampler, TripleSampler
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import margins, squared_correlation
+from dpaa.methods.losses import squared_correlation
 from dpaa.methods.popularity import capped_inverse
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import Settings, TrainedSettings
@@ -62,7 +63,7 @@ class SamReg(GraphMethod):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's loss, and the squared correlation of margin and popularity."""
-        certainty = torch.sigmoid(margins(*batch.split(rows.readout)))
-        correlation = squared_correlation(self.item_popularity[batch.positive], certainty)
-        share = self.settings.correlation_weight
-        return (1.0 - share) * super().loss(batch, rows) + share * correlation
+        margin, share = rows.margins(len(batch)), self.settings.correlation_weight
+        correlation = squared_correlation(self.item_popularity[batch.positive], torch.sigmoid(margin))
+        fit = softplus(-margin).mean() + self.l2_term(batch, rows)
+        return (1.0 - share) * fit + share * correlation

@@ -19,7 +19,6 @@ from torch.nn.functional import softplus
 from dpaa.data.sampling import AnyItemSampler, TripleSampler
 from dpaa.kernels.known_pairs import KnownPairs
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.losses import margins
 from dpaa.methods.neighbourhood import known_pairs
 from dpaa.methods.popularity import propensity
 from dpaa.methods.rows import Batch, Rows
@@ -72,5 +71,5 @@ class UBPR(GraphMethod):
         if self.settings.negatives == "all":
             taken = self._known.contain(batch.users * self.graph.n_items + batch.negative)
             weight = weight * torch.where(taken, 1.0 - self.inverse_propensity[batch.negative], 1.0)
-        terms = weight * softplus(-margins(*batch.split(rows.readout)))
+        terms = weight * softplus(-rows.margins(len(batch)))
         return terms.clamp(min=-self.settings.lowest_term).mean() + self.l2_term(batch, rows)

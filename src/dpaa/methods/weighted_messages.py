@@ -25,6 +25,7 @@ from torch import Tensor
 
 from dpaa.data.popularity import popularity_deciles
 from dpaa.graph.bipartite import EdgeWeights
+from dpaa.graph.columns import Columns, unit_sums
 from dpaa.graph.cosine import edge_cosines
 from dpaa.graph.propagation import TiledTable
 from dpaa.methods.backbone import GraphMethod
@@ -65,6 +66,7 @@ class WeightedMessages(GraphMethod):
     """
 
     builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
+    cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_readout"})
 
     settings: WeightedMessagesSettings
 
@@ -108,7 +110,9 @@ class WeightedMessages(GraphMethod):
         """`r_m = 1 − cos m`, computed once; the vectors themselves are not kept."""
         self.pretrained_origin = pretrained.origin
         tables = (pretrained.readout if self._by_readout else pretrained.vectors(layer) for layer in self._weighted)
-        self._pretrained_weights = [1.0 - self._cosines(self._tiled(table)) for table in tables]
+        self._pretrained_weights = [
+            1.0 - edge_cosines(self.graph, self._tiled(table), columns=Columns(table.shape[1])) for table in tables
+        ]
 
     _pretrained_weights: list[Tensor]
 
@@ -128,7 +132,8 @@ class WeightedMessages(GraphMethod):
         readout = torch.cat(self.current_readout())
         shift = None
         if self._previous_readout is not None:
-            shift = (readout - self._previous_readout).norm(dim=1).mean().item()
+            squares = self.columns.sum(unit_sums((readout - self._previous_readout).square_()))
+            shift = squares.sqrt_().mean().item()
         self._previous_readout = readout
         self._pretrained_share = self._share(shift)
         tables = [self._tiled(readout)] if self._by_readout else list(islice(self.sent_layers(), len(self._weighted)))
@@ -206,7 +211,7 @@ class WeightedMessages(GraphMethod):
         return min(len(self._weighted), 1) if self._by_readout else len(self._weighted)
 
     def _cosines(self, table: TiledTable) -> Tensor:
-        return edge_cosines(self.graph, table)
+        return edge_cosines(self.graph, table, columns=self.columns)
 
     def _tiled(self, dense: Tensor) -> TiledTable:
         return TiledTable.from_dense(dense.to(self.device), self.compute.tile_columns)

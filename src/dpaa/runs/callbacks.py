@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpaa.methods.base import Method
+from dpaa.training.together import ONE_PROCESS, Together
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport
 
 
@@ -17,6 +18,9 @@ class Preview:
     seconds_per_epoch: float
     epochs: int
     """At most; early stopping may come sooner."""
+    processes: int = 1
+    others_bytes: int = 0
+    """What each process takes but for the first."""
 
 
 @dataclass
@@ -33,3 +37,5 @@ class Callbacks:
     say: Callable[[str], None] = lambda _line: None
     """What else a person would want to know."""
     checkpoint_seconds: float = CHECKPOINT_SECONDS
+    together: Together = ONE_PROCESS
+    """The processes that train together, of which this one leads."""

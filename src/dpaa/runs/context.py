@@ -10,6 +10,7 @@ from typing import Any
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.kernels.machine import processes_here
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -19,6 +20,7 @@ from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.stages import FitPart, RunStages
+from dpaa.runs.together import announce, check_shared
 from dpaa.runs.warm_start import in_words, warm_start
 from dpaa.text import finite
 from dpaa.training.checkpoint import Checkpoint
@@ -44,6 +46,8 @@ class RunContext:
     """Whether the last epoch is kept instead of the best."""
     before: Model | None = None
     """A model to begin with, of earlier data perhaps."""
+    _vectors: Pretrained | None = None
+    """Of the pre-trained model, until the other processes have them too."""
 
     @cached_property
     def validation(self) -> Evaluator | None:
@@ -61,6 +65,8 @@ class RunContext:
             manifest, _ = self._take_pretrained(method)
             _check_memory(method)
         told = [] if self.before is None else [f"{method.name} is computed in one go: there is nothing to start from"]
+        if self.callbacks.together.peers.count > 1:
+            told.append(f"{method.name} is computed in one go, by one process")
         self.callbacks.on_start(method, told)
         method.fit()
         return manifest
@@ -89,9 +95,10 @@ class RunContext:
         callbacks, run, validation, compute = self.callbacks, self.run, self.validation, method.compute
         if validation and method.validation_overlap != "drop":
             validation = Evaluator(self.data, 20, "valid", method.validation_overlap)
+        check_shared(method, callbacks.together)
         manifest, extra_identity = self._take_pretrained(method)
         notes = _sampling_notes(method)
-        needed = _check_memory(method)
+        needed = _check_memory(method, processes := callbacks.together.peers.count)
         start = self._start(method, notes)
         if start is not None and start.origin:
             manifest |= start.origin
@@ -111,7 +118,9 @@ class RunContext:
         trainer = Trainer(
             method,
             validate=validation.recall if validation else None,
-            on_start=lambda seconds: callbacks.on_preview(Preview(needed, seconds, method.settings.epochs)),
+            on_start=lambda seconds: callbacks.on_preview(
+                Preview(needed, seconds, method.settings.epochs, processes, method.memory_bytes(processes, False))
+            ),
             on_epoch=on_epoch,
             checkpoints=run.checkpoints if run else None,
             identity={
@@ -125,17 +134,20 @@ class RunContext:
             checkpoint_seconds=callbacks.checkpoint_seconds,
             start=start,
             keep_last=self.keep_last,
+            together=callbacks.together,
         )
         checkpoint = run.checkpoints.load() if run and self.resume else None
         if checkpoint:
             trainer.check(checkpoint)
         notes += self._take_up_history(checkpoint, start)
         callbacks.on_start(method, notes)
+        announce(trainer, self._vectors, checkpoint)
+        self._vectors = None
         stopping = trainer.run(checkpoint)
         tuned = method.tune(validation) if validation else {}
         return manifest | {
             "validation": validation.protocol.as_json() if validation else None,
-            "compute": compute.as_json(),
+            "compute": compute.as_json() | ({"processes": processes} if processes > 1 else {}),
             "training": {
                 "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
                 "best_epoch": start.best_epoch if start and stopping.best_epoch < start.epoch else stopping.best_epoch,
@@ -170,6 +182,7 @@ class RunContext:
             return {}, {}
         vectors = self._pretrained(method, n_layers)
         method.take_pretrained(vectors)  # whole tables, of which the method keeps what it needs
+        self._vectors = vectors if self.callbacks.together.peers.count > 1 else None
         return {"pretrained": vectors.origin}, {"pre-trained model": vectors.digest}
 
     def _pretrained(self, method: GraphMethod, n_layers: int) -> Pretrained:
@@ -189,13 +202,15 @@ class RunContext:
         return train_or_reuse(self.data, method.settings, n_layers, beside, train, self.before)
 
 
-def _check_memory(method: GraphMethod) -> int:
-    """About the bytes a training takes; more than there are is refused before anything is allocated."""
-    needed, free = method.memory_bytes(), memory_at_hand()
-    if needed > free:
+def _check_memory(method: GraphMethod, processes: int = 1) -> int:
+    """About the bytes a training takes, in the leading process; more than there are is refused before it begins."""
+    needed, free, here = method.memory_bytes(processes), memory_at_hand(), processes_here(processes)
+    total = needed + (here - 1) * method.memory_bytes(processes, leads=False)
+    if total > free:
+        shared = f" in {here} processes" if here > 1 else ""
         raise InputError(
-            f"training {method.name} would take about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
-            f"use a smaller embedding_size (now {method.settings.embedding_size}) or a larger machine"
+            f"training {method.name} would take about {total / 1e9:.1f} GB of memory{shared}, {free / 1e9:.1f} GB are "
+            f"free; use a smaller embedding_size (now {method.settings.embedding_size}) or a larger machine"
         )
     return needed
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from dpaa.kernels.adam import Adam
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.rows import Rows
+
+MOMENTS = ("mean", "square")
 
 
 class TiledAdam(Adam):
@@ -24,3 +29,50 @@ class TiledAdam(Adam):
             if parameter.grad is not None:
                 self.update(place, parameter.grad, learning_rate)
                 parameter.grad = None
+
+    # ------------------------------------------------------------------ where other processes hold other columns
+
+    @property
+    def _tiles_of_all(self) -> list[slice]:
+        """The columns of each tile of a table that one process holds: the places of a checkpoint."""
+        size, width = self._method.columns.size, self._method.compute.tile_columns
+        return [slice(first, min(first + width, size)) for first in range(0, size, width)]
+
+    def whole_state(self) -> dict[str, Tensor]:
+        """What `state` gives where one process holds all columns; in the process that leads, of no use elsewhere."""
+        columns, n_tiles = self._method.columns, len(self._method.ego.tiles)
+        own, places = self.state(), self._tiles_of_all
+        if columns.alone:
+            return own
+        found = {f"steps.{place}": own["steps.0"].clone() for place in range(len(places))}  # files share nothing
+        for part in MOMENTS:
+            table = columns.to_leader(torch.cat([own[f"{part}.{tile}"] for tile in range(n_tiles)], dim=1))
+            if columns.leads:
+                found |= {f"{part}.{place}": table[:, tile] for place, tile in enumerate(places)}
+        for place in range(len(self._method.parameters)):
+            moved = {part: own[f"{part}.{n_tiles + place}"] for part in (*MOMENTS, "steps")}
+            found |= {f"{part}.{len(places) + place}": tensor for part, tensor in moved.items()}
+        return found
+
+    def own_part(self, name: str, tensor: Tensor) -> Tensor:
+        """What this process needs of a part of `whole_state`."""
+        part, place = name.rsplit(".", 1)
+        if part not in MOMENTS or int(place) >= len(self._tiles_of_all):
+            return tensor
+        tile, own = self._tiles_of_all[int(place)], self._method.columns.own
+        return tensor[:, max(own.start - tile.start, 0) : max(own.stop - tile.start, 0)]
+
+    def load_own_parts(self, state: dict[str, Tensor]) -> None:
+        """Take back what `whole_state` gave, of which `own_part` was taken."""
+        if self._method.columns.alone:
+            self.load_state(state)
+            return
+        places, tiles = len(self._tiles_of_all), self._method.ego.columns
+        found = {f"steps.{tile}": state["steps.0"] for tile in range(len(tiles))}
+        for part in MOMENTS:
+            table = torch.cat([state[f"{part}.{place}"] for place in range(places)], dim=1)
+            found |= {f"{part}.{number}": table[:, tile] for number, tile in enumerate(tiles)}
+        for place in range(len(self._method.parameters)):
+            moved = {part: state[f"{part}.{places + place}"] for part in (*MOMENTS, "steps")}
+            found |= {f"{part}.{len(tiles) + place}": tensor for part, tensor in moved.items()}
+        self.load_state(found)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from dpaa.errors import DivergedError, InputError
+from dpaa.graph.columns import Columns
 from dpaa.kernels.machine import computing, give_back_memory, lasting
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.rows import Batch
@@ -22,6 +23,7 @@ from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 from dpaa.training.schedule import learning_rate_at
 from dpaa.training.start import Start
+from dpaa.training.together import ONE_PROCESS, Together
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 
@@ -39,6 +41,10 @@ On the built-in world with learning rates up to .1 (every method, l2 up to 1, 0 
 `dpaa-as-printed` has epochs above 1.1 times the start: two in a row above 3 times, one at 8.4 times.  With learning
 rates of 10 and more the last ten of 60 epochs of every method are all above 25 times.
 """
+
+
+GO_ON, SAVE, STOP = range(3)
+"""What is done after a step."""
 
 
 class Interrupted(Exception):  # noqa: N818  # it is not an error: the user asked
@@ -164,6 +170,8 @@ class Trainer:
     """What training begins with; without it, random numbers."""
     keep_last: bool = False
     """Whether all epochs are trained and the last is kept, instead of the best on validation."""
+    together: Together = ONE_PROCESS
+    """The processes that train other columns of the same tables, step by step with this one; one of them leads."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
     _refreshed: int = field(default=0, init=False, repr=False)
     """The epoch that the method has been refreshed for already."""
@@ -176,6 +184,7 @@ class Trainer:
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
         method, settings = self.method, self.method.settings
         start = self.start
+        method.columns = Columns(settings.embedding_size, self.together.peers)
         method.start(start.table if start else None)
         if start:
             method.load_parameters(start.parameters)
@@ -212,7 +221,10 @@ class Trainer:
         method.load_state(self._best)
         self._best = {}  # with Adam's moments three tables less, just before the vectors are made
         del self._adam
-        method.finish()
+        leads = method.columns.leads
+        method.collect()
+        if leads:
+            method.finish()
         return stopping
 
     def _measure_start(self, at: Progress, stopping: EarlyStopping) -> None:
@@ -295,21 +307,42 @@ class Trainer:
         if self.validate is None or not at.validation_is_due(self.method.settings):
             return {}
         at.validated_step = at.step
+        validate = partial(self.validate, self.method)
         self.method.make_embeddings()
-        found = self.validate(self.method)
+        found = self.together.share(validate)
         self.method.drop_embeddings()
         return found
 
     def _maybe_save(self, at: Progress) -> None:
-        stop = self.stop_requested()
-        if self.checkpoints and (stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds):
-            tensors = {f"method.{name}": tensor for name, tensor in self.method.state().items()}
-            tensors |= {f"best.{name}": tensor for name, tensor in self._best.items()}
-            tensors |= {f"adam.{name}": tensor for name, tensor in self._adam.state().items()}
-            self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))
+        due = self.checkpoints is not None and time.monotonic() - self._saved_at >= self.checkpoint_seconds
+        wish = self.together.agree(STOP if self.stop_requested() else SAVE if due else GO_ON)
+        if wish != GO_ON and (self.checkpoints or not self.method.columns.alone):
+            tensors = self._whole_state()
+            if self.checkpoints:
+                self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))
             self._saved_at = time.monotonic()
-        if stop:
+        if wish == STOP:
             raise Interrupted
+
+    def _whole_state(self) -> dict[str, Tensor]:
+        """All columns of everything, in the process that leads: a checkpoint does not know how many trained."""
+        method = self.method
+        states = {"method": method.state(), "best": self._best}
+        found = {
+            f"{part}.{name}": method.columns.to_leader(tensor) if method.is_cut(name) else tensor
+            for part, state in states.items()
+            for name, tensor in state.items()
+        }
+        return found | {f"adam.{name}": tensor for name, tensor in self._adam.whole_state().items()}
+
+    def _own_part(self, name: str, tensor: Tensor) -> Tensor:
+        """What this process needs of a checkpoint's tensor."""
+        part, _, rest = name.partition(".")
+        if self.method.columns.alone:
+            return tensor
+        if part == "adam":
+            return self._adam.own_part(rest, tensor).clone()
+        return self.method.columns.cut(tensor).clone() if self.method.is_cut(rest) else tensor
 
     def check(self, checkpoint: Checkpoint) -> None:
         """Refuse a checkpoint that was made with something else, naming the difference."""
@@ -335,11 +368,13 @@ class Trainer:
         try:
             at = Progress(**{"best_measured": checkpoint.progress["at"]["best_value"]} | checkpoint.progress["at"])
             at.check()
-            self._best = checkpoint.part("best")
+            tensors = self.together.from_leader(checkpoint.tensors)
+            own = Checkpoint({name: self._own_part(name, tensor) for name, tensor in tensors}, checkpoint.progress)
+            self._best = own.part("best")
             if self._best or at.best_epoch or at.epoch > self.method.settings.epochs:
                 self.method.load_state(self._best)  # as it will be at the end: better refused now than then
-            self.method.load_state(checkpoint.part("method"))
-            self._adam.load_state(checkpoint.part("adam"))
+            self.method.load_state(own.part("method"))
+            self._adam.load_own_parts(own.part("adam"))
             return at
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]

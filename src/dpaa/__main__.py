@@ -1,0 +1,8 @@
+"""`python -m dpaa …`, which is what `torchrun -m dpaa …` starts."""
+
+from __future__ import annotations
+
+from dpaa.cli import main
+
+if __name__ == "__main__":
+    main()
