@@ -1,7 +1,8 @@
 """What the documentation site needs besides MkDocs: pages that live outside of docs/, and links that lead there.
 
 A link of a page to a file of the repository becomes a link to that file's page, or, where it has none, to the file
-in the repository online; a link to a file that does not exist stops the build.  `mkdocs.yml` names this file as a hook.
+in the repository online; a link to a file that does not exist stops the build.  A link that is called by the name of
+its file is called by that page's title instead.  `mkdocs.yml` names this file as a hook.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ BROUGHT = {
 START = {"README.md": "index.md"}
 """A link to the first leads to the second, which is written for the site."""
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+NAMED = re.compile(r"\[([\w/.-]+\.md)\](?=\((?!https?:)([^)#\s]+))")
+"""A link that is called by the name of a file."""
 EXCLUDED = re.compile(r"results/[^/]+\.html")
 """Pages of `dpaa reproduce`, whose names are those of the tables' own pages."""
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
@@ -61,9 +64,17 @@ def relinked(markdown: str, page: str, repository: str) -> str:
     """Links of a page, by its place in the site, outside of blocks of code."""
     home = next((source for source, brought in BROUGHT.items() if brought == page), f"docs/{page}")
 
+    def place(link: str) -> str:
+        return posixpath.normpath(posixpath.join(posixpath.dirname(home), link))
+
+    def titled(match: re.Match[str]) -> str:
+        file = ROOT / place(match[2])
+        title = re.search(r"^# (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE) if file.is_file() else None
+        return f"[{title[1]}]" if title else match[0]
+
     def link(match: re.Match[str]) -> str:
         anchor = match[2] or ""
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(home), match[1]))
+        target = place(match[1])
         if target.startswith("../") or not (ROOT / target).exists():
             raise BrokenLinkError(f"{home} links to {match[1]}, and there is no {target}")
         if brought := (BROUGHT | START).get(target):
@@ -74,8 +85,11 @@ def relinked(markdown: str, page: str, repository: str) -> str:
         kind = "tree" if (ROOT / target).is_dir() else "blob"
         return f"{repository}/{kind}/main/{target}{anchor}"
 
+    def changed(text: str) -> str:
+        return LINK.sub(link, NAMED.sub(titled, text))
+
     pieces, end = [], 0
     for fence in FENCE.finditer(markdown):
-        pieces += [LINK.sub(link, markdown[end : fence.start()]), fence[0]]
+        pieces += [changed(markdown[end : fence.start()]), fence[0]]
         end = fence.end()
-    return "".join([*pieces, LINK.sub(link, markdown[end:])])
+    return "".join([*pieces, changed(markdown[end:])])

@@ -100,6 +100,11 @@ def test_links_out_of_the_site_lead_to_its_pages_or_to_the_repository() -> None:
     assert relinked("[a](../../results)", "results/README.md", home) == f"[a]({home}/tree/main/results)"
     assert relinked("[a](docs/metrics.md)", "project/CHANGELOG.md", home) == "[a](../metrics.md)"
     assert relinked("[a](metrics.md#ties)", "index.md", home) == "[a](metrics.md#ties)"
+    assert relinked("[dial.md](dial.md#x)", "index.md", home) == "[The popularity dial](dial.md#x)"
+    assert (
+        relinked("[../SECURITY.md](../SECURITY.md)", "a.md", home)
+        == "[Security: strangers' files](project/SECURITY.md)"
+    )
     code = "```\n[a](nowhere.md)\n```\n"
     assert relinked(code, "index.md", home) == code
     with pytest.raises(BrokenLinkError, match=r"docs/index.md links to nowhere.md"):
@@ -121,3 +126,22 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     made = {file.relative_to(tmp_path / "site").as_posix() for file in (tmp_path / "site").rglob("*.html")}
     assert {"index.html", "tutorials/engineer.html", "reference/python.html", "results/index.html"} <= made
     assert 'id="dpaa.fit"' in (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
+    search_from_disk(tmp_path / "site")
+
+
+def search_from_disk(site: Path) -> None:
+    """The search answers on a page that was opened from the disk, and nothing is asked of any host."""
+    pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
+    from playwright.sync_api import expect
+
+    from tests.browser import launched
+
+    asked: list[str] = []
+    with launched() as browser:
+        page = browser.new_page(color_scheme="dark")
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "tutorials" / "engineer.html").as_uri())
+        page.fill(".md-search__input", "popularity dial")
+        expect(page.locator(".md-search-result__item").first).to_contain_text("dial")
+    assert asked
+    assert all(url.startswith(("file:", "data:")) for url in asked), asked

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +12,10 @@ import pytest
 
 pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
 
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from tests.accessibility import MOVING, by_tab, violations
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND"
+from tests.browser import launched
 
 CUT_TEXT = """
 [...document.querySelectorAll('.chart svg')].flatMap((svg) => {
@@ -71,13 +67,8 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = os.environ.get("DPAA_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium here: install Debian's `chromium`, or name a browser in DPAA_BROWSER")
-    with sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu", NO_NETWORK])
+    with launched() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
 import threading
 import time
@@ -18,7 +16,7 @@ import pytest
 pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
 
 import uvicorn
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from dpaa.reranking import RERANKERS
 from dpaa.runs.model import Model
@@ -29,8 +27,9 @@ from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import open_snapshot
 from dpaa.serving.standalone import write_live
 from tests.accessibility import MOVING, by_tab, violations
+from tests.browser import launched
 from tests.command import run_dpaa
-from tests.report.test_browser import NAMES, NO_NETWORK, contrast
+from tests.report.test_browser import contrast
 from tests.serving.made import drawn_model
 
 pytestmark = pytest.mark.slow
@@ -63,18 +62,8 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = os.environ.get("DPAA_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium here: install Debian's `chromium`, or name a browser in DPAA_BROWSER")
-    with sync_playwright() as started:
-        arguments = [
-            "--no-sandbox",
-            "--disable-gpu",
-            NO_NETWORK.replace("MAP * ~NOTFOUND", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-        ]
-        found = started.chromium.launch(executable_path=program, args=arguments)
+    with launched() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
