@@ -17,6 +17,9 @@ ifneq ($(wildcard ../shared/data),)
 export DPAA_REAL_DATA ?= $(abspath ../shared/data)
 endif
 
+# Two processes; the tests of a file stay together, so that what they share is made once.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: demo test test-fast check docs package bench yahoo-r3 yahoo-r3-folder install clean
 
 $(BIN)/python:
@@ -46,10 +49,10 @@ check: $(STAMP)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered
+	$(BIN)/pytest $(TWO) --cov --cov-report=term:skip-covered
 
 test-fast: check
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest $(TWO) -m "not slow"
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

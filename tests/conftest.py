@@ -32,11 +32,21 @@ SLOW = (
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 
 
+UNCOUNTED = ("contract",)
+"""Tests during which coverage is not counted, as in those of Hypothesis: they repeat at length what others show by an
+example, and counting would double their time."""
+
+
+@pytest.hookimpl(trylast=True)  # when Hypothesis has marked its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).as_posix().startswith(SLOW):
+        place = item.path.relative_to(here).as_posix()
+        if place.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+        if place.startswith(UNCOUNTED) or item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.no_cover)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # first: whoever ends last ends soon then
 
 
 @pytest.fixture(scope="session", autouse=True)

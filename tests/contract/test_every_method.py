@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from dpaa.methods.base import Histories, Method
 from dpaa.methods.compute import PROCESS_BYTES
 from dpaa.methods.settings import make_settings
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
-from dpaa.runs.model import load
+from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 
 needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed")
@@ -50,15 +52,31 @@ def suited(data: Dataset, name: str) -> Dataset:
     return replace(data, randomised=data.valid) if METHODS[name].needs_randomised else data
 
 
+def short(name: str) -> dict[str, Any]:
+    """The same, three epochs of it."""
+    return quick(name) | ({"epochs": 3, "seed": 4} if quick(name) else {})
+
+
+@pytest.fixture(scope="module")
+def fitted(small_world: Dataset) -> Callable[[str], Model]:
+    """A short training of a method, made when a test first asks for it."""
+    return cache(lambda name: fit(suited(small_world, name), name, **short(name)))
+
+
+@pytest.fixture(scope="module")
+def run_of(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Model]:
+    """The same training in a run folder, `path` of the model."""
+    return cache(lambda name: train_into(tmp_path_factory.mktemp(name) / "run", small_world, name))
+
+
+def train_into(folder: Path, world: Dataset, name: str, **how: Any) -> Model:
+    data = suited(world, name)
+    return fit_into(folder, data, make_method(data, name, short(name)), **how)
+
+
 @every_method
-def test_same_seed_same_bits(name: str, small_world: Dataset) -> None:
-    lists = [
-        fit(
-            suited(small_world, name), name, seed=4, **(quick(name) | ({"epochs": 3} if quick(name) else {}))
-        ).recommend(k=20)
-        for _ in (0, 1)
-    ]
-    assert lists[0].equals(lists[1])
+def test_same_seed_same_bits(name: str, fitted: Callable[[str], Model], run_of: Callable[[str], Model]) -> None:
+    assert fitted(name).recommend(k=20).equals(run_of(name).recommend(k=20))
 
 
 @every_method
@@ -131,9 +149,10 @@ def test_a_sound_training_is_not_said_to_diverge(
 
 
 @every_method
-def test_save_load_recommend_and_fold_in(name: str, small_world: Dataset, tmp_path: Path) -> None:
-    settings = quick(name) | ({"epochs": 3} if quick(name) else {})
-    model = fit(suited(small_world, name), name, **settings)
+def test_save_load_recommend_and_fold_in(
+    name: str, small_world: Dataset, tmp_path: Path, fitted: Callable[[str], Model]
+) -> None:
+    model = fitted(name)
     model.save(tmp_path / "run")
     again = load(tmp_path / "run")
     assert again.recommend(k=10).equals(model.recommend(k=10))
@@ -158,9 +177,9 @@ def test_cold_items_lonely_users_and_one_item_users(name: str) -> None:
 
 
 @every_method
-def test_newcomers_of_every_kind(name: str, small_world: Dataset) -> None:
+def test_newcomers_of_every_kind(name: str, small_world: Dataset, fitted: Callable[[str], Model]) -> None:
     """Scores of a newcomer depend on the history alone: not on the other newcomers, nor on the candidates."""
-    method = fit(suited(small_world, name), name, **(quick(name) | ({"epochs": 2} if quick(name) else {}))).method
+    method = fitted(name).method
     histories = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)  # three items, none, one
     whole = method.scorer(None, histories)(torch.arange(3))
     assert whole.shape == (3, small_world.n_items)
@@ -174,32 +193,18 @@ def test_newcomers_of_every_kind(name: str, small_world: Dataset) -> None:
 @pytest.mark.parametrize("name", [name for name in TRAINED if METHODS[name].fit is Method.fit])  # not in one go
 @pytest.mark.parametrize("stop_after", [2, 9])
 def test_a_resumed_run_equals_the_uninterrupted_one(
-    name: str, stop_after: int, small_world: Dataset, tmp_path: Path
+    name: str, stop_after: int, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
 ) -> None:
-    settings = quick(name) | {"epochs": 3}
-    asked = 0
+    straight, asked = run_of(name), 0
 
     def stop() -> bool:
         nonlocal asked
         asked += 1
         return asked == stop_after
 
-    straight = fit_into(
-        tmp_path / "straight", suited(small_world, name), make_method(suited(small_world, name), name, settings)
-    )
     with pytest.raises(Interrupted):
-        fit_into(
-            tmp_path / "parts",
-            suited(small_world, name),
-            make_method(suited(small_world, name), name, settings),
-            callbacks=Callbacks(stop_requested=stop),
-        )
-    resumed = fit_into(
-        tmp_path / "parts",
-        suited(small_world, name),
-        make_method(suited(small_world, name), name, settings),
-        resume=True,
-    )
+        train_into(tmp_path / "parts", small_world, name, callbacks=Callbacks(stop_requested=stop))
+    resumed = train_into(tmp_path / "parts", small_world, name, resume=True)
     for tensor, expected in straight.method.tensors().items():
         assert torch.equal(resumed.method.tensors()[tensor], expected), tensor
     assert resumed.manifest.get("tuned") == straight.manifest.get("tuned")
@@ -243,17 +248,13 @@ def test_wrong_settings_get_one_sentence(name: str, values: dict[str, object], s
 
 
 @trained_methods
-def test_a_checkpoint_after_every_batch_changes_nothing(name: str, small_world: Dataset, tmp_path: Path) -> None:
-    settings = quick(name) | {"epochs": 3}
-    fit_into(tmp_path / "plain", suited(small_world, name), make_method(suited(small_world, name), name, settings))
-    callbacks = Callbacks(checkpoint_seconds=0)
-    fit_into(
-        tmp_path / "often",
-        suited(small_world, name),
-        make_method(suited(small_world, name), name, settings),
-        callbacks=callbacks,
-    )
-    files = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("plain", "often")]
+def test_a_checkpoint_after_every_batch_changes_nothing(
+    name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
+) -> None:
+    plain = run_of(name).path
+    assert plain is not None
+    train_into(tmp_path / "often", small_world, name, callbacks=Callbacks(checkpoint_seconds=0))
+    files = [(run / "model.safetensors").read_bytes() for run in (plain, tmp_path / "often")]
     assert files[0] == files[1]
 
 
@@ -263,7 +264,9 @@ def sizeable() -> Dataset:
     rng = np.random.default_rng(0)
     items = (800 * rng.random(20_000) ** 2).astype(np.int64)
     pairs = pl.DataFrame({"user_id": rng.integers(0, 1_500, 20_000), "item_id": items}).unique(maintain_order=True)
-    return Dataset.from_frame(pairs[1_000:], valid=pairs[:500], test=pairs[500:1_000])
+    found = Dataset.from_frame(pairs[1_000:], valid=pairs[:500], test=pairs[500:1_000])
+    fit(found, "lightgcn", embedding_size=4, layers=2, epochs=1, threads=1)  # what is loaded and kept on first use
+    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc")
@@ -271,7 +274,6 @@ def sizeable() -> Dataset:
 def test_memory_stays_within_the_preview(name: str, sizeable: Dataset) -> None:
     """What a training adds to the process is no more than the preview says beyond Python and the libraries."""
     settings = {"embedding_size": 256, "layers": 2, "epochs": 1, "threads": 1}
-    fit(sizeable, "lightgcn", **(settings | {"embedding_size": 4}))  # what is loaded and kept on first use
     method = make_method(suited(sizeable, name), name, settings)
     assert isinstance(method, GraphMethod)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here

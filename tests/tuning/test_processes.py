@@ -25,8 +25,7 @@ from dpaa.tuning.processes import in_pool, in_several
 from dpaa.tuning.study import TrialStore
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import TINY, settings_of
-
-DEAF = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+from tests.tuning.deaf import deaf_to_interrupts, say_whether_deaf
 
 
 def test_killed_workers_are_followed_by_others(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,19 +104,10 @@ def test_killed_at_any_time_it_loses_only_what_was_in_flight(world: Dataset, tmp
     assert set(lost) <= set(complete), "what was lost is trained again"
 
 
-def deaf_to_interrupts(_number: int) -> bool:
-    """Whether ctrl-C was held back when this module was imported, in the worker's first moments."""
-    return DEAF
-
-
 def test_workers_are_deaf_to_interrupts_from_birth() -> None:
     """A ctrl-C that reaches them while they import would print a traceback each."""
     assert [found for _, found in in_pool(deaf_to_interrupts, [(1,), (2,)], 2)] == [True, True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-
-
-def say_whether_deaf(say: Callable[[str], None]) -> None:
-    say(str(DEAF))
 
 
 def test_the_very_first_worker_is_deaf_from_birth_too() -> None:

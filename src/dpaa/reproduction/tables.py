@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from scipy import stats
 
 from dpaa.report import parts
 from dpaa.report.rendering import html, with_code
@@ -285,7 +284,9 @@ def rank_agreement(one: Sequence[float], other: Sequence[float]) -> float:
     """Spearman's ρ: the correlation of the ranks, ties sharing their mean rank; no number where a side has no order."""
     if len(one) < 2 or any(np.ptp(side) == 0 for side in (one, other)):
         return math.nan
-    return float(np.corrcoef(stats.rankdata(one), stats.rankdata(other))[0, 1])
+    from scipy.stats import rankdata  # a second of every process that trains, and one table asks for it
+
+    return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
 
 
 # ---------------------------------------------------------------------- formats
