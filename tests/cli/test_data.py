@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from dpaa.cli.data import app
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
+from tests.command import dpaa_ok
 
 
 def call(*words: object) -> str:
@@ -37,6 +38,15 @@ def test_log(clicks: Path, tmp_path: Path) -> None:
     dataset = read_dataset(tmp_path / "data")
     assert dataset.about["seed"] == 3
     assert any("1 duplicate pair; each counts once" in note for note in dataset.notes)
+
+
+def test_low_ratings_that_count_as_liked_are_told(clicks: Path, tmp_path: Path) -> None:
+    told = "ratings go from 1 to 5 and every row counts as liked; --positive 'rating>=4' keeps the high ones"
+    assert told in dpaa_ok("data", "log", clicks, "--out", tmp_path / "all").err
+    chosen = ("--positive", "rating>=4", "--out", tmp_path / "chosen")
+    assert "counts as liked" not in dpaa_ok("data", "log", clicks, *chosen).err
+    clicks.write_text("user,item,rating\n1,1,1\n1,2,1\n2,1,1\n", encoding="utf-8")
+    assert "counts as liked" not in dpaa_ok("data", "log", clicks, "--out", tmp_path / "alike").err
 
 
 def test_splits(clicks: Path, tmp_path: Path) -> None:

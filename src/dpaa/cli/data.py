@@ -626,8 +626,28 @@ def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
 
 def _show(dataset: Dataset | LargeDataset, folder: Path) -> None:
     _show_counts(dataset)
-    print_notes(dataset.notes)
+    print_notes([*dataset.notes, *_ratings_note(folder)])
     out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
+
+
+def _ratings_note(folder: Path) -> list[str]:
+    """Where low ratings count as liked, since nobody said otherwise."""
+    import polars as pl
+
+    from dpaa.data.columns import Column
+    from dpaa.data.dataset import ABOUT_FILE
+    from dpaa.files import LARGE_JSON, read_json
+
+    about = read_json(folder / ABOUT_FILE, LARGE_JSON, "make it again")
+    table = pl.scan_parquet(folder / "train.parquet", glob=False)
+    if about.get("positive") != "every row" or Column.RATING not in table.collect_schema():
+        return []
+    rating = pl.col(Column.RATING)
+    low, high = table.select(rating.min().alias("low"), rating.max().alias("high")).collect().row(0)
+    if low is None or not low < high:
+        return []
+    told = f"ratings go from {low:g} to {high:g} and every row counts as liked"
+    return [f"{told}; --positive 'rating>={low + 0.75 * (high - low):.3g}' keeps the high ones"]
 
 
 def _show_counts(dataset: Dataset | LargeDataset) -> None:
