@@ -13,6 +13,7 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, TrainedSettings
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
@@ -403,3 +404,19 @@ def test_a_checkpoint_from_before_the_start_was_kept_is_taken_up(tmp_path: Path)
     Trainer(resumed).run(checkpoint)
     Trainer(straight).run()
     assert torch.equal(resumed.ego.rows(), straight.ego.rows())
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [(lambda loss: loss.expand(3), r"a tensor of shape \(3,\)"), (lambda loss: loss.item(), "float")],
+)
+def test_a_loss_that_is_not_one_number_is_told(made: Callable[[torch.Tensor], object], told: str) -> None:
+    class Wrong(LightGCN):
+        name = "wrong"
+
+        def loss(self, batch: Batch, rows: Rows) -> torch.Tensor:
+            return made(super().loss(batch, rows))  # type: ignore[return-value]
+
+    method = method_of(epochs=1)
+    with pytest.raises(InputError, match=f"method wrong must be a tensor of one number, got {told}; return a mean"):
+        Trainer(Wrong(method.graph, method.settings)).run()

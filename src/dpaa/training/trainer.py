@@ -16,7 +16,7 @@ from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import Columns
 from dpaa.kernels.machine import computing, give_back_memory, lasting
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.rows import Batch
+from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import TrainedSettings, with_settings_of_old
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
@@ -269,7 +269,7 @@ class Trainer:
         # A single epoch may be a single step, whose loss is the start's: what the step did is seen afterwards.
         first = next(iter(self.method.batches(1)))
         with torch.no_grad():
-            loss = self.method.loss(first, self.method.forward(first)).item()
+            loss = self._loss(first, self.method.forward(first)).item()
         if not loss <= limit:
             raise self._diverged(f"was {loss:.4g} at the end, after epoch {at.epoch - 1}, far", at)
 
@@ -284,10 +284,19 @@ class Trainer:
             give_back_memory()
             self._gave_back_at = time.monotonic()
         rows = self.method.forward(batch)
-        loss = self.method.loss(batch, rows)
+        loss = self._loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._adam.step(rows, self.method.settings.learning_rate if learning_rate is None else learning_rate)
         return loss.item()
+
+    def _loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """The method's; of somebody's first try it is often one number per triple."""
+        loss = self.method.loss(batch, rows)
+        if not isinstance(loss, Tensor) or loss.ndim:
+            made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            told = f"the loss of method {self.method.name} must be a tensor of one number, got {made}"
+            raise InputError(f"{told}; return a mean or a sum")
+        return loss
 
     def _seconds_per_step(self) -> float:
         """The quicker of two steps that change nothing."""
@@ -296,7 +305,7 @@ class Trainer:
         for batch in () if first is None else (first, first):
             began = time.perf_counter()
             rows = method.forward(batch)
-            method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            self._loss(batch, rows).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             method.propagation.workers.map(partial(method.tile_gradient, rows), len(method.ego.tiles))
             for parameter in method.parameters.values():
                 parameter.grad = None
