@@ -44,7 +44,7 @@ def test_shares_and_accuracy_of_every_group() -> None:
     assert cells[12:] == ["0.1250", "0.1250", "–", "–"]
     captions = [tag.text for tag in page.named("caption")]
     assert captions[0] == "Share of the history and of the lists of 2 by genre on hand"
-    assert captions[1].startswith("ndcg@2 ↑ counted on the items of each genre")
+    assert captions[1].startswith("ndcg@2 ↑ counted on the items with each value of genre")
 
 
 def test_small_groups_are_left_out_and_counted(monkeypatch: Any) -> None:

@@ -72,5 +72,5 @@ def _accuracy(metric: str, column: str, family: Family, runs: list[Run], shown: 
         rows.append([cell, *(number(run.metrics.get(key), 4, best=run.name in best) for run in runs)])
     arrow = f" {ARROWS[words.better]}" if words else ""
     heads = [Head(column), *(Head(run.name, words.words if words else None) for run in runs)]
-    caption = f"{metric}{arrow} counted on the items of each {column} on {family.name}. ★ = best of its row."
+    caption = f"{metric}{arrow} counted on the items with each value of {column} on {family.name}. ★ = best of its row."
     return table(caption, heads, rows)
