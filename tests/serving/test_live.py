@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,12 +19,13 @@ import uvicorn
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from dpaa.reranking import RERANKERS
-from dpaa.runs.model import Model
+from dpaa.reranking.choose import parse_reranker
+from dpaa.runs.model import Model, load
 from dpaa.serving.app import Service
 from dpaa.serving.live import _embedded
 from dpaa.serving.metrics import Metrics
 from dpaa.serving.settings import ServeSettings
-from dpaa.serving.snapshot import open_snapshot
+from dpaa.serving.snapshot import open_snapshot, write_snapshot
 from dpaa.serving.standalone import write_live
 from tests.accessibility import MOVING, by_tab, violations
 from tests.browser import launched
@@ -255,6 +256,35 @@ def test_from_a_file_without_a_server(browser: Browser, tmp_path: Path, model: M
     assert opened.complaints == []
     assert all(url.startswith(("file:", "data:")) for url in opened.requests)
     context.close()
+
+
+def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, tmp_path: Path, model: Model) -> None:
+    """As the choice of `dpaa debias` does, whose run lies in the trade's folder."""
+    own = parse_reranker("xquad,strength=0.9")
+    assert own is not None
+    kept = replace(model, manifest=model.manifest | {"rerank": own.as_json(), "debias": {}})
+    wanted, plain = (kept.recommend(["u00000"], **how)["item_id"].to_list() for how in ({}, {"rerank": None}))
+    assert wanted != plain
+    kept.save(tmp_path / "trade" / "run")
+    write_snapshot(load(tmp_path / "trade" / "run"), tmp_path / "snapshot")
+    write_live(tmp_path / "trade" / "run", tmp_path / "live.html", 3)
+    with serving(tmp_path / "snapshot", tmp_path) as address:
+        for place in (address, (tmp_path / "live.html").as_uri()):
+            opened = Opened(browser.new_page())
+            opened.page.goto(place)
+            expect(opened.page.locator("#after li").first).to_be_visible()
+            expect(opened.page.locator("#before-how")).to_contain_text("xquad,")
+            assert opened.page.locator("#before .name").all_text_contents() == wanted
+            assert opened.after() == wanted
+            assert opened.page.text_content("h1") == "trade: turn the dial"
+            opened.page.select_option("#rerank", "none")
+            expect(opened.page.locator("#after-how")).not_to_contain_text("xquad")
+            assert opened.after() == plain
+            opened.page.click("#dial-run")
+            expect(opened.page.locator("#after-how")).to_contain_text("xquad")
+            assert opened.after() == wanted
+            assert opened.complaints == []
+            opened.page.close()
 
 
 def test_hostile_names_stay_text(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,10 @@ def about(snapshot: Snapshot, settings: ServeSettings | None) -> dict[str, Any]:
     model = snapshot.model
     dataset = model.manifest.get("dataset")
     name = dataset.get("name") if isinstance(dataset, dict) else None
+    own = model.reranker()
+    place = model.path.parent if model.path is not None and "debias" in model.manifest else model.path
     found: dict[str, Any] = {
-        "run": model.path.name if model.path is not None else str(name or snapshot.name),
+        "run": place.name if place is not None else str(name or snapshot.name),  # of a trade, whose run is called `run`
         "dataset": None if name is None else str(name),
         "method": model.method.name,
         "users": len(snapshot.users),
@@ -26,6 +28,7 @@ def about(snapshot: Snapshot, settings: ServeSettings | None) -> dict[str, Any]:
         "similar": snapshot.unit is not None,
         "columns": model.columns.names,
         "dial": {"kappa": snapshot.kappa, "curve": curve(snapshot)},
+        "rerank": None if own is None else own.in_words(),
         "rerankers": rerankers(),
         "snapshot": snapshot.name,
         "index": None if snapshot.index is None else {"kind": snapshot.index.kind, "recall": snapshot.index.recall},

@@ -56,9 +56,12 @@ def embedded(snapshot: Snapshot, customers: int) -> dict[str, Any]:
         taken = snapshot.taken(user)
         shown = taken[np.argsort(-snapshot.counts[taken], kind="stable")][:SHOWN_TAKEN]
         row: dict[str, Any] = {"id": snapshot.users.id(user), "interactions": len(taken), "taken": items.places(shown)}
-        rows.append(row | {"lists": [], "reranked": {}})
-    audits = []
+        rows.append(row | {"lists": [], "kept": [], "reranked": {}})
+    audits, own = [], snapshot.model.reranker()
     for kappa in kappas:
+        if own is not None:
+            for row, listed in zip(rows, _answers(snapshot, users, kappa, own), strict=True):
+                row["kept"].append(items.places(listed.items))
         for row, listed in zip(rows, _answers(snapshot, users, kappa), strict=True):
             row["lists"].append(items.places(listed.items))
         audits.append(lists_of(snapshot, everybody, kappa, K, _answers(snapshot, everybody, kappa)).numbers())

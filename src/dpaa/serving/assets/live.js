@@ -80,6 +80,7 @@
     const find = (id) => data.users.find((one) => String(one.id) === String(id));
     const at = (user, dial, rerank) => {
       if (!rerank || rerank === "none") return user.lists[nearest(data.kappas, dial)];
+      if (rerank === "run") return user.kept[nearest(data.kappas, dial)];
       const [name, setting] = rerank.split(",");
       const kind = data.rerankers[name];
       return user.reranked[name][setting ? nearest(kind.values, Number(setting.split("=")[1])) : 0];
@@ -132,6 +133,7 @@
   };
   const fine = () => { $("trouble").hidden = true; };
 
+  const ofTheRun = () => (state.about.rerank ? "run" : "none");
   const rerank = () => {
     const name = $("rerank").value;
     if (!name || name === "none") return "none";
@@ -168,8 +170,9 @@
       return entry(one, { place: one.rank, move, className: was === undefined ? "new" : "" });
     }));
     const fresh = state.after.filter((one) => !before.has(String(one.id))).length;
-    $("before-how").textContent = `dial at ${signed(state.about.dial.kappa)}, as the run keeps it`;
-    const how = rerank();
+    const own = state.about.rerank;
+    $("before-how").textContent = `dial at ${signed(state.about.dial.kappa)}${own ? `, ${own}` : ""}, as the run keeps it`;
+    const how = rerank() === "run" ? own : rerank();
     $("after-how").textContent = `dial at ${signed(state.dial)}${how === "none" ? "" : `, ${how}`}: ${fresh} new`;
     $("said").textContent = `${fresh} of ${state.after.length} items are new`;
   };
@@ -210,7 +213,7 @@
   const drawGauges = () => {
     const run = state.about.dial.kappa;
     const was = auditOf(run), now = auditOf(state.dial);
-    const plain = rerank() === "none";
+    const plain = rerank() === "none" && !state.about.rerank;
     const counts = [popularity(state.before), popularity(state.after)].filter((one) => one !== null);
     const arps = [was, now].filter(Boolean).map((one) => one[`arp@${K}`]);
     const curve = state.about.dial.curve;
@@ -264,7 +267,7 @@
   };
   const pick = async (id) => {
     try {
-      const [user, before] = await Promise.all([source.user(id), source.list(id, state.about.dial.kappa, "none")]);
+      const [user, before] = await Promise.all([source.user(id), source.list(id, state.about.dial.kappa, ofTheRun())]);
       state.user = user.id;
       state.before = before;
       $("customer").value = shown(user.id);
@@ -288,7 +291,11 @@
     $("dial").setAttribute("aria-valuetext", `kappa ${signed(state.dial)}`);
   };
   $("dial").addEventListener("input", () => { setDial(Number($("dial").value)); refresh(); });
-  $("dial-run").addEventListener("click", () => { setDial(state.about.dial.kappa); refresh(); });
+  $("dial-run").addEventListener("click", () => {
+    setDial(state.about.dial.kappa);
+    if ($("rerank").value !== ofTheRun()) { $("rerank").value = ofTheRun(); chooseReranker(); }
+    refresh();
+  });
   const chooseReranker = () => {
     const found = state.about.rerankers.find((one) => one.name === $("rerank").value);
     const setting = found?.settings?.[0];
@@ -413,8 +420,8 @@
       const reach = Math.max(2, Math.abs(about.dial.kappa));
       $("dial").min = -reach; $("dial").max = reach; $("dial").step = source.step;
       const others = about.rerankers.filter((one) => one.name !== "dial");
-      $("rerank").replaceChildren(...["none", ...others.map((one) => one.name)].map((name) => {
-        const option = make("option", "", name);
+      $("rerank").replaceChildren(...[...(about.rerank ? ["run"] : []), "none", ...others.map((one) => one.name)].map((name) => {
+        const option = make("option", "", name === "run" ? `the run's own (${about.rerank.split(",")[0]})` : name);
         option.value = name;
         return option;
       }));
