@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from dpaa.data.append import RULES
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.parquet import _read_footer
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.errors import InputError
 
@@ -135,3 +137,17 @@ def test_what_is_known_of_items_is_kept_and_added_to() -> None:
     ]
     with pytest.raises(InputError, match="column 'size' of the items is Int64 so far and String now"):
         data.append(more, items=pl.DataFrame({"item_id": [7], "size": ["large"]}))
+
+
+def test_damage_in_a_column_that_only_appending_reads_is_told(tmp_path: Path) -> None:
+    """Ids are read first, and were the only columns whose damage ended in a sentence."""
+    Dataset.from_frame(log()).write(tmp_path / "data")
+    data, file = read_dataset(tmp_path / "data"), tmp_path / "data" / "train.parquet"
+    pl.read_parquet(file).write_parquet(file, compression="uncompressed", statistics=False)
+    content = bytearray(file.read_bytes())
+    _, _, chunks = _read_footer(io.BytesIO(content))
+    (place,) = (chunk.start for chunk in chunks if chunk.column == "timestamp")
+    content[place : place + 8] = b"\xff" * 8
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="train.parquet is not a readable Parquet file"):
+        data.append(log(10))

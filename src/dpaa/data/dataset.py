@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -215,8 +215,7 @@ class Dataset:
     def frame(self, name: SplitName) -> pl.DataFrame:
         """One split with the user's own ids, and rating, timestamp and count where they are known."""
         if self.path is not None:
-            file = self.path / f"{name}.parquet"
-            return read_parquet(file, list(parquet_schema(file)))
+            return _read_columns(self.path / f"{name}.parquet", list)
         pairs = self.split(name)
         frame = pl.DataFrame([self.user_ids.gather(pairs.user), self.item_ids.gather(pairs.item)])
         if name in self.columns:
@@ -400,18 +399,22 @@ def _read_about(path: Path) -> About:
         ) from None
 
 
-def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
-    """The id columns of a file of the dataset, and the counts if there are any."""
+def _read_columns(file: Path, wanted: Callable[[Mapping[str, object]], list[str]]) -> pl.DataFrame:
+    """Those columns of a file of the dataset that are wanted of the ones there are."""
     try:
-        present = parquet_schema(file)
-        wanted = [*id_columns, Column.COUNT] if Column.COUNT in present else id_columns
-        frame = read_parquet(file, wanted)
+        there = parquet_schema(file)
+        return read_parquet(file, wanted(there))
     except FileNotFoundError as error:
         raise InputError(f"{file} is missing; {_REMEDY}") from error
     except pl.exceptions.ColumnNotFoundError as error:
-        raise InputError(f"{file} lacks one of the columns {', '.join(id_columns)}; {_REMEDY}") from error
+        raise InputError(f"{file} lacks one of the columns {', '.join(wanted(there))}; {_REMEDY}") from error
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{file} is not a readable Parquet file; {_REMEDY}") from error
+
+
+def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
+    """The id columns of a file of the dataset, and the counts if there are any."""
+    frame = _read_columns(file, lambda there: [*id_columns, *({Column.COUNT} & there.keys())])
     for column in id_columns:
         if frame[column].has_nulls():
             raise InputError(f"column {column!r} of {file} has empty values; {_REMEDY}")
