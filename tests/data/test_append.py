@@ -149,5 +149,5 @@ def test_damage_in_a_column_that_only_appending_reads_is_told(tmp_path: Path) ->
     (place,) = (chunk.start for chunk in chunks if chunk.column == "timestamp")
     content[place : place + 8] = b"\xff" * 8
     file.write_bytes(content)
-    with pytest.raises(InputError, match="train.parquet is not a readable Parquet file"):
+    with pytest.raises(InputError, match=r"train\.parquet is not a readable Parquet file"):
         data.append(log(10))
