@@ -95,7 +95,7 @@ class Wish:
             1 - abs(method.high_strength - high) - abs(method.low_strength - low) - 0.01 * (method.clusters != clusters)
         )
 
-    def recalls_of(self, family: object, n: int) -> list[float]:
+    def recalls_of(self, family: object, n: int, device: object = None) -> list[float]:
         raise AssertionError
 
 

@@ -13,7 +13,7 @@ from dpaa.methods.base import Method
 from dpaa.methods.hooks import Hooks
 from dpaa.methods.weighted_messages import WeightedMessages
 
-NOT_HOOKS = {"make_embeddings", "readout_vectors", "l2_term", "tensors", "load_tensors"}
+NOT_HOOKS = {"make_embeddings", "readout_vectors", "triples", "l2_term", "tensors", "load_tensors"}
 """What the hooks know of the machinery, and what follows from `saved_shapes`."""
 HOOKS = {
     name

@@ -97,7 +97,7 @@ class Table:
     def recall_of(self, method: object) -> float:
         raise AssertionError("one pass is enough")
 
-    def recalls_of(self, family: object, n: int) -> list[float]:
+    def recalls_of(self, family: object, n: int, device: object = None) -> list[float]:
         self.blocks = list(family(None)(torch.arange(3)))  # type: ignore[operator]
         assert len(self.blocks) == n
         return [float(place == self.preferred) for place in range(n)]

@@ -111,7 +111,7 @@ class Preferring:
     def recall_of(self, method: object) -> float:
         raise AssertionError("one pass is enough")
 
-    def recalls_of(self, family: object, n: int) -> list[float]:
+    def recalls_of(self, family: object, n: int, device: object = None) -> list[float]:
         self.blocks = list(family(None)(torch.arange(4)))  # type: ignore[operator]
         assert len(self.blocks) == n
         return [float(place == self.place) for place in range(n)]

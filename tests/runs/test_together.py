@@ -28,7 +28,7 @@ from tests.command import dpaa_ok, run_dpaa
 from tests.threads import Table, ThreadGroup, in_threads
 
 TRAINED = [name for name in METHODS if issubclass(METHODS[name], GraphMethod)]
-SHARED = [name for name in TRAINED if not getattr(METHODS[name], "uses_whole_table", False)]
+SHARED = [name for name in TRAINED if vars(METHODS[name]).get("uses_whole_table") is not True]
 TINY: dict[str, Any] = {"embedding_size": 64, "layers": 1, "epochs": 2, "batch_size": 32, "threads": 1}
 
 

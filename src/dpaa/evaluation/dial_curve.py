@@ -289,7 +289,7 @@ def dial_curve(
     drawn = sorted({0.0, *map(float, kappas)})
     few = validation.sample(MOST_USERS)
     points = []
-    for kappa, lists in zip(drawn, few.lists_of(dialled_family(method, drawn), len(drawn)), strict=True):
+    for kappa, lists in zip(drawn, few.lists_of(dialled_family(method, drawn), len(drawn), method.device), strict=True):
         at = few.truth.context(lists)
         niche = at.of_items(~few.popular)
         points.append(

@@ -39,6 +39,9 @@ LONGEST_LIST = 1_000
 """Up to here lists may be longer than there are items."""
 
 
+CPU = torch.device("cpu")
+
+
 @dataclass(frozen=True)
 class Protocol:
     """How the numbers came about."""
@@ -327,14 +330,16 @@ class Evaluator:
         """Recall at the largest k of a method as it scores now (see `dpaa.methods.base.Validation`)."""
         return self.recall(method)[f"recall@{self.protocol.k[-1]}"]
 
-    def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
+    def recalls_of(
+        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU
+    ) -> list[float]:
         """The same for n strengths of a correction, in one pass over the users."""
-        return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n)]
+        return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n, device)]
 
-    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> Ints:
-        """The lists of n strengths of a correction, from one pass over the users.  (n, users, largest k)."""
+    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
+        """The lists of n strengths of a correction, which scores there, from one pass.  (n, users, largest k)."""
         dataset = self.dataset
-        ranker = Ranker(dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
+        ranker = Ranker(dataset.n_items, device, self._masked, dataset.candidates)
         scores_of = family(ranker.columns)
         lists = np.empty((n, len(self.users), self.protocol.k[-1]), dtype=np.int32)
         place = 0
@@ -350,7 +355,7 @@ class Evaluator:
         Returns (re-rankers, users, largest k).
         """
         dataset, k = self.dataset, self.protocol.k[-1]
-        ranker = Ranker(dataset.n_items, torch.device("cpu"), self._masked, dataset.candidates)
+        ranker = Ranker(dataset.n_items, method.device, self._masked, dataset.candidates)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
         lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
         place = 0

@@ -97,9 +97,17 @@ def default_kernel(graph: BipartiteGraph, columns: int) -> str:
     """The sparse product for a graph and a table of so many columns: a fixed rule, so same settings mean same bits.
 
     Wide tiles save 4 to 18 % where one side has few nodes (290 to 1,410) and cost 2 to 28 % where none has.  A table of
-    64 columns keeps two tiles: one for each of two threads.
+    64 columns keeps two tiles: one for each of two threads.  On a GPU `embedding_bag` walks a bag in one thread per
+    column, a bag as long as the most popular item's, so it is `csr`.
     """
+    if graph.edge_user.device.type == "cuda":
+        return "csr"
     return "wide-bag" if min(graph.n_users, graph.n_items) <= SMALL_SIDE and columns >= 128 else "bag"
+
+
+def tile_width(kernel: str, columns: int, device: torch.device) -> int:
+    """Columns per tile of a table of so many."""
+    return max(columns, 1) if device.type == "cuda" else TILE_COLUMNS[kernel]
 
 
 class Workers:

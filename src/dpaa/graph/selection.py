@@ -51,13 +51,15 @@ class Selection:
         self, graph: BipartiteGraph, nodes: Tensor, round_to: int = ROUND_NODES, whole_from: float = WHOLE_FROM
     ) -> None:
         self._graph = graph
+        if whole_from <= 0:  # nothing is counted: on a GPU the program would wait for the number
+            self._take_all(nodes.device)
+            return
         present = torch.zeros(graph.n_nodes, dtype=torch.bool, device=nodes.device)  # no sorting: one flag per node
         asked = int(present.index_fill_(0, nodes, True).sum())
         self.whole = asked >= whole_from * graph.n_nodes
         """Whether all nodes are selected."""
         if self.whole:
-            self.nodes = torch.arange(graph.n_nodes, device=nodes.device)
-            self.place = self.nodes.int()
+            self._take_all(nodes.device)
             return
         wanted = min(-(-asked // round_to) * round_to, graph.n_nodes)
         if wanted > asked:  # looked for among the first nodes: a list of all that are left would have a new size again
@@ -69,12 +71,19 @@ class Selection:
         """(n_nodes,) int32: place among the selected nodes, their number for all other nodes."""
         self.place.index_copy_(0, self.nodes, torch.arange(len(self), dtype=torch.int32, device=nodes.device))
 
+    def _take_all(self, device: torch.device) -> None:
+        self.whole = True
+        self.nodes = torch.arange(self._graph.n_nodes, device=device)
+        self.place = self.nodes.int()
+
     def __len__(self) -> int:
         return len(self.nodes)
 
     @property
     def n_users(self) -> int:
         """How many of the selected nodes are users; they come first."""
+        if self.whole:
+            return self._graph.n_users
         return int(torch.searchsorted(self.nodes, self._graph.n_users))
 
     def add_(self, table: Tensor, rows: Tensor) -> Tensor:

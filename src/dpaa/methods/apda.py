@@ -88,7 +88,10 @@ class APDA(GraphMethod):
         """With the noise and the dropout that belong to the batch, or without."""
         if nodes is None or batch is None:
             return self.layers.readout(table)
-        draws = np.random.default_rng([self.settings.seed, PERTURBATION, batch.epoch, batch.number])
+        stream = (PERTURBATION, batch.epoch, batch.number)
+        draws: np.random.Generator | torch.Generator = np.random.default_rng([self.settings.seed, *stream])
+        if self.device.type == "cuda":
+            draws = self.device_generator(*stream)
         perturbation = Perturbation(draws, self.settings.noise, self.settings.dropout)
         return ReadoutRows.apply(table, self.layers, perturbation, nodes)  # type: ignore[no-any-return, no-untyped-call]
 

@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaa.data.sampling import TripleSampler
+from dpaa.data.sampling import AnyItemSampler, TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.columns import Columns
+from dpaa.graph.device_sampling import DeviceSampler
 from dpaa.graph.propagation import Propagation, TiledTable, Workers
 from dpaa.graph.selection import WHOLE_FROM, Selection
-from dpaa.kernels.machine import give_back_memory
+from dpaa.kernels.machine import give_back_memory, lasting
 from dpaa.methods.base import Context, Histories, Vectors
 from dpaa.methods.compute import Compute
 from dpaa.methods.hooks import Hooks
@@ -28,6 +29,8 @@ from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
 from dpaa.methods.settings import Settings
 
 INITIAL_DEVIATION = 0.1
+EPOCHS = 2**31
+"""Number of the random stream of triples that a GPU draws; methods count theirs from 0."""
 
 
 class GraphMethod(Hooks):
@@ -68,10 +71,34 @@ class GraphMethod(Hooks):
         counts = self.graph.edge_count.cpu().numpy().astype(np.int32)
         return self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
 
+    def triples(self, epoch: int) -> tuple[Tensor, ...]:
+        """Users, positive and negative items of an epoch; drawn on a GPU itself where its sampler knows how."""
+        if self._device_sampler is not None:
+            return self._device_sampler.epoch(self.device_generator(EPOCHS, epoch), self.settings.sampler)
+        rng = np.random.default_rng([self.settings.seed, epoch])
+        with lasting():
+            drawn = self.sampler.epoch(rng, self.settings.sampler)
+        found = tuple(torch.from_numpy(part) for part in drawn)
+        return found if self.device.type == "cpu" else tuple(part.to(self.device) for part in found)
+
+    @cached_property
+    def _device_sampler(self) -> DeviceSampler | None:
+        known = {TripleSampler: False, AnyItemSampler: True}
+        if self.device.type != "cuda" or self.sampler_type not in known:
+            return None
+        return DeviceSampler(self.graph, any_item=known[self.sampler_type])
+
     def generator(self, *stream: int) -> torch.Generator:
         """A torch generator that depends on the seed and the stream's numbers alone (on the CPU)."""
+        return torch.Generator().manual_seed(self._seed_of(*stream))
+
+    def device_generator(self, *stream: int) -> torch.Generator:
+        """The same on the device, for what is drawn again and again; another device draws other numbers."""
+        return torch.Generator(device=self.device).manual_seed(self._seed_of(*stream))
+
+    def _seed_of(self, *stream: int) -> int:
         state = np.random.SeedSequence([self.settings.seed, *stream, 0]).generate_state(1, np.uint64)[0]
-        return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+        return int(state >> np.uint64(1))
 
     # ------------------------------------------------------------------ training
 
@@ -79,7 +106,7 @@ class GraphMethod(Hooks):
         """Draw the initial table (or take this one, users then items) and put the first weights in force."""
         width, columns = self.compute.tile_columns, self.columns
         if table is not None:
-            self.ego = TiledTable.from_dense(columns.cut(table), width)
+            self.ego = TiledTable.from_dense(columns.cut(table).to(self.device), width)
         else:
             self.ego = TiledTable.empty(self.graph.n_nodes, columns.width, width, self.device)
             self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns)
@@ -98,12 +125,13 @@ class GraphMethod(Hooks):
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and offer the batch's rows to the loss."""
         nodes = batch.nodes(self.graph.n_users)
+        gpu = self.device.type == "cuda"  # there to gather costs more than to compute, and to count is to wait
         if not self.uses_whole_table:
-            selection = Selection(self.graph, nodes, whole_from=self.whole_from)
+            selection = Selection(self.graph, nodes, whole_from=0.0 if gpu else self.whole_from)
             return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection), self.columns)
-        selection = Selection(self.graph, nodes, whole_from=2.0)  # never: its rows are copies in any case
+        selection = Selection(self.graph, nodes, whole_from=0.0 if gpu else 2.0)  # never: its rows are copies anyway
         table = self.ego.rows().requires_grad_()
-        ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
+        ego = [tile.detach() if selection.whole else tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
         return TableRows(selection, nodes, self.readout(table, selection.nodes, batch), table, ego)
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:

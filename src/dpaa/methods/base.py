@@ -28,8 +28,13 @@ class Validation(Protocol):
     def recall_of(self, method: Method) -> float:
         """The method as it scores now."""
 
-    def recalls_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int) -> list[float]:
-        """Each of n strengths, in one pass; `family` takes the candidates (None = all items) like `scorer`."""
+    def recalls_of(
+        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = ...
+    ) -> list[float]:
+        """Each of n strengths, in one pass; `family` takes the candidates (None = all items) like `scorer`.
+
+        Both lie on `device`, which is the processor where nothing else is said.
+        """
 
 
 class Context(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import TILE_COLUMNS, default_kernel
+from dpaa.graph.propagation import default_kernel, tile_width
 from dpaa.kernels.machine import cores, processes_here
 from dpaa.methods.settings import TrainedSettings
 
@@ -30,21 +30,19 @@ class Compute:
     """Triples per step; `auto` is at most about 500 batches an epoch, never below 2,048."""
     n_batches: int
     """Of a full epoch."""
+    tile_columns: int
+    """Columns per tile: what the cache of a processor holds; all of them on a GPU, where a tile is a launch."""
 
     @classmethod
     def of(cls, graph: BipartiteGraph, settings: TrainedSettings, n_interactions: int) -> Compute:
         """For this graph and these settings."""
         device, size = graph.edge_user.device, settings.embedding_size
         kernel = default_kernel(graph, size) if settings.kernel == "auto" else settings.kernel
+        width = tile_width(kernel, size, device)
         threads = max(1, cores() // processes_here()) if settings.threads == "auto" else settings.threads
-        threads = 1 if device.type == "cuda" else min(threads, -(-size // TILE_COLUMNS[kernel]))
+        threads = 1 if device.type == "cuda" else min(threads, -(-size // width))
         batch = max(2048, -(-n_interactions // 500)) if settings.batch_size == "auto" else settings.batch_size
-        return cls(device, kernel, threads, batch, -(-n_interactions // batch))
-
-    @property
-    def tile_columns(self) -> int:
-        """Columns per tile."""
-        return TILE_COLUMNS[self.kernel]
+        return cls(device, kernel, threads, batch, -(-n_interactions // batch), width)
 
     def as_json(self) -> dict[str, object]:
         """For the manifest."""

@@ -82,13 +82,13 @@ class CVIB(GraphMethod):
         """LightGCN's triples with random pairs; positive pairs are not excluded."""
         rng = np.random.default_rng([self.settings.seed, epoch, RANDOM_PAIRS])
         n_pairs = 2 * self.sampler.n_interactions
-        users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs))
-        items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs))
+        users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs)).to(self.device)
+        items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs)).to(self.device)
         for number, batch in enumerate(super().batches(epoch, start), start):
             first = 2 * number * self.compute.batch_size
             part = slice(first, first + 2 * len(batch))
-            pairs = users[part].to(self.device), items[part].to(self.device)
-            yield BatchWithRandomPairs(batch.users, batch.positive, batch.negative, *pairs, epoch=epoch, number=number)
+            triple = (batch.users, batch.positive, batch.negative)
+            yield BatchWithRandomPairs(*triple, users[part], items[part], epoch=epoch, number=number)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy, agreement, confidence, and LightGCN's L2."""

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -14,7 +13,6 @@ from torch.nn.functional import softplus
 from dpaa.data.sampling import TripleSampler
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.propagation import Propagation, TiledTable
-from dpaa.kernels.machine import lasting
 from dpaa.methods.base import Histories, Method, Scorer, Vectors
 from dpaa.methods.compute import Compute
 from dpaa.methods.pretrained import Pretrained
@@ -56,13 +54,14 @@ class Hooks(Method):
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """What do we train on?  Triples of one epoch, from batch `start` on; a function of seed and epoch alone."""
-        rng = np.random.default_rng([self.settings.seed, epoch])
-        with lasting():
-            triples = self.sampler.epoch(rng, self.settings.sampler)
-        size = self.compute.batch_size
+        triples, size = self.triples(epoch), self.compute.batch_size
         for number, first in enumerate(range(start * size, len(triples[0]), size), start):
-            parts = (torch.from_numpy(part[first : first + size]) for part in triples)
+            parts = (part[first : first + size] for part in triples)
             yield Batch(*(part.to(self.device, torch.int64) for part in parts), epoch=epoch, number=number)
+
+    @abstractmethod
+    def triples(self, epoch: int) -> tuple[Tensor, ...]:
+        """The machinery's: users, positive and negative items of an epoch."""
 
     def draw_parameters(self) -> dict[str, Tensor]:
         """What is trained besides the table?  Nothing.  Each becomes an attribute of its name."""

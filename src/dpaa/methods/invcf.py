@@ -94,8 +94,9 @@ class InvCF(GraphMethod):
             level = self._levels[1][batch.positive]
             total = total + settings.popularity_weight * batch_softmax(by_user, by_item, settings.temperature, level)
         if settings.mixed_weight:
-            order = torch.randperm(len(batch), generator=self.generator(SHUFFLE, batch.epoch, batch.number))
-            for place, index in ((slice(None), batch.positive), (order.to(user.device), None)):
+            draw = self.device_generator(SHUFFLE, batch.epoch, batch.number)
+            order = torch.randperm(len(batch), generator=draw, device=self.device)
+            for place, index in ((slice(None), batch.positive), (order, None)):
                 mixed = (torch.cat([user, by_user[place]], dim=1), torch.cat([item, by_item[place]], dim=1))
                 total = total + settings.mixed_weight * batch_softmax(*mixed, settings.temperature, index)
         if settings.discrepancy_weight:

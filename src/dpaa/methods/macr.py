@@ -130,6 +130,6 @@ class MACR(GraphMethod):
 
             return several
 
-        recalls = validation.recalls_of(family, len(REFERENCES))
+        recalls = validation.recalls_of(family, len(REFERENCES), self.device)
         self.reference = REFERENCES[recalls.index(max(recalls))]
         return {"reference": self.reference}

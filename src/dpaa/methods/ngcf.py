@@ -95,8 +95,8 @@ class NGCF(WeightedMessages):
             if residual:
                 own = own + residual * table
             if batch is not None and dropout:
-                draw = self.generator(DROPOUT, batch.epoch, batch.number, layer)
-                kept = torch.rand(own.shape, generator=draw).to(own.device) >= dropout
+                draw = self.device_generator(DROPOUT, batch.epoch, batch.number, layer)
+                kept = torch.rand(own.shape, generator=draw, device=own.device) >= dropout
                 own = own * kept / (1.0 - dropout)
             if self.settings.sent == "normalised":
                 own = normalize(own)

@@ -176,7 +176,7 @@ class PAAC(GraphMethod):
         nodes, clean = torch.cat([users, items + n_users]), torch.cat([user, item])
         views = []
         for number in (0, 1):
-            draw = self.generator(NOISE, batch.epoch, batch.number, number)
+            draw = self.device_generator(NOISE, batch.epoch, batch.number, number)
             how = (settings.noise, draw, settings.include_ego, nodes)
             with torch.no_grad():
                 values = noisy_readout(self.propagation, rows.table, *how)

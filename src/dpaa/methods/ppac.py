@@ -205,7 +205,7 @@ class PPAC(GraphMethod):
 
             return several
 
-        recalls = validation.recalls_of(family, len(pairs))
+        recalls = validation.recalls_of(family, len(pairs), self.device)
         self.personal_strength, self.global_strength = pairs[recalls.index(max(recalls))]
         return {"personal_strength": self.personal_strength, "global_strength": self.global_strength}
 

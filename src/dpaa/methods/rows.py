@@ -11,7 +11,6 @@ from torch import Tensor
 from dpaa.graph.columns import Columns
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.selection import Selection
-from dpaa.kernels.add_rows import add_rows_
 from dpaa.methods.losses import (
     dots_of_rows,
     half_squares,
@@ -132,7 +131,7 @@ class DistinctRows(Rows):
 
     @property
     def _distinct_ego(self) -> Tensor:
-        return self._once("distinct ego", lambda: self._columns.whole(torch.cat(self._ego_tiles, dim=1)))
+        return self._once("distinct ego", lambda: self._columns.whole(_side_by_side(self._ego_tiles)))
 
     @property
     def places(self) -> Tensor:
@@ -148,11 +147,15 @@ class DistinctRows(Rows):
         return projections_of_rows(self._distinct, places, vector, self._columns)
 
     def of_ego(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A function of layer-0 rows, computed once for each distinct node.  (nodes, …)."""
+        """A function of layer-0 rows, computed once for each distinct node (or as often as it occurs).  (nodes, …)."""
+        if self.selection.whole:  # the distinct ones would be all of the graph's
+            return super().of_ego(function)
         return function(self._distinct_ego).index_select(0, self._place)
 
     def of_item_ego(self, function: Callable[[Tensor], Tensor], n: int) -> Tensor:
-        """The same of the items, which follow the n users, computed once for each distinct one.  (nodes − n, …)."""
+        """The same of the items, which follow the n users.  (nodes − n, …)."""
+        if self.selection.whole:
+            return super().of_item_ego(function, n)
         first = self.selection.n_users
         return function(self._distinct_ego[first:]).index_select(0, self._place[n:] - first)
 
@@ -162,7 +165,8 @@ class DistinctRows(Rows):
 
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n ego rows, each distinct one times its count."""
-        counts = torch.bincount(self._place[:n], minlength=len(self.selection)).to(self._distinct.dtype)
+        counts = self._distinct.new_zeros(len(self.selection))
+        counts.scatter_add_(0, self._place[:n], counts.new_ones(1).expand(n))
         return half_squares(*self._ego_tiles, counts=counts, columns=self._columns)
 
     def by_ego(self, number: int) -> Tensor:
@@ -198,7 +202,11 @@ class TableRows(DistinctRows):
         """The columns of the table's gradient, and what layer 0 received itself."""
         del propagation
         gradient = _received(self.table)[:, columns].clone(memory_format=torch.contiguous_format)
-        return add_rows_(gradient, self.selection.nodes, self.by_ego(number))
+        return self.selection.add_(gradient, self.by_ego(number))
+
+
+def _side_by_side(tiles: list[Tensor]) -> Tensor:
+    return tiles[0] if len(tiles) == 1 else torch.cat(tiles, dim=1)
 
 
 def _received(leaf: Tensor) -> Tensor:

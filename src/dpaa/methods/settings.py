@@ -63,7 +63,7 @@ class TrainedSettings(Settings):
     sampler: Literal["user-uniform", "interaction"] = "user-uniform"
     """`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction once an epoch."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; `auto` takes CUDA where torch finds it.  The CUDA path is untested."""
+    """Where to compute; `auto` takes CUDA where torch finds it, which was tried on a pretended device only."""
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
     """Threads that share the column tiles; `auto` = one per core.  The number changes no bit of the result."""
     kernel: Literal["auto", "bag", "wide-bag", "csr"] = "auto"

@@ -62,7 +62,9 @@ class SGL(GraphMethod):
         if self._graphs[0] != epoch:
             made = []
             for number in (0, 1):
-                weights = thinned_weights(self.graph, self.settings.dropped_edges, self.generator(EDGES, epoch, number))
+                weights = thinned_weights(
+                    self.graph, self.settings.dropped_edges, self.device_generator(EDGES, epoch, number)
+                )
                 one = Propagation(self.graph, self.settings.layers, self.compute.kernel, self.propagation.workers)
                 one.set_weights([weights] * self.settings.layers)
                 made.append(one)

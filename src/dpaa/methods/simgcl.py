@@ -72,7 +72,7 @@ class SimGCL(WeightedMessages):
 
     def view(self, table: Tensor, batch: Batch, number: int, nodes: Tensor) -> Tensor:
         """A noisy read-out of these nodes, by the noise that belongs to batch and number.  (nodes, d)."""
-        settings, draw = self.settings, self.generator(NOISE, batch.epoch, batch.number, number)
+        settings, draw = self.settings, self.device_generator(NOISE, batch.epoch, batch.number, number)
         return noisy_readout(self.propagation, table, settings.noise, draw, settings.include_ego, nodes)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:

@@ -16,7 +16,7 @@ def same_sign_noise(length: float, generator: torch.Generator) -> Callable[[Tens
     """A change of layers that moves every row by so much, within its orthant: `x + ε sign(x) v / ‖v‖`, v uniform."""
 
     def changed(layer: Tensor) -> Tensor:
-        drawn = normalize(torch.rand(layer.shape, generator=generator)).to(layer.device)
+        drawn = normalize(torch.rand(layer.shape, generator=generator, device=layer.device))
         return layer + drawn.mul_(layer.detach().sign()).mul_(length)
 
     return changed
@@ -52,7 +52,7 @@ def thinned_weights(graph: BipartiteGraph, dropped: float, generator: torch.Gene
     """LightGCN's weights on the graph without a share of its edges, degrees counted there; 0 for what is left out."""
     kept = int(graph.n_edges * (1.0 - dropped))
     count = torch.zeros(graph.n_edges, device=graph.edge_user.device)
-    chosen = torch.randperm(graph.n_edges, generator=generator)[:kept].to(count.device)
+    chosen = torch.randperm(graph.n_edges, generator=generator, device=count.device)[:kept]
     count[chosen] = graph.edge_count[chosen]
     weight = count.clone()
     for side, n in ((graph.edge_user, graph.n_users), (graph.edge_item, graph.n_items)):

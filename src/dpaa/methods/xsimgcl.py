@@ -66,7 +66,7 @@ class XSimGCL(GraphMethod):
         if batch is None or not settings.noise:
             layers = list(self.propagation.differentiable_layers(table))
         else:
-            noise = same_sign_noise(settings.noise, self.generator(NOISE, batch.epoch, batch.number))
+            noise = same_sign_noise(settings.noise, self.device_generator(NOISE, batch.epoch, batch.number))
             layers = list(self.propagation.differentiable_layers(table, noise))
         self._compared = None if batch is None else layers[min(settings.contrast_layer, settings.layers)]
         mean = mean_of_layers(layers, settings.include_ego)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 import torch
@@ -21,7 +22,7 @@ def make_method(
     method_type = find_method(method)
     own = method.model_dump(exclude_unset=True) if isinstance(method, Settings) else {}
     checked = make_settings(method_type.settings_type, own | dict(settings), method_type.name)
-    device = _resolve_device(getattr(checked, "device", "cpu"))
+    device = resolve_device(getattr(checked, "device", "cpu"))
     made = method_type(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device), checked)
     if made.needs_randomised:
         if data.randomised is None:
@@ -33,9 +34,13 @@ def make_method(
     return made
 
 
-def _resolve_device(wanted: str) -> str:
+def resolve_device(wanted: str) -> str:
+    """`cpu` or a GPU; of several processes on a machine each takes its own."""
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device must be auto, cpu or cuda, got {wanted!r}")
     if wanted == "cuda" and not torch.cuda.is_available():
         raise InputError("setting device: torch finds no CUDA device here; use device=cpu or device=auto")
     if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return wanted
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    here = os.environ.get("LOCAL_RANK", "")
+    return f"cuda:{here}" if wanted == "cuda" and here.isdigit() else wanted

@@ -27,6 +27,7 @@ from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
 from dpaa.reranking.fallback import Fallback
+from dpaa.runs.build import resolve_device
 from dpaa.runs.folder import RunFolder, save_model
 from dpaa.runs.item_limits import ItemColumns
 from dpaa.runs.lists import (
@@ -366,12 +367,12 @@ def _blocks(index: Ints) -> Iterator[Ints]:
         yield index[first : first + BLOCK_VECTORS]
 
 
-def load(folder: str | Path, method: str | type[Method] | None = None) -> Model:
+def load(folder: str | Path, method: str | type[Method] | None = None, device: str = "cpu") -> Model:
     """The model of a finished run.
 
     `method` names the class of a method that is neither built in nor an installed plug-in: nothing that a run's files
-    say makes code be imported.
+    say makes code be imported.  `device` is where it scores, `cpu` or `cuda`.
     """
     if method is not None:
         find_method(method)
-    return Model(**vars(RunFolder(folder).read()))
+    return Model(**vars(RunFolder(folder).read(resolve_device(device))))

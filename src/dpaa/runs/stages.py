@@ -96,7 +96,7 @@ class RunStages:
             return Verdict(0.0, 0.0, np.zeros(0))
         kappas = (0.0,) if validation_exposure(self.data).biased else KAPPAS
         few = self.validation.sample(MOST_USERS)
-        every = few.lists_of(dialled_family(method, kappas), len(kappas))
+        every = few.lists_of(dialled_family(method, kappas), len(kappas), method.device)
         values = np.stack([METRICS[objective].formula(few.truth.context(lists)) for lists in every])
         place = least_turn(kappas, values)
         return Verdict(float(values[place].mean()), kappas[place], values[place])

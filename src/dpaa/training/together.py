@@ -161,7 +161,7 @@ class Group:
         """The leading process's tensors, one after the other."""
         about = self.share(lambda: {name: [str(one.dtype), *one.shape] for name, one in tensors.items()})
         for name, (kind, *shape) in about.items():
-            tensor = torch.empty(shape, dtype=DTYPES[kind]) if self.rank else tensors[name].contiguous()
+            tensor = torch.empty(shape, dtype=DTYPES[kind]) if self.rank else tensors[name].contiguous().cpu()
             with _lost():
                 dist.broadcast(tensor, 0)
             yield name, tensor

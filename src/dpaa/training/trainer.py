@@ -43,6 +43,8 @@ rates of 10 and more the last ten of 60 epochs of every method are all above 25 
 """
 
 
+GPU_STEPS = 64
+"""Steps on a GPU after which their losses are read: a loss that is no number is found so many steps late at most."""
 GO_ON, SAVE, STOP = range(3)
 """What is done after a step."""
 
@@ -173,6 +175,8 @@ class Trainer:
     together: Together = ONE_PROCESS
     """The processes that train other columns of the same tables, step by step with this one; one of them leads."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
+    _unread: list[tuple[Tensor, int]] = field(default_factory=list, init=False, repr=False)
+    """Losses of the last steps, with their numbers of triples, that nobody has looked at."""
     _refreshed: int = field(default=0, init=False, repr=False)
     """The epoch that the method has been refreshed for already."""
 
@@ -243,19 +247,37 @@ class Trainer:
             at.extras = self.method.refresh(at.epoch)
         for batch in self.method.batches(at.epoch, at.batch):
             loss = self._step(batch, learning_rate_at(at.step + 1, self.method.settings))
+            self._unread.append((loss, len(batch)))
+            at.batch += 1
+            at.step += 1
+            at.triples += len(batch)
+            if len(self._unread) >= self._read_every:
+                self._read_losses(at)
+            at.epoch_seconds = before + time.perf_counter() - began
+            self._maybe_save(at)
+        self._read_losses(at)
+
+    @property
+    def _read_every(self) -> int:
+        """Steps whose losses are read at once: to read one is to wait for a GPU, and nothing for the processor."""
+        return GPU_STEPS if self.method.device.type == "cuda" else 1
+
+    def _read_losses(self, at: Progress) -> None:
+        """Take the losses of the last steps into account."""
+        if not self._unread:
+            return
+        losses = torch.stack([loss for loss, _ in self._unread]).tolist()
+        first = at.epoch == self._first_epoch and at.batch == len(losses)
+        for loss, (_, many) in zip(losses, self._unread, strict=True):
             if not math.isfinite(loss):
                 raise DivergedError(
                     f"the loss became {loss} in epoch {at.epoch} with learning_rate "
                     f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate or a larger l2"
                 )
-            if at.start_loss is None and at.epoch == self._first_epoch and at.batch == 0:
-                at.start_loss = loss
-            at.batch += 1
-            at.step += 1
-            at.loss_sum += loss * len(batch)
-            at.triples += len(batch)
-            at.epoch_seconds = before + time.perf_counter() - began
-            self._maybe_save(at)
+            at.loss_sum += loss * many
+        if at.start_loss is None and first:
+            at.start_loss = losses[0]
+        self._unread.clear()
 
     @property
     def _first_epoch(self) -> int:
@@ -279,7 +301,7 @@ class Trainer:
             f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate"
         )
 
-    def _step(self, batch: Batch, learning_rate: float | None = None) -> float:
+    def _step(self, batch: Batch, learning_rate: float | None = None) -> Tensor:
         if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
             give_back_memory()
             self._gave_back_at = time.monotonic()
@@ -287,7 +309,7 @@ class Trainer:
         loss = self._loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._adam.step(rows, self.method.settings.learning_rate if learning_rate is None else learning_rate)
-        return loss.item()
+        return loss.detach()
 
     def _loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The method's; of somebody's first try it is often one number per triple."""
@@ -326,6 +348,7 @@ class Trainer:
         due = self.checkpoints is not None and time.monotonic() - self._saved_at >= self.checkpoint_seconds
         wish = self.together.agree(STOP if self.stop_requested() else SAVE if due else GO_ON)
         if wish != GO_ON and (self.checkpoints or not self.method.columns.alone):
+            self._read_losses(at)
             tensors = self._whole_state()
             if self.checkpoints:
                 self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))
