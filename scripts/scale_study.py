@@ -1,0 +1,316 @@
+"""Training in several processes, measured: equal bits, processor time and bytes of a step, kills of one process.
+
+    python -m scripts.scale_study --work /tmp/scale --out benchmarks/SCALE.md [equality steps kills]
+
+What is measured is kept in the work folder, piece by piece, so that a study that was stopped goes on; the page is drawn
+from what is there.  Processor time is the sound measure on a machine that others use; wall time stands beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from benchmarks.graphs import SIZES, zipf_pairs
+from benchmarks.timing import machine
+from torch import Tensor
+
+from dpaa.data.sources import world
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.columns import Columns
+from dpaa.kernels.machine import computing
+from dpaa.methods import METHODS
+from dpaa.methods.backbone import GraphMethod
+from dpaa.reproduction.tables import markdown
+from dpaa.runs.callbacks import Callbacks
+from dpaa.runs.fit import fit_method, make_method
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.together import follow
+from dpaa.training.adam import TiledAdam
+from dpaa.training.together import ONE_PROCESS, Group, Together, started_together
+from dpaa.training.trainer import Trainer
+
+GRAPHS = SIZES | {"10 million edges": (200_000, 50_000, 10_000_000, 3)}
+"""Users, items, pairs, layers."""
+CASES = [("KuaiRec-size", 64), ("KuaiRec-size", 256), ("Yahoo-size", 64), ("10 million edges", 64)]
+PROCESSES = (1, 2, 4)
+SHARED = [
+    name
+    for name in METHODS
+    if issubclass(METHODS[name], GraphMethod) and vars(METHODS[name]).get("uses_whole_table") is not True
+]
+TINY = {"embedding_size": 64, "layers": 2, "epochs": 3, "batch_size": 1024, "threads": 1}
+KILLED = ["embedding_size=64", "layers=2", "batch_size=256", "epochs=400", "patience=400"]
+
+
+class Counted:
+    """The processes, and what this one sends to all others in a step."""
+
+    def __init__(self, group: Together) -> None:
+        self.peers, self.sent = self, 0
+        self.rank, self.count = group.peers.rank, group.peers.count
+        self._group = group
+
+    def everyone(self, part: Tensor) -> list[Tensor]:
+        """Counted, and done."""
+        self.sent += part.numel() * part.element_size()
+        return self._group.peers.everyone(part)
+
+
+# ---------------------------------------------------------------------- what one of the processes does
+
+
+def train_all(group: Together) -> dict[str, str]:
+    """Digests of the models of all methods that processes can share."""
+    found = {}
+    data = world.simulate(users=300, items=200, seed=1)
+    data = replace(data, randomised=data.valid)
+    if isinstance(group, Group) and group.rank:
+        follow(group, data)
+        return {}
+    for name in SHARED:
+        method = make_method(data, name, TINY)
+        fit_method(method, data, Callbacks(together=group), dial=False)
+        digest = hashlib.sha256()
+        for part, tensor in sorted(method.tensors().items()):
+            digest.update(part.encode() + tensor.detach().contiguous().numpy().tobytes())
+        found[name] = digest.hexdigest()
+    return found
+
+
+def step_times(group: Together, name: str, size: int, method: str, steps: int) -> dict[str, float]:
+    """Medians over some steps of a training, of this process."""
+    n_users, n_items, n_pairs, layers = GRAPHS[name]
+    graph = BipartiteGraph.from_pairs(zipf_pairs(n_users, n_items, n_pairs), n_users, n_items)
+    kind = METHODS[method]
+    made = kind(graph, kind.settings_type(embedding_size=size, layers=layers, threads=1))
+    assert isinstance(made, GraphMethod)
+    counted = Counted(group)
+    made.columns = Columns(size, counted)  # type: ignore[arg-type]
+    with computing():
+        made.start()
+        trainer = Trainer(made, together=group)
+        trainer._adam = TiledAdam(made)
+        began = time.process_time()
+        batches = made.batches(1)
+        drawn = [next(batches) for _ in range(steps + 3)]
+        sampling = (time.process_time() - began) / made.compute.n_batches
+        times = []
+        for batch in drawn:
+            counted.sent = 0
+            clocks = time.process_time(), time.perf_counter()
+            trainer._step(batch)
+            group.agree(0)
+            times.append((time.process_time() - clocks[0], time.perf_counter() - clocks[1]))
+    processor, wall = (statistics.median(column) for column in zip(*times[3:], strict=True))
+    return {"processor": processor, "wall": wall, "sampling": sampling, "sent": counted.sent}
+
+
+def work(task: list[str], out: Path) -> None:
+    """A piece of the study in this process; each writes what it found."""
+
+    def do(group: Together) -> dict[str, Any]:
+        if task[0] == "equality":
+            return train_all(group)
+        return step_times(group, task[1], int(task[2]), task[3], int(task[4]))
+
+    torch.set_num_threads(1)
+    if started_together():
+        with Group.joined() as group:
+            found = do(group)
+            (out / f"{group.rank}.json").write_text(json.dumps(found))
+    else:
+        (out / "0.json").write_text(json.dumps(do(ONE_PROCESS)))
+
+
+# ---------------------------------------------------------------------- the study
+
+
+class Study:
+    """What has been measured, by name; measured once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def known(self, name: str) -> Any:
+        """A result, or None."""
+        file = self.folder / f"{name}.json"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    def keep(self, name: str, found: Any) -> Any:
+        """Store a result."""
+        (self.folder / f"{name}.json").write_text(json.dumps(found))
+        print(name, found if len(str(found)) < 300 else "done", flush=True)
+        return found
+
+    def in_processes(self, name: str, count: int, *task: object) -> list[dict[str, Any]]:
+        """A piece of work in so many processes: what each found."""
+        found = self.known(name)
+        if found is not None:
+            return list(found)
+        place = self.folder / "pieces"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        launcher = [] if count == 1 else ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+        call = [sys.executable, *launcher, "-m", "scripts.scale_study", "--piece", str(place), *map(str, task)]
+        subprocess.run(call, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        return list(self.keep(name, [json.loads((place / f"{rank}.json").read_text()) for rank in range(count)]))
+
+    def kills(self, wanted: int) -> dict[str, int]:
+        """Trainings of which one process is killed at a random moment, resumed by one or two, until all are whole."""
+        done = self.known("kills") or {"kills": 0, "runs": 0, "different": 0, "hung": 0, "odd_exits": 0}
+        data = self.folder / "data"
+        if not data.exists():
+            world.simulate(users=300, items=200, seed=2).write(data)
+        settings = [word for setting in KILLED for word in ("--set", setting)]
+        call = [sys.executable, "-m", "dpaa", "train", str(data), *settings, "--checkpoint-seconds", "0.1"]
+        whole = self.folder / "whole"
+        if not RunFolder(whole).finished:
+            subprocess.run([*call, "--out", str(whole)], check=True, capture_output=True)
+        while done["kills"] < wanted:
+            run = self.folder / "killed"
+            shutil.rmtree(run, ignore_errors=True)
+            rng = random.Random(f"{done['runs']}")
+            while not RunFolder(run).finished:
+                _one_attempt([*call, "--out", str(run), "--resume"], rng, done)
+            done["runs"] += 1
+            files = [(place / "model.safetensors").read_bytes() for place in (whole, run)]
+            done["different"] += files[0] != files[1]
+            self.keep("kills", done)
+        return dict(done)
+
+
+def _one_attempt(call: list[str], rng: random.Random, done: dict[str, int]) -> None:
+    """Go on, in two processes mostly; after the first steps one of them is killed, but not every time."""
+    count = 1 if rng.random() < 0.2 else 2
+    spared = rng.random() < 0.1 or count == 1
+    started = subprocess.Popen(
+        [*call, "--processes", str(count)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    told: list[str] = []
+    assert started.stderr is not None
+    for line in started.stderr:
+        told.append(line)
+        if line.startswith("about"):
+            break
+    if not spared:
+        time.sleep(rng.uniform(0.0, 2.5))
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        workers = children.read_text().split() if children.exists() else []
+        if len(workers) == 2:
+            os.kill(int(rng.choice(workers)), signal.SIGKILL)
+            done["kills"] += 1
+    try:
+        _, rest = started.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        done["hung"] += 1
+        return
+    lost = sum(line.startswith("error: a process that trained with this one was lost") for line in rest.splitlines())
+    fine = started.returncode == 0 or (started.returncode == 2 and lost == 1 and "Traceback" not in rest)
+    done["odd_exits"] += not fine
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def milliseconds(seconds: float) -> str:
+    """`12.3`."""
+    return f"{1e3 * seconds:,.1f}"
+
+
+def step_rows(study: Study) -> list[list[str]]:
+    """Rows of the table of steps."""
+    rows = []
+    for name, size in CASES:
+        alone = study.known(f"steps-{name}-{size}-1")
+        for count in PROCESSES:
+            found = study.known(f"steps-{name}-{size}-{count}")
+            if alone is None or found is None:
+                continue
+            most = max(one["processor"] + one["sampling"] for one in found)
+            cost = count * most / (alone[0]["processor"] + alone[0]["sampling"])
+            rows.append(
+                [
+                    f"{name}, L {GRAPHS[name][3]}",
+                    str(size),
+                    str(count),
+                    milliseconds(max(one["processor"] for one in found)),
+                    milliseconds(max(one["sampling"] for one in found)),
+                    f"{cost:.2f}",
+                    milliseconds(max(one["wall"] for one in found)),
+                    f"{found[0]['sent']:,}" if count > 1 else "-",
+                ]
+            )
+    return rows
+
+
+def page(study: Study) -> str:
+    """All that has been measured."""
+    parts = ["# Several processes", f"Made by `python -m scripts.scale_study`: {machine()}."]
+    alone = study.known("equality-1")
+    for count in PROCESSES[1:]:
+        found = study.known(f"equality-{count}")
+        if alone and found:
+            different = [name for name in alone[0] if alone[0][name] != found[0][name]]
+            told = f"differing: {', '.join(different)}" if different else "0 differ in any bit"
+            parts.append(f"{count} processes against one, {len(alone[0])} methods, D 64, three epochs: {told}.")
+    rows = step_rows(study)
+    if rows:
+        head = ["graph", "D", "processes", "processor ms a step, each", "sampling ms a step, each"]
+        head += ["processor time in all / one process", "wall ms", "bytes sent by each"]
+        parts += ["## A step of LightGCN, batch 2,048, one thread each", markdown(head, rows)]
+    kills = study.known("kills")
+    if kills:
+        parts += [
+            "## Kills of one process",
+            f"{kills['kills']} kills of one of two processes at random moments in {kills['runs']} trainings, resumed "
+            f"by one or two processes: {kills['different']} models differ from the uninterrupted one, {kills['hung']} "
+            f"calls hung, {kills['odd_exits']} ended otherwise than with one sentence and exit 2.",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Measure what is asked for (all without), draw the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("what", nargs="*", help="equality, steps, kills")
+    parser.add_argument("--work", type=Path, default=Path("/tmp/scale"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/SCALE.md"))
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--piece", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.piece:
+        work(given.what, given.piece)
+        return
+    study, what = Study(given.work), given.what or ["equality", "steps", "kills"]
+    if "equality" in what:
+        for count in PROCESSES:
+            study.in_processes(f"equality-{count}", count, "equality")
+    if "steps" in what:
+        for name, size in CASES:
+            for count in PROCESSES[: 2 if "10 million" in name else None]:
+                steps = 6 if "10 million" in name else 20
+                task = ("steps", name, size, "lightgcn", steps)
+                study.in_processes(f"steps-{name}-{size}-{count}", count, *task)
+    if "kills" in what:
+        study.kills(given.kills)
+    given.out.write_text(page(study))
+
+
+if __name__ == "__main__":
+    main()
