@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from dpaa.data.dataset import Dataset
 from dpaa.methods import find_method
 from dpaa.methods.settings import make_settings
 from dpaa.reproduction import paper, readings
-from dpaa.reproduction.readings import Reading, Score, distance, energy_of, score
+from dpaa.reproduction.energy import energy_of, untrained
+from dpaa.reproduction.readings import Reading, Score, distance, score
 from dpaa.reproduction.results import ResultStore, RunResult
 from dpaa.reproduction.tables import Cell
 from tests.command import dpaa_ok
@@ -90,6 +92,7 @@ def test_the_page_has_distances_rows_and_energy(files: Path, tmp_path: Path, mon
         "energy",
         "energy coat",
         "energy s=9",
+        "energy of propagation",
     }
     named = {row["row"] for row in rows if row["table"] == "distances"}
     assert named == {one.name for one in readings.readings()}
@@ -99,3 +102,16 @@ def test_the_page_has_distances_rows_and_energy(files: Path, tmp_path: Path, mon
     assert all(0 <= (energy_of(one) or 0) <= 1 and "direction" in one.details for one in kept)
     assert not [one for one in kept if one.data == "s=9" and one.settings["stop_by"] == "keep"], "there is no overlap"
     assert "nothing was trained" in dpaa_ok(*call).err
+
+
+def test_sums_are_drawn_onto_popularity_and_averages_are_not(tiny_world: Dataset, tmp_path: Path) -> None:
+    """Of propagation alone: power iteration, unless messages are divided by degrees."""
+    tiny_world.write(tmp_path / "world")
+    plain, symmetric, sender = (
+        [share.items for share in untrained(tmp_path / "world", 4, scaling).shares]
+        for scaling in ("none", "symmetric", "sender")
+    )
+    assert plain[:5] == sorted(plain[:5])
+    assert plain[4] > 0.5
+    assert plain[4] > symmetric[4]
+    assert plain[0] == symmetric[0] == sender[0]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,12 @@ from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.report.parts import Figure
 from dpaa.reproduction import paper
 from dpaa.reproduction.ablation import VARIANTS, WHOLE
-from dpaa.reproduction.figures import energy_points, severity_figure
+from dpaa.reproduction.energy import energy_figures, energy_tables
+from dpaa.reproduction.figures import severity_figure
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.results import RunResult
 from dpaa.reproduction.sources import TITLES
-from dpaa.reproduction.tables import Cell, Chapter, Quantity, Table, cell_of, rank_agreement, severity_cells
+from dpaa.reproduction.tables import Cell, Chapter, Quantity, Table, cell_of, severity_cells
 from dpaa.reproduction.trainings import RunSpec, failures
 from dpaa.words import counted
 
@@ -35,8 +35,6 @@ SEEDS = {"coat": 3}
 ABLATED = 2
 """Readings, the nearest first, whose ablation is made."""
 ABLATED_AT = (0.0, 3.0, 5.0, 7.0, 9.0)
-ENERGY_AT = ("coat", "yahoo-r3", "s=0", "s=5", "s=9")
-"""Where the share of energy is shown."""
 RECALL = "recall@20"
 
 
@@ -168,8 +166,7 @@ def chapter(plan: Plan) -> Chapter:
         if any(s in ABLATED_AT for s in plan.severities):
             tables.append(_ablation_table(ablated, order[0].name, plan.severities))
     tables += [_best_on(results, data, order) for data in folders if data in TITLES]
-    shown = [data for data in ENERGY_AT if data in folders]
-    tables += [_energy(results, every, shown), *(_energy_by_layer(results, every, data) for data in shown)]
+    tables += energy_tables(results, [one.name for one in every], folders)
     figures = _figures(results, order, folders, plan.severities)
     missing = (*plan.sources.missing(plan.real), *failures([*results, *ablated]))
     told = _conclusion(order, scores)
@@ -343,70 +340,6 @@ def _best_on(results: Sequence[RunResult], data: str, order: Sequence[Reading]) 
     )
 
 
-def _energy(results: Sequence[RunResult], every: Sequence[Reading], places: Sequence[str]) -> Table:
-    """Share of the items' read-out energy on the direction of popularity, beside ARP."""
-    rows = []
-    for one in every:
-        cells: list[Cell] = []
-        for data in places:
-            some = [r for r in results if r.data == data and r.label == one.name]
-            shares = tuple(100 * share for r in some if (share := energy_of(r)) is not None)
-            cells += [Cell(shares, form=".1f"), cell_of(results, data, one.name, Quantity("arp@20"))]
-        rows.append((one.name, tuple(cells)))
-    columns = tuple(name for data in places for name in (f"{TITLES.get(data, data)}: energy, %", "arp@20"))
-    notes = [
-        f"Spearman's ρ between the two over the readings: {', '.join(told)}."
-        for told in [_agreement(results, every, places)]
-        if told
-    ]
-    title = (
-        "Why: share of the items' read-out energy on the first singular vector (popularity), and how popular lists are"
-    )
-    return Table("energy", title, "reading", columns, tuple(rows), notes=tuple(notes))
-
-
-def _energy_by_layer(results: Sequence[RunResult], every: Sequence[Reading], data: str) -> Table:
-    """The items' share layer by layer; where the residual is weighted too, layers between cannot be had."""
-    found: dict[str, dict[str, list[float]]] = {one.name: {} for one in every}
-    for one in results:
-        if one.data == data and one.label in found:
-            for share in (one.details.get("direction") or {"shares": []})["shares"]:
-                name = "read-out" if share["layer"] is None else f"layer {share['layer']}"
-                found[one.label].setdefault(name, []).append(100 * share["items"])
-    columns = sorted(
-        {name for shares in found.values() for name in shares}, key=lambda name: (name == "read-out", name)
-    )
-    rows = tuple((name, tuple(Cell(tuple(s.get(c, ())), form=".1f") for c in columns)) for name, s in found.items())
-    title = f"{TITLES.get(data, data)}: share of the items' energy on the first singular vector, % by layer"
-    return Table(f"energy {data}", title, "reading", tuple(columns), rows, on_screen=False)
-
-
-def energy_of(result: RunResult) -> float | None:
-    """Share of the items' read-out."""
-    direction = result.details.get("direction")
-    return float(direction["shares"][-1]["items"]) if direction else None
-
-
-def energy_pairs(results: Sequence[RunResult], data: str) -> list[tuple[str, float, float]]:
-    """Reading, share of energy, ARP of each training on a dataset."""
-    found = []
-    for one in results:
-        share, popularity = energy_of(one), Quantity("arp@20").of(one)
-        if one.data == data and share is not None and popularity is not None:
-            found.append((one.label, share, popularity))
-    return found
-
-
-def _agreement(results: Sequence[RunResult], every: Sequence[Reading], places: Sequence[str]) -> list[str]:
-    names, told = {one.name for one in every}, []
-    for data in places:
-        pairs = [pair for pair in energy_pairs(results, data) if pair[0] in names]
-        rho = rank_agreement([share for _, share, _ in pairs], [arp for *_, arp in pairs])
-        if not math.isnan(rho):
-            told.append(f"{rho:.2f} on {TITLES.get(data, data)}")
-    return told
-
-
 def _figures(
     results: Sequence[RunResult], order: Sequence[Reading], places: Mapping[str, Path], severities: Sequence[float]
 ) -> tuple[Figure, ...]:
@@ -426,16 +359,5 @@ def _figures(
                 main=chosen,
             )
         )
-    shown = {TITLES.get(data, data): energy_pairs(results, data) for data in ENERGY_AT if data in places}
-    if any(shown.values()):
-        figures.append(
-            Figure(
-                "readings-energy",
-                "Energy on the direction of popularity, and how popular the lists are",
-                "A dot per reading: share of the items' read-out energy on the first singular vector, and ARP@20.",
-                partial(energy_points, shown),
-                reading="To the right a reading's item vectors lie more on the direction of popularity; further up its "
-                "lists have more popular items.",
-            )
-        )
+    figures += energy_figures(results, [one.name for one in order], list(places))
     return tuple(figures)
