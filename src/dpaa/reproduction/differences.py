@@ -50,9 +50,16 @@ def pairs(results: Iterable[RunResult], label: str, base: str, data: str, what: 
 
 
 def difference_table(
-    name: str, where: str, results: Sequence[RunResult], columns: Mapping[str, tuple[str, Quantity]]
+    name: str,
+    where: str,
+    results: Sequence[RunResult],
+    columns: Mapping[str, tuple[str, Quantity]],
+    same_data: bool = True,
 ) -> list[Table]:
-    """DPAA's rows minus LightGCN over the seeds of training; `columns`: title → dataset and quantity."""
+    """DPAA's rows minus LightGCN over seeds; `columns`: title → dataset and quantity; none for a single seed.
+
+    `same_data`: whether seeds are of training alone, or each has a draw of the data of its own.
+    """
     rows = []
     for label in COMPARED:
         found = [pairs(results, label, BASE, data, what) for data, what in columns.values()]
@@ -61,7 +68,10 @@ def difference_table(
     if not rows:
         return []
     seeds = max(len(pairs(results, label, BASE, data, what)) for label in COMPARED for data, what in columns.values())
-    title = f"{where}: DPAA against LightGCN, {counted(seeds, 'seed', 'seeds')} of training on the same data"
+    if seeds < 2:
+        return []
+    whose = "of training on the same data" if same_data else "that draw the data too"
+    title = f"{where}: DPAA against LightGCN, {counted(seeds, 'seed', 'seeds')} {whose}"
     note = f"Mean of the paired differences and its {CONFIDENCE:.0%} interval (Student's t); *: 0 is not in it."
     return [Table(name, title, "difference", tuple(columns), tuple(rows), notes=(note,))]
 

@@ -66,13 +66,12 @@ def overall_chapter(plan: Plan) -> Chapter:
             tables.append(_which_convention(shown))
         else:
             tables.append(_distances(shown, paper.OVERALL_METRICS, paper.OVERALL[shown.data]))
-        if plan.budget.draws is not None:
-            columns = {
-                f"{metric} {overlap}" if shown.overlapping else metric: (shown.data, Quantity(metric, overlap))
-                for overlap in (OVERLAPS if shown.overlapping else ("drop",))
-                for metric in ("recall@20", "ndcg@20")
-            }
-            tables += difference_table(f"{shown.table}-differences", shown.title, shown.results, columns)
+        columns = {
+            f"{metric} {overlap}" if shown.overlapping else metric: (shown.data, Quantity(metric, overlap))
+            for overlap in (OVERLAPS if shown.overlapping else ("drop",))
+            for metric in ("recall@20", "ndcg@20")
+        }
+        tables += difference_table(f"{shown.table}-differences", shown.title, shown.results, columns)
     return _chapter(plan, "overall", "Overall performance", tables)
 
 

@@ -40,12 +40,12 @@ def chapter(plan: Plan) -> Chapter:
     if plan.runner.with_dial:
         tables += [table(plan, results, metric, dial=True) for metric in METRICS]
         figures.append(_figure("severity-dial", "Recall@20 with the popularity dial", plan, results, dial=True))
-    if plan.budget.draws is not None:
-        columns = {f"s = {severity:g}": (f"s={severity:g}", Quantity(RECALL)) for severity in plan.severities}
-        tables[1:1] = difference_table("differences", f"{RECALL} by severity", results, columns)
+    apart = plan.budget.draws is not None
+    columns = {f"s = {severity:g}": (f"s={severity:g}", Quantity(RECALL)) for severity in plan.severities}
+    tables[1:1] = difference_table("differences", f"{RECALL} by severity", results, columns, same_data=apart)
+    whose = "A seed draws the data anew, too: most of the deviation is the data's, which all rows share."
+    if apart:
         whose = "Seeds are of training alone: all see one draw of the data. Further draws: `dpaa reproduce draws`."
-    else:
-        whose = "A seed draws the data anew, too: most of the deviation is the data's, which all rows share."
     about = (
         plan.in_words(),
         "Training pairs are drawn from KuaiRec's fully observed matrix with P ∝ rank^(−s); validation and test are "
