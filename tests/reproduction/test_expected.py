@@ -53,7 +53,7 @@ def test_the_command_file_makes_everything_goes_on_and_can_be_taken_in(
     assert len(calls) == 7
     said = [dpaa_ok(*call) for call in calls]
     assert re.search(r"overall: \d+ trainings at most, about \d+ minutes on one core", said[0].out)
-    assert re.search(r"readings: 3 trainings at most", said[1].out)
+    assert re.search(r"readings: 5 trainings at most", said[1].out)
     assert [one["method"] for one in studies] == ["lightgcn", "dpaa"]
     assert {one["trials"] for one in studies} == {4, 24}, "four for each free setting"
     names = {file.name for file in (tmp_path / "made" / "pages").iterdir()}

@@ -95,7 +95,7 @@ def test_the_page_has_distances_rows_and_energy(files: Path, tmp_path: Path, mon
         "energy of propagation",
     }
     named = {row["row"] for row in rows if row["table"] == "distances"}
-    assert named == {one.name for one in readings.readings()}
+    assert named == {one.name for one in (*readings.readings(), *readings.CONTROLS)}
     assert {f"readings-quick{end}.png" for end in ("", "-energy")} <= {f.name for f in (tmp_path / "out").iterdir()}
     store = ResultStore(tmp_path / "results", "readings", RunResult)
     kept = [one for key in store.keys if (one := store.read(key))]

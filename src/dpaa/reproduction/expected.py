@@ -41,7 +41,9 @@ def expected(name: str, plan: Plan) -> str:
 
 def _readings(plan: Plan, data: str) -> dict[str, int]:
     """The ablation of the nearest at some severities comes on top."""
-    return {"dpaa": len(readings.readings()) * (plan.given_seeds or readings.SEEDS.get(data, 1))}
+    return {
+        "dpaa": (len(readings.readings()) + len(readings.CONTROLS)) * (plan.given_seeds or readings.SEEDS.get(data, 1))
+    }
 
 
 def _trainings(plan: Plan, row: str, data: str) -> int:

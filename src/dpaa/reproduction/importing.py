@@ -28,8 +28,8 @@ from dpaa.methods import find_method
 from dpaa.methods.settings import first_error, make_settings, with_settings_of_old
 from dpaa.reproduction.ablation import PRESETS, VARIANTS
 from dpaa.reproduction.budget import BUDGETS
+from dpaa.reproduction.readings import CONTROLS, readings
 from dpaa.reproduction.readings import METHOD as READING
-from dpaa.reproduction.readings import readings
 from dpaa.reproduction.results import JSON, KEY, KINDS, ResultStore, RunResult, Stored, TunedSettings
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.trainings import key_of, known_settings, parse_label, relevant_settings
@@ -253,7 +253,7 @@ def _check_label(result: RunResult, kind: str) -> None:
     label = result.label
     variants = {f"{preset}: {variant}" for preset in PRESETS for variant in VARIANTS}
     if kind == "readings":
-        names = {one.name for one in readings()}
+        names = {one.name for one in (*readings(), *CONTROLS)}
         sound = result.method == READING and any(label in (n, *(f"{n}: {v}" for v in VARIANTS)) for n in names)
     else:
         sound = label in variants or parse_label(label)[0] == result.method
