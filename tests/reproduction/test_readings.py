@@ -73,6 +73,7 @@ def test_energy_is_that_of_the_items_read_out() -> None:
 
 
 def test_the_page_has_distances_rows_and_energy(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings, "ABLATED_AT", (9.0,))
     few = {name: readings.FACTORS[name] for name in ("λ with sum 1", "early stopping counts overlap")}
     monkeypatch.setattr(readings, "FACTORS", few)
     monkeypatch.setattr(readings, "CROSSINGS", dict.fromkeys(readings.CENTRES, ()))
