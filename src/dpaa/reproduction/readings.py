@@ -175,12 +175,13 @@ def chapter(plan: Plan) -> Chapter:
     ablated = _ablation(plan, folders, order[:ABLATED])
     for one in order[:ABLATED]:
         scores[one.name].ablation = _ablation_distance(ablated, one.name, plan.severities)
+    seeds = _seeds_in_words(folders, plan.given_seeds)
     trained = len({(spec.data, spec.label, spec.settings["seed"]) for spec in specs})
     about = (
         plan.in_words(),
         f"{len(every)} readings: two centres, one factor changed at a time, a few crossings; below them LightGCN, "
         "which is no reading, to tell what has nothing to do with DPAA. Each keeps the paper's "
-        f"best C, η and δ; nothing is tuned. {counted(trained, 'training', 'trainings')}, {_seeds_in_words(folders)}.",
+        f"best C, η and δ; nothing is tuned. {counted(trained, 'training', 'trainings')}, {seeds}.",
         "Distance: mean of |ours − paper| / paper over what the paper prints for DPAA: recall, NDCG and hit ratio "
         "(Coat under each convention, Yahoo! R3), the same of popular and niche items, recall@20 at every severity. "
         "Coat counts with the convention that is nearest.",
@@ -198,7 +199,9 @@ def chapter(plan: Plan) -> Chapter:
     return Chapter("readings", "Which reading of the paper?", about, tuple(tables), figures, missing, told)
 
 
-def _seeds_in_words(places: Mapping[str, Path]) -> str:
+def _seeds_in_words(places: Mapping[str, Path], given: int | None) -> str:
+    if given:
+        return f"{counted(given, 'seed', 'seeds')} each"
     told = [f"{counted(SEEDS[data], 'seed', 'seeds')} on {TITLES[data]}" for data in places if data in SEEDS]
     return " and ".join([*told, "one elsewhere"] if told else ["one seed each"])
 
