@@ -23,7 +23,8 @@ from torch import Tensor
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.columns import Columns, unit_sums
 from dpaa.graph.selection import RowBlock, Selection
-from dpaa.kernels.spmm import KERNELS
+from dpaa.kernels.row_blocks import in_row_blocks
+from dpaa.kernels.spmm import KERNELS, Kernel
 
 TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
 """Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
@@ -113,12 +114,19 @@ def tile_width(kernel: str, columns: int, device: torch.device) -> int:
 class Workers:
     """Threads that each take whole tiles.  No barrier inside a kernel, so a busy machine slows but never stalls them.
 
-    A tile's arithmetic does not depend on who does it: the number of workers changes no bit of the result.
+    Where there are fewer tiles than threads, several take the rows of one tile's products.  Neither a tile's arithmetic
+    nor a row's depends on who does it: the number of workers changes no bit of the result.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, n_tiles: int | None = None) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tile") if threads > 1 else None
+        self._rows = threads // max(n_tiles or threads, 1)
+        self._row_pool = ThreadPoolExecutor(threads, thread_name_prefix="rows") if self._rows > 1 else None
+
+    def over_rows(self, multiply: Kernel) -> Kernel:
+        """A product that threads which no tile needs take part in."""
+        return multiply if self._row_pool is None else in_row_blocks(multiply, self._row_pool, self._rows)
 
     def map(self, work: Callable[[int], T], n_tiles: int) -> list[T]:
         """`[work(0), …, work(n_tiles − 1)]`, in parallel where there is more than one thread."""
@@ -140,7 +148,7 @@ class Propagation:
 
     def __post_init__(self) -> None:
         self.share = 1.0 / (self.n_layers + 1)  # of each layer in the read-out
-        self._multiply = KERNELS[self.kernel]
+        self._multiply = self.workers.over_rows(KERNELS[self.kernel])
         self._values: list[Tensor] = []
         self._transposed: list[Tensor] = []
         self._renumbered = self.graph.neighbours.new_empty(0)

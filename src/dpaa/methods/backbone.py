@@ -111,7 +111,7 @@ class GraphMethod(Hooks):
             self.ego = TiledTable.empty(self.graph.n_nodes, columns.width, width, self.device)
             self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns)
         self.begin()
-        workers = Workers(self.compute.threads)
+        workers = Workers(self.compute.threads, len(self.ego.tiles))
         self.propagation = Propagation(
             self.graph, self.settings.layers, self.compute.kernel, workers, self.initial_residual()
         )

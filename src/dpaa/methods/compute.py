@@ -9,6 +9,7 @@ import torch
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import default_kernel, tile_width
 from dpaa.kernels.machine import cores, processes_here
+from dpaa.kernels.row_blocks import most_blocks
 from dpaa.methods.settings import TrainedSettings
 
 PROCESS_BYTES = 300_000_000
@@ -25,7 +26,7 @@ class Compute:
     kernel: str
     """By the fixed rule where nothing is set."""
     threads: int
-    """That share the tiles: one per core (of a process's part of the cores), at most one per tile."""
+    """That share the tiles, and the rows of a tile where they are more: one per core of a process's part of them."""
     batch_size: int
     """Triples per step; `auto` is at most about 500 batches an epoch, never below 2,048."""
     n_batches: int
@@ -40,7 +41,8 @@ class Compute:
         kernel = default_kernel(graph, size) if settings.kernel == "auto" else settings.kernel
         width = tile_width(kernel, size, device)
         threads = max(1, cores() // processes_here()) if settings.threads == "auto" else settings.threads
-        threads = 1 if device.type == "cuda" else min(threads, -(-size // width))
+        tiles = -(-size // width)
+        threads = 1 if device.type == "cuda" else min(threads, tiles * most_blocks(2 * graph.n_edges))
         batch = max(2048, -(-n_interactions // 500)) if settings.batch_size == "auto" else settings.batch_size
         return cls(device, kernel, threads, batch, -(-n_interactions // batch), width)
 

@@ -65,7 +65,7 @@ class TrainedSettings(Settings):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; `auto` takes CUDA where torch finds it, which was tried on a pretended device only."""
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
-    """Threads that share the column tiles; `auto` = one per core.  The number changes no bit of the result."""
+    """Threads that share tiles of columns and rows; `auto` = one per core.  The number changes no bit of the result."""
     kernel: Literal["auto", "bag", "wide-bag", "csr"] = "auto"
     """Sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule, `dpaa train --calibrate` measures."""
 

@@ -23,7 +23,7 @@ from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
 from dpaa.training.schedule import learning_rate_at
 from dpaa.training.start import Start
-from dpaa.training.together import ONE_PROCESS, Together
+from dpaa.training.together import ONE_PROCESS, LostProcessError, Together
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 
@@ -408,6 +408,8 @@ class Trainer:
             self.method.load_state(own.part("method"))
             self._adam.load_own_parts(own.part("adam"))
             return at
+        except LostProcessError:
+            raise  # no fault of the checkpoint's
         except (KeyError, RuntimeError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise InputError(
