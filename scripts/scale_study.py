@@ -15,10 +15,12 @@ import os
 import random
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import time
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,11 @@ from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.reproduction.tables import markdown
 from dpaa.runs.callbacks import Callbacks
-from dpaa.runs.fit import fit_method, make_method
+from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.together import follow
 from dpaa.training.adam import TiledAdam
-from dpaa.training.together import ONE_PROCESS, Group, Together, started_together
+from dpaa.training.together import ONE_PROCESS, Group, LostProcessError, Together, started_together
 from dpaa.training.trainer import Trainer
 
 GRAPHS = SIZES | {"10 million edges": (200_000, 50_000, 10_000_000, 3)}
@@ -53,7 +55,9 @@ SHARED = [
     if issubclass(METHODS[name], GraphMethod) and vars(METHODS[name]).get("uses_whole_table") is not True
 ]
 TINY = {"embedding_size": 64, "layers": 2, "epochs": 3, "batch_size": 1024, "threads": 1}
-KILLED = ["embedding_size=64", "layers=2", "batch_size=256", "epochs=400", "patience=400"]
+KILLED = TINY | {"batch_size": 256, "epochs": 300, "patience": 300}
+LONGEST = 120.0
+"""Seconds after which a process that should have ended has hung."""
 
 
 class Counted:
@@ -173,20 +177,15 @@ class Study:
     def kills(self, wanted: int) -> dict[str, int]:
         """Trainings of which one process is killed at a random moment, resumed by one or two, until all are whole."""
         done = self.known("kills") or {"kills": 0, "runs": 0, "different": 0, "hung": 0, "odd_exits": 0}
-        data = self.folder / "data"
-        if not data.exists():
-            world.simulate(users=300, items=200, seed=2).write(data)
-        settings = [word for setting in KILLED for word in ("--set", setting)]
-        call = [sys.executable, "-m", "dpaa", "train", str(data), *settings, "--checkpoint-seconds", "0.1"]
         whole = self.folder / "whole"
         if not RunFolder(whole).finished:
-            subprocess.run([*call, "--out", str(whole)], check=True, capture_output=True)
+            _attempt(1, whole)
         while done["kills"] < wanted:
             run = self.folder / "killed"
             shutil.rmtree(run, ignore_errors=True)
             rng = random.Random(f"{done['runs']}")
             while not RunFolder(run).finished:
-                _one_attempt([*call, "--out", str(run), "--resume"], rng, done)
+                _attempt_with_a_kill(run, rng, done)
             done["runs"] += 1
             files = [(place / "model.safetensors").read_bytes() for place in (whole, run)]
             done["different"] += files[0] != files[1]
@@ -194,35 +193,75 @@ class Study:
         return dict(done)
 
 
-def _one_attempt(call: list[str], rng: random.Random, done: dict[str, int]) -> None:
-    """Go on, in two processes mostly; after the first steps one of them is killed, but not every time."""
-    count = 1 if rng.random() < 0.2 else 2
-    spared = rng.random() < 0.1 or count == 1
-    started = subprocess.Popen(
-        [*call, "--processes", str(count)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    told: list[str] = []
-    assert started.stderr is not None
-    for line in started.stderr:
-        told.append(line)
-        if line.startswith("about"):
-            break
-    if not spared:
-        time.sleep(rng.uniform(0.0, 2.5))
-        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        workers = children.read_text().split() if children.exists() else []
-        if len(workers) == 2:
-            os.kill(int(rng.choice(workers)), signal.SIGKILL)
-            done["kills"] += 1
+def _start(count: int, folder: Path) -> list[int]:
+    """As many processes that train together, forked: thread pools do not survive a fork, so the parent starts none."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    children = []
+    for rank in range(count):
+        child = os.fork()
+        if child == 0:
+            told = {"RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+            os.environ.update({name: str(value) for name, value in told.items()})
+            os._exit(_take_part(folder))
+        children.append(child)
+    return children
+
+
+def _take_part(folder: Path) -> int:
+    """Lead or follow; 0 where all went well, 3 where another process was lost."""
+    data = world.simulate(users=300, items=200, seed=2)
     try:
-        _, rest = started.communicate(timeout=120)
-    except subprocess.TimeoutExpired:
-        started.kill()
-        done["hung"] += 1
-        return
-    lost = sum(line.startswith("error: a process that trained with this one was lost") for line in rest.splitlines())
-    fine = started.returncode == 0 or (started.returncode == 2 and lost == 1 and "Traceback" not in rest)
-    done["odd_exits"] += not fine
+        if not started_together():
+            fit_into(folder, data, make_method(data, "lightgcn", KILLED), resume=True)
+            return 0
+        with Group.joined() as group:
+            if group.rank:
+                follow(group, data)
+            else:
+                callbacks = Callbacks(checkpoint_seconds=0.05, together=group)
+                fit_into(folder, data, make_method(data, "lightgcn", KILLED), resume=True, callbacks=callbacks)
+    except LostProcessError:
+        return 3
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _attempt(count: int, folder: Path, kill_after: float | None = None, victim: int = 0) -> list[int | None]:
+    """Go on in so many processes, one of which is perhaps killed: how each ended, None where it hung."""
+    children = _start(count, folder)
+    ends: dict[int, int | None] = {}
+    began = time.monotonic()
+    while len(ends) < count:
+        for rank, child in enumerate(children):
+            if rank not in ends and (found := os.waitpid(child, os.WNOHANG)) != (0, 0):
+                ends[rank] = os.waitstatus_to_exitcode(found[1])
+        passed = time.monotonic() - began
+        if kill_after is not None and passed >= kill_after and victim not in ends:
+            os.kill(children[victim], signal.SIGKILL)
+            kill_after = None
+        if passed > LONGEST:
+            for rank in set(range(count)) - set(ends):
+                os.kill(children[rank], signal.SIGKILL)
+                os.waitpid(children[rank], 0)
+                ends[rank] = None
+        time.sleep(0.005)
+    return [ends[rank] for rank in range(count)]
+
+
+def _attempt_with_a_kill(run: Path, rng: random.Random, done: dict[str, int]) -> None:
+    """In two processes mostly, of which one is killed; sometimes in one, for a while, or to the end."""
+    count = rng.choice([1, 2, 2, 2, 2])
+    victim, after = rng.randrange(count), rng.uniform(0.0, 5.0)
+    ends = _attempt(count, run, after, victim)
+    killed = ends[victim] == -signal.SIGKILL
+    done["kills"] += killed and count == 2
+    done["hung"] += ends.count(None)
+    others = [end for rank, end in enumerate(ends) if rank != victim or not killed]
+    done["odd_exits"] += sum(end not in ((0, 3) if killed else (0,)) for end in others)
 
 
 # ---------------------------------------------------------------------- the page
@@ -280,7 +319,7 @@ def page(study: Study) -> str:
             "## Kills of one process",
             f"{kills['kills']} kills of one of two processes at random moments in {kills['runs']} trainings, resumed "
             f"by one or two processes: {kills['different']} models differ from the uninterrupted one, {kills['hung']} "
-            f"calls hung, {kills['odd_exits']} ended otherwise than with one sentence and exit 2.",
+            f"processes hung, {kills['odd_exits']} ended otherwise than by saying that another one was lost.",
         ]
     return "\n\n".join(parts) + "\n"
 
