@@ -1,9 +1,11 @@
 """Peak memory and seconds of the commands on large logs, each in a process of its own.
 
     python -m scripts.large_logs --out benchmarks/LARGE.md
+    python -m scripts.large_logs --rows 100_000_000 --out benchmarks/LARGE_PIECES.md
 
 20 million rows become a dataset (limit 4 GB); a dataset of 200,000 users, 50,000 items and 5 million training pairs is
-trained on for one epoch, recommended from and evaluated (limit 2 GB each).
+trained on for one epoch, recommended from and evaluated (limit 2 GB each).  With `--rows`, instead: so many rows as a
+partitioned folder of Parquet and as CSV become datasets in pieces, with `--memory 1` (limit 2 GB).
 """
 
 from __future__ import annotations
@@ -31,6 +33,30 @@ def write_log(file: Path, rows: int, n_users: int, n_items: int, seed: int = 0) 
     pl.DataFrame(frame | {"timestamp": np.arange(rows)}).write_csv(file)
 
 
+def write_parts(folder: Path, rows: int, ending: str, parts: int = 100) -> None:
+    """The same rows as files of a folder by day, as Spark writes them, or as one CSV file."""
+    n_users, n_items = max(rows // 50, 10), max(rows // 500, 10)
+    for part in range(parts):
+        n = (part + 1) * rows // parts - part * rows // parts
+        rng = np.random.default_rng(part)
+        weight = np.cumsum(np.arange(1, n_items + 1) ** -0.8)
+        frame = pl.DataFrame(
+            {
+                "user_id": rng.integers(0, n_users, n),
+                "item_id": np.searchsorted(weight, rng.random(n) * weight[-1]),
+                "rating": rng.integers(1, 6, n),
+                "timestamp": np.arange(n) + part * rows // parts,
+            }
+        )
+        if ending == ".parquet":
+            place = folder / f"day={part:03}"
+            place.mkdir(parents=True)
+            frame.write_parquet(place / "part-0.parquet")
+        else:
+            with (folder / "log.csv").open("ab") as file:
+                frame.write_csv(file, include_header=part == 0)
+
+
 COMMAND = """
 import sys
 from benchmarks.timing import peak_megabytes
@@ -55,7 +81,35 @@ def main() -> None:
     """Measure every line, print the table, and write it where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--rows", type=int)
     chosen = parser.parse_args()
+    rows = in_pieces(chosen.rows) if chosen.rows else all_at_once()
+    again = f" --rows {chosen.rows:_}" if chosen.rows else ""
+    text = f"# Large logs\n\nMade by `python -m scripts.large_logs{again}`: {machine()}.\n\n"
+    text += markdown(["what", "time", "peak memory", "within the limit"], rows)
+    if chosen.out:
+        chosen.out.write_text(text, encoding="utf-8")
+
+
+def in_pieces(n: int) -> list[list[str]]:
+    """A log that the limit does not hold, by two splits."""
+    rows = []
+    for ending, split in ((".parquet", "random"), (".parquet", "temporal"), (".csv", "random")):
+        with tempfile.TemporaryDirectory() as place:
+            source = Path(place) / "log"
+            source.mkdir()
+            write_parts(source, n, ending)
+            size = sum(file.stat().st_size for file in source.rglob("*") if file.is_file()) / 1e9
+            words = ["data", "log", str(source), "--memory", "1", "--split", split, "--out", f"{place}/data"]
+            seconds, peak = measured(words, Path(place) / "peak")
+            what = f"{n:,} rows of {ending[1:]} ({size:.1f} GB), split {split}, 2 GB"
+            rows.append([what, f"{seconds:.0f} s", f"{peak:,.0f} MB", "yes" if peak <= 2000 else "NO"])
+            print(" | ".join(rows[-1]), flush=True)
+    return rows
+
+
+def all_at_once() -> list[list[str]]:
+    """Commands on logs and datasets that memory holds."""
     rows = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -81,10 +135,7 @@ def main() -> None:
             within = "" if limit is None else ("yes" if peak <= limit else "NO")
             rows.append([title, f"{seconds:.0f} s", f"{peak:,.0f} MB", within])
             print(" | ".join(rows[-1]), flush=True)
-    text = f"# Large logs\n\nMade by `python -m scripts.large_logs`: {machine()}.\n\n"
-    text += markdown(["what", "time", "peak memory", "within the limit"], rows)
-    if chosen.out:
-        chosen.out.write_text(text, encoding="utf-8")
+    return rows
 
 
 if __name__ == "__main__":
