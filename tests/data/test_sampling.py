@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
-from dpaa.data.sampling import TripleSampler
+from dpaa.data.sampling import AnyItemSampler, BalancedSampler, TripleSampler
 from tests.conftest import random_pairs
 
 
@@ -81,3 +81,50 @@ def test_large_numbers_are_kept_whole(n: int, how: str) -> None:
     assert set(few[1].tolist()) == {n - 1}
     largest = max(negative.max(), few[2].max())
     assert 0.95 * n < largest < n - 1
+
+
+@pytest.mark.parametrize("kind", [TripleSampler, AnyItemSampler, BalancedSampler])
+@pytest.mark.parametrize("how", ["user-uniform", "interaction"])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_threads_change_no_triple(
+    kind: type[TripleSampler], how: str, repeated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaa.data.sampling.BLOCK", 50)
+    rng = np.random.default_rng(0)
+    keys = np.unique(rng.integers(0, 40 * 30, 700))
+    counts = rng.integers(1, 4, len(keys)) if repeated else np.ones(len(keys), np.int64)
+    drawn = []
+    for threads in (1, 2, 5):
+        sampler = kind(keys // 30, keys % 30, counts, 41, 30)
+        sampler.threads = threads
+        drawn.append([sampler.epoch(np.random.default_rng(seed), how) for seed in range(3)])
+    for other in drawn[1:]:
+        for one, again in zip(drawn[0], other, strict=True):
+            assert all((a == b).all() for a, b in zip(one, again, strict=True))
+
+
+def test_draws_are_those_of_one_generator_in_the_order_of_the_triples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slow twin: block by block, users first, then their items, then what they did not take."""
+    monkeypatch.setattr("dpaa.data.sampling.BLOCK", 50)
+    keys = np.unique(np.random.default_rng(0).integers(0, 40 * 30, 700))
+    taken = [set((keys % 30)[keys // 30 == user].tolist()) for user in range(41)]
+    sampler = TripleSampler(keys // 30, keys % 30, np.ones(len(keys), np.int64), 41, 30)
+    sampler.threads = 3
+    users, positive, negative = sampler.epoch(np.random.default_rng(7), "user-uniform")
+    rng, n = np.random.default_rng(7), len(keys)
+
+    def blocks(values: list[int]) -> list[list[int]]:
+        return [values[first : first + 50] for first in range(0, len(values), 50)]
+
+    drawn = [int(user) for size in map(len, blocks([0] * n)) for user in rng.integers(0, 41, size)]
+    drawn = [user for user in drawn if taken[user]]
+    liked = []
+    for block in blocks(drawn):
+        places = rng.integers([0] * len(block), [len(taken[user]) for user in block])
+        liked += [sorted(taken[user])[place] for user, place in zip(block, places, strict=True)]
+    other = []
+    for block in blocks(drawn):
+        places = rng.integers(0, [30 - len(taken[user]) for user in block])
+        missing = [[item for item in range(30) if item not in taken[user]] for user in block]
+        other += [items[place] for items, place in zip(missing, places, strict=True)]
+    assert (users.tolist(), positive.tolist(), negative.tolist()) == (drawn, liked, other)

@@ -62,4 +62,4 @@ def test_memory_grows_with_what_takes_it(graph: BipartiteGraph) -> None:
 
     plain = memory()
     assert plain > PROCESS_BYTES + BUFFER_BYTES + 5 * graph.n_nodes * 64 * 4
-    assert min(memory(embedding_size=65), memory(layers=3), memory(batch_size=513)) > plain
+    assert min(memory(embedding_size=65), memory(batch_size=513)) > plain

@@ -1,17 +1,26 @@
-"""Training pairs become triples (user, positive item, negative item), a whole epoch at once."""
+"""Training pairs become triples (user, positive item, negative item), a whole epoch at once.
+
+Random numbers are drawn by one generator, in the order of the triples; what is looked up before and after a draw,
+nearly all of the time, several threads may do.  So their number changes no triple.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaa.kernels.negatives import draw_missing, gap_keys, nth_missing
+from dpaa.kernels.negatives import gap_keys, n_missing, nth_missing
 
 Ints = NDArray[Any]
+Bounds = tuple[Ints | int, Ints]
 BLOCK = 65_536
+AHEAD = 4
+"""Blocks for each thread that are under way."""
 
 
 def _blocks(n: int) -> Iterator[slice]:
@@ -31,6 +40,11 @@ class TripleSampler:
     items.  A draw that falls on a user without items, or on one who took every item, is skipped, so an epoch may be
     slightly shorter.  `interaction`: every interaction once, in random order (a pair that counts n times, n times).
     """
+
+    bytes_per_pair: ClassVar[int] = 0
+    """Memory that it takes more than this class does, for the preview."""
+    threads = 1
+    """That look up what is drawn."""
 
     def __init__(self, users: Ints, items: Ints, counts: Ints, n_users: int, n_items: int) -> None:
         self.n_users, self.n_items = n_users, n_items
@@ -53,10 +67,17 @@ class TripleSampler:
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """An item the user did not take, uniformly.  Returns (users,)."""
         del positive
-        keys = gap_keys(self._indptr, self._items, self.n_items)  # made again each epoch: quickly, and not kept
-        negative = np.empty(len(users), _narrow(self.n_items))
-        for part in _blocks(len(users)):
-            negative[part] = draw_missing(rng, users[part], self._indptr, keys, self.n_items)
+        indptr, n_items = self._indptr, self.n_items
+        keys = gap_keys(indptr, self._items, n_items)  # made again each epoch: quickly, and not kept
+        negative = np.empty(len(users), _narrow(n_items))
+
+        def untaken(part: slice) -> Bounds:
+            return 0, n_missing(users[part], indptr, n_items)
+
+        def look_up(part: slice, rank: Ints) -> None:
+            negative[part] = nth_missing(rank, users[part], indptr, keys, n_items)
+
+        self._draw(rng, len(users), untaken, look_up)
         return negative
 
     def _by_user(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -65,17 +86,50 @@ class TripleSampler:
             users[part] = rng.integers(0, self.n_users, part.stop - part.start)
         users = users[self._usable[users]]
         positive = np.empty(len(users), _narrow(self.n_items))
-        for part in _blocks(len(users)):
-            positive[part] = self._items[self._slots(rng, users[part])]
+        ends = self._count_ends
+
+        def pairs(part: slice) -> Bounds:
+            """A pair of each user, in proportion to its count."""
+            first, last = self._indptr[users[part]], self._indptr[users[part] + 1]
+            return (first, last) if ends is None else (ends[first], ends[last])
+
+        def look_up(part: slice, drawn: Ints) -> None:
+            slots = drawn if ends is None else np.searchsorted(ends, drawn, side="right") - 1
+            positive[part] = self._items[slots]
+
+        self._draw(rng, len(users), pairs, look_up)
         return users, positive
 
-    def _slots(self, rng: np.random.Generator, users: Ints) -> Ints:
-        """A pair of each user, in proportion to its count.  (users,)."""
-        first, last = self._indptr[users], self._indptr[users + 1]
-        ends = self._count_ends
-        if ends is None:
-            return rng.integers(first, last)
-        return np.asarray(np.searchsorted(ends, rng.integers(ends[first], ends[last]), side="right") - 1)
+    def _draw(
+        self,
+        rng: np.random.Generator,
+        n: int,
+        bounds: Callable[[slice], Bounds],
+        look_up: Callable[[slice, Ints], None],
+    ) -> None:
+        """A number between the bounds for each of n, block by block; only the draws are one after the other."""
+        if self.threads == 1 or n <= BLOCK:
+            for part in _blocks(n):
+                look_up(part, rng.integers(*bounds(part)))
+            return
+        with ThreadPoolExecutor(self.threads, thread_name_prefix="sample") as pool:
+            begun: deque[tuple[slice, Future[Bounds]]] = deque()
+            done: deque[Future[None]] = deque()
+
+            def draw_next() -> None:
+                part, found = begun.popleft()
+                done.append(pool.submit(look_up, part, rng.integers(*found.result())))
+                if len(done) > AHEAD * self.threads:
+                    done.popleft().result()
+
+            for part in _blocks(n):
+                begun.append((part, pool.submit(bounds, part)))
+                if len(begun) > AHEAD * self.threads:
+                    draw_next()
+            while begun:
+                draw_next()
+            for one in done:
+                one.result()
 
     def _by_interaction(self, rng: np.random.Generator) -> tuple[Ints, Ints]:
         slots = np.arange(len(self._items), dtype=np.int32)
@@ -89,6 +143,8 @@ class TripleSampler:
 class AnyItemSampler(TripleSampler):
     """The negative item is any item, also one that the user took."""
 
+    bytes_per_pair = 8
+
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """Uniformly among all items.  Returns (users,)."""
         del positive
@@ -101,6 +157,8 @@ class BalancedSampler(TripleSampler):
     Where the user left no such item, any item not taken.  Items are numbered by popularity, so both sides are ranges,
     and a uniform draw from the untaken part of a range is one binary search.
     """
+
+    bytes_per_pair = 100
 
     def __init__(self, users: Ints, items: Ints, counts: Ints, n_users: int, n_items: int) -> None:
         super().__init__(users, items, counts, n_users, n_items)

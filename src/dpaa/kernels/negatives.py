@@ -31,8 +31,12 @@ def gap_keys(indptr: Ints, items: Ints, n_items: int) -> Ints:
 
 def draw_missing(rng: np.random.Generator, users: Ints, indptr: Ints, keys: Ints, n_items: int) -> NDArray[np.int64]:
     """One uniform draw from the items each user has not taken (at least one).  Returns (users,)."""
-    taken = np.diff(indptr)[users]
-    return nth_missing(rng.integers(0, n_items - taken), users, indptr, keys, n_items)
+    return nth_missing(rng.integers(0, n_missing(users, indptr, n_items)), users, indptr, keys, n_items)
+
+
+def n_missing(users: Ints, indptr: Ints, n_items: int) -> Ints:
+    """How many items each user has not taken.  Returns (users,)."""
+    return np.asarray(n_items - (indptr[users + 1] - indptr[users]))
 
 
 def nth_missing(rank: Ints, users: Ints, indptr: Ints, keys: Ints, n_items: int) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from dpaa.graph.columns import Columns
 from dpaa.graph.device_sampling import DeviceSampler
 from dpaa.graph.propagation import Propagation, TiledTable, Workers
 from dpaa.graph.selection import WHOLE_FROM, Selection
-from dpaa.kernels.machine import give_back_memory, lasting
+from dpaa.kernels.machine import cores, give_back_memory, lasting
 from dpaa.methods.base import Context, Histories, Vectors
 from dpaa.methods.compute import Compute
 from dpaa.methods.hooks import Hooks
@@ -69,7 +69,9 @@ class GraphMethod(Hooks):
         """Draws positive and negative items for this graph's users."""
         users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
         counts = self.graph.edge_count.cpu().numpy().astype(np.int32)
-        return self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
+        made = self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
+        made.threads = cores() if self.settings.threads == "auto" else self.settings.threads
+        return made
 
     def triples(self, epoch: int) -> tuple[Tensor, ...]:
         """Users, positive and negative items of an epoch; drawn on a GPU itself where its sampler knows how."""
@@ -177,7 +179,9 @@ class GraphMethod(Hooks):
 
     def memory_bytes(self, processes: int = 1, leads: bool = True) -> int:
         """About what training takes, in the process that leads or in another one of several."""
-        return self.compute.memory_bytes(self.graph, self.settings, processes, leads) + self.extra_memory_bytes()
+        sampler = self.sampler_type.bytes_per_pair * self.graph.n_edges
+        common = self.compute.memory_bytes(self.graph, self.settings, processes, leads)
+        return common + sampler + self.extra_memory_bytes()
 
     # ------------------------------------------------------------------ vectors
 

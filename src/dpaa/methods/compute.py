@@ -17,6 +17,10 @@ PROCESS_BYTES = 300_000_000
 BUFFER_BYTES = 100_000_000
 """Blocks of scores and lists while ranking, the dial's curve, what the allocator keeps."""
 
+EDGE_BYTES = 80
+"""Graph, weights, sampler and an epoch's triples (43) and the selection of a step (19), measured on 1 to 5 million
+edges, and a margin."""
+
 
 @dataclass(frozen=True)
 class Compute:
@@ -66,6 +70,6 @@ class Compute:
         size = settings.embedding_size
         columns = 5 * size if processes == 1 else 4 * -(-size // processes) + 4 * size * leads
         tables = columns * graph.n_nodes * 4
-        edges = graph.n_edges * (140 + 8 * settings.layers)  # graph, sampler and an epoch's triples
+        edges = graph.n_edges * EDGE_BYTES
         batch = 12 * 3 * self.batch_size * settings.embedding_size * 4
         return tables + edges + batch + PROCESS_BYTES + BUFFER_BYTES

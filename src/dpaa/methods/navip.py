@@ -33,7 +33,9 @@ class NavipSettings(TrainedSettings):
 
 
 class NAVIP(GraphMethod):
-    """LightGCN with static, count-based message weights.  Changes: `edge_weights`, `begin`, `finish`."""
+    """LightGCN with static, count-based message weights.  Changes: `edge_weights`, `begin`, `finish`,
+    `extra_memory_bytes`.
+    """
 
     name: ClassVar[str] = "navip"
     title: ClassVar[str] = "messages weighted by inverse propensity of the item"
@@ -57,6 +59,10 @@ class NAVIP(GraphMethod):
         """Inverse propensity, normalised; the same at every layer."""
         del layer
         return self.graph.symmetric_weights() if self._still_plain else self._by_propensity
+
+    def extra_memory_bytes(self) -> int:
+        """Weights that differ by direction."""
+        return 20 * self.graph.n_edges
 
     def inverse_propensity(self) -> Tensor:
         """W per edge, (n_edges,): items without edges are never divided by."""

@@ -100,11 +100,12 @@ class WeightedMessages(GraphMethod):
         return len(self._weighted) - 1 if wanted and self.settings.layers else None
 
     def extra_memory_bytes(self) -> int:
-        """Vectors behind r_c and the last read-out, each now and of the best epoch, and those of a refresh."""
+        """Vectors behind r_c and the last read-out, now and of the best epoch, and of a refresh; weights of layers."""
         if not self.weighs_messages:
             return super().extra_memory_bytes()
         tables = 2 * self._strength_tables + 5
-        return tables * self.graph.n_nodes * self.settings.embedding_size * 4
+        edges = 40 * self.settings.layers * self.graph.n_edges
+        return tables * self.graph.n_nodes * self.settings.embedding_size * 4 + edges
 
     def take_pretrained(self, pretrained: Pretrained) -> None:
         """`r_m = 1 − cos m`, computed once; the vectors themselves are not kept."""
