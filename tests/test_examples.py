@@ -45,3 +45,21 @@ def test_the_search_with_scikit_learn(capsys: pytest.CaptureFixture[str], monkey
     said = capsys.readouterr().out.splitlines()
     assert len(said) == 5
     assert said[-1].startswith("best: {")
+
+
+def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path) -> None:
+    assert run_dpaa("data", "demo", "--users", 60, "--items", 40, "--out", tmp_path / "data").code == 0
+    call = ("train", tmp_path / "data", "--method", "most-popular", "--out", tmp_path / "run")
+    assert run_dpaa(*call).code == 0
+    how = {"run": str(tmp_path / "run"), "folder": str(tmp_path / "lists"), "shards": 2}
+    by_ray = runpy.run_path(str(EXAMPLES / "recommend_with_ray.py"))["make_shard"]
+    assert "recommendations written to" in by_ray({"item": 1}, **how)["said"]
+    by_spark = runpy.run_path(str(EXAMPLES / "recommend_with_spark.py"))["make_shard"]
+    assert "recommendations written to" in by_spark(2, **how)
+    assert "already" in by_spark(1, **how)
+    assert sorted(file.name for file in (tmp_path / "lists").glob("part-*")) == [
+        "part-00001-of-00002.parquet",
+        "part-00002-of-00002.parquet",
+    ]
+    with pytest.raises(RuntimeError, match="holds shards with another number of shards"):
+        by_spark(1, **(how | {"shards": 3}))

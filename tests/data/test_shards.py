@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dpaa.data.shards import Shard, check_complete, digest_of, join_folder
+from dpaa.data.shards import OF, Shard, check_complete, digest_of, join_folder
 from dpaa.errors import InputError
 
 
@@ -28,10 +28,10 @@ def test_what_is_no_shard(text: str) -> None:
 
 
 def test_shards_of_another_call_do_not_mix(tmp_path: Path) -> None:
-    join_folder(tmp_path / "lists", {"k": 20, "shards": 2})
-    join_folder(tmp_path / "lists", {"k": 20, "shards": 2})
+    join_folder(tmp_path / "lists", {"k": 20, OF: 2})
+    join_folder(tmp_path / "lists", {"k": 20, OF: 2})
     with pytest.raises(InputError, match=r"holds shards with another k \(20, not 10\)"):
-        join_folder(tmp_path / "lists", {"k": 10, "shards": 2})
+        join_folder(tmp_path / "lists", {"k": 10, OF: 2})
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "notes.txt").touch()
     with pytest.raises(InputError, match="holds no shards"):
@@ -42,7 +42,7 @@ def test_shards_of_another_call_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_missing_shards_are_named(tmp_path: Path) -> None:
-    join_folder(tmp_path, {"shards": 3})
+    join_folder(tmp_path, {OF: 3})
     Shard(2, 3).file(tmp_path, ".csv").touch()
     with pytest.raises(InputError, match=r"lacks 2 of 3 shards \(1, 3\)"):
         check_complete(tmp_path)

@@ -167,12 +167,12 @@ class Target:
 
     def begun(self, model: Model, asked: dict[str, Any], overwrite: bool) -> bool:
         """Join the folder of shards that belong together; whether this one is still to be made."""
-        from dpaa.data.shards import digest_of, join_folder
+        from dpaa.data.shards import OF, digest_of, join_folder
 
         if self.shard is None:
             return True
         run, folder = digest_of(model.manifest.get("files")), self.file.parent
-        about = {"run": run, "k": asked["k"], "format": self.form, "shards": self.shard.of}
+        about = {"run": run, "k": asked["k"], "format": self.form, OF: self.shard.of}
         join_folder(folder, about | {"choice of users and items": digest_of(asked)})
         if self.file.exists() and not overwrite:
             out.print(f"{self.shard} is in {folder} already; pass --overwrite to make it again")

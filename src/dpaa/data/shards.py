@@ -19,7 +19,7 @@ from dpaa.errors import InputError
 from dpaa.files import LARGE_JSON, as_json, lock_of, locked, own_folder, read_json, settled, write_file
 from dpaa.text import json_text
 
-ABOUT = "_shards.json"
+ABOUT, OF = "_shards.json", "number of shards"
 PART = re.compile(r"part-(\d{5})-of-(\d{5})\..+")
 MOST = 99_999
 REMEDY = "make room or choose another folder with --out"
@@ -76,7 +76,7 @@ def check_complete(folder: Path) -> None:
     """Refuse a folder of shards of which some are missing."""
     if not (folder / ABOUT).is_file():
         return
-    of = read_json(folder / ABOUT, LARGE_JSON, "make the shards again").get("shards")
+    of = read_json(folder / ABOUT, LARGE_JSON, "make the shards again").get(OF)
     found = {int(match[1]) for file in folder.iterdir() if (match := PART.fullmatch(file.name))}
     missing = [number for number in range(1, of + 1) if number not in found] if isinstance(of, int) else []
     if missing:
