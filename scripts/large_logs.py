@@ -11,6 +11,7 @@ partitioned folder of Parquet and as CSV become datasets in pieces, with `--memo
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -69,11 +70,15 @@ finally:
 
 
 def measured(arguments: list[str], file: Path) -> tuple[float, float]:
-    """Seconds and peak megabytes of a command."""
+    """Seconds and peak megabytes of a command; those of processors are told, for machines that do other things too."""
     began = time.monotonic()
+    used = os.times()
     found = subprocess.run([sys.executable, "-c", COMMAND.format(file=str(file)), *arguments], check=False)
     if found.returncode:
         sys.exit(f"failed: {' '.join(arguments)}")
+    now = os.times()
+    spent = now.children_user + now.children_system - used.children_user - used.children_system
+    print(f"{spent:.0f} s of processors", flush=True)
     return time.monotonic() - began, float(file.read_text())
 
 

@@ -58,6 +58,7 @@ def same(table: Table, folder: Path, block_rows: int = 100, **how: Any) -> Datas
 @pytest.mark.parametrize("kind", SPLIT_KINDS)
 def test_every_split(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.data.splits.AT_ONCE", 64)
+    monkeypatch.setattr("dpaa.data.splits.LOOKED_AT", 100)
     frame().write_csv(tmp_path / "log.csv")
     how = {"positive": "rating>=3", "split": SplitRule(kind, parts=3, part=2), "seed": 3}
     how |= {"min_user_interactions": 4, "min_item_interactions": 9, "keep_duplicates": kind == "random"}

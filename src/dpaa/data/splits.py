@@ -30,8 +30,10 @@ LEFT_OUT = -1
 Labels = npt.NDArray[np.int8]
 Counts = npt.NDArray[np.int64]
 Order = npt.NDArray[np.int32 | np.int64]
-AT_ONCE = 8_000_000
+AT_ONCE = 4_000_000
 """Pairs that are ranked together."""
+LOOKED_AT = 1_000_000
+"""Pairs whose owners are looked up together."""
 
 
 @dataclass(frozen=True)
@@ -394,8 +396,8 @@ def _ranks(owner: Indices, order: Order) -> Iterator[tuple[Order, Counts]]:
 def _of_owners(owner: Indices, order: Order, first: int, last: int) -> Order:
     """The pairs of some owners, in this order."""
     found = []
-    for start in range(0, len(order), AT_ONCE):
-        pairs = order[start : start + AT_ONCE]
+    for start in range(0, len(order), LOOKED_AT):
+        pairs = order[start : start + LOOKED_AT]
         of = owner[pairs]
         found.append(pairs[(of >= first) & (of < last)])
     return np.concatenate(found)
@@ -404,8 +406,9 @@ def _of_owners(owner: Indices, order: Order, first: int, last: int) -> Order:
 def _bincount(index: Indices) -> Counts:
     """`np.bincount`, which would copy the whole to 64 bits."""
     counts = np.zeros(int(index.max(initial=-1)) + 1, dtype=np.int64)
-    for start in range(0, len(index), AT_ONCE):
-        counts += np.bincount(index[start : start + AT_ONCE], minlength=len(counts))
+    step = max(LOOKED_AT, len(counts))
+    for start in range(0, len(index), step):
+        counts += np.bincount(index[start : start + step], minlength=len(counts))
     return counts
 
 
