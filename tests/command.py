@@ -6,9 +6,15 @@ import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from unittest.mock import patch
 
+import typer.main
+
 from dpaa.cli import main
+
+_command = cache(typer.main.get_command)
+"""All commands with their options, read from annotations once: a process of a user's does so once, too."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,8 @@ def run_dpaa(*words: object) -> Said:
     """`dpaa WORDS…` in this process."""
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
-    with patch.object(sys, "argv", ["dpaa", *map(str, words)]), redirect_stdout(out), redirect_stderr(err):
+    argv, commands = ["dpaa", *map(str, words)], patch.object(typer.main, "get_command", _command)
+    with patch.object(sys, "argv", argv), commands, redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as end:

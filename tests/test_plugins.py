@@ -25,6 +25,7 @@ from dpaa.runs.fit import fit_into, make_method
 
 PLUGIN = Path(__file__).parent / "plugin"
 ROOT = Path(__file__).parent.parent
+SIDES = ("noisy-views", "direct-au", "ease", "ease-slots")
 QUICK = ("--set", "epochs=3", "--set", "embedding_size=8", "--set", "layers=2", "--set", "threads=1")
 
 
@@ -78,57 +79,58 @@ def answers(*calls: Sequence[object], **how: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def runs(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def told(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Runs of the package's methods, and what calls said of them: in one process, since each loads torch."""
     place = tmp_path_factory.mktemp("runs")
     small_world.write(place / "data")
     begin = ("train", place / "data", "--method")
-    answers(
-        *((*begin, name, *QUICK, "--out", place / name) for name in ("direct-au", "noisy-views")),
-        (*begin, "ease", "--rerank", "niche-slots,share=0.8", "--out", place / "ease-slots"),
-        (*begin, "ease", "--out", place / "ease"),
-        site=site,
-    )
-    return place
+    sides = [place / name for name in SIDES]
+    slots = "niche-slots,share=0.8"
+    calls: dict[str, Sequence[object]] = {
+        **{f"train {name}": (*begin, name, *QUICK, "--out", place / name) for name in SIDES[:2]},
+        "train slots": (*begin, "ease", "--rerank", slots, "--out", place / "ease-slots"),
+        "train ease": (*begin, "ease", "--out", place / "ease"),
+        "methods": ("methods", "--json"),
+        "measured": ("evaluate", place / "noisy-views", "--json"),
+        "compared": ("compare", *sides, "--json"),
+        "page": ("report", *sides, "--out", place / "page.html"),
+        "with slots": ("evaluate", place / "ease-slots", "--json"),
+        "without slots": ("evaluate", place / "ease-slots", "--rerank", "none", "--json"),
+        "plain": ("evaluate", place / "ease", "--json"),
+        "lists": ("recommend", place / "ease-slots", "--k", 10, "--out", place / "slots.parquet"),
+        "same lists": ("recommend", place / "ease", "--k", 10, "--rerank", slots, "--out", place / "same.parquet"),
+    }
+    return place, dict(zip(calls, answers(*calls.values(), site=site), strict=True))
 
 
-def test_a_package_brings_methods_and_a_reranker(runs: Path, site: Path) -> None:
+@pytest.fixture(scope="module")
+def runs(told: tuple[Path, dict[str, str]]) -> Path:
+    return told[0]
+
+
+def test_a_package_brings_methods_and_a_reranker(told: tuple[Path, dict[str, str]]) -> None:
+    runs, said = told
     manifest = json.loads((runs / "noisy-views" / "manifest.json").read_text())
     assert manifest["method_origin"] == {
         "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.noisy_views:NoisyViews"
     }  # fmt: skip
-    sides = (runs / "noisy-views", runs / "direct-au", runs / "ease", runs / "ease-slots")
-    listed, measured, compared, _ = answers(
-        ("methods", "--json"),
-        ("evaluate", runs / "noisy-views", "--json"),
-        ("compare", *sides, "--json"),
-        ("report", *sides, "--out", runs / "page.html"),
-        site=site,
-    )
-    known = json.loads(listed)
+    known = json.loads(said["methods"])
     assert known["noisy-views"]["package"] == "dpaa-example 0.3.0"
     assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
-    assert json.loads(measured)["metrics"]["recall@20"] > 0
-    assert all(f'"{side.name}"' in compared for side in sides)
-    niche = {one["name"]: one["metrics"]["aplt@20"] for one in json.loads(compared)["entries"]}
+    assert json.loads(said["measured"])["metrics"]["recall@20"] > 0
+    assert all(f'"{name}"' in said["compared"] for name in SIDES)
+    niche = {one["name"]: one["metrics"]["aplt@20"] for one in json.loads(said["compared"])["entries"]}
     assert niche["ease-slots"] > niche["ease"] + 0.1
-    assert all(side.name in (runs / "page.html").read_text() for side in sides)
+    assert all(name in (runs / "page.html").read_text() for name in SIDES)
 
 
-def test_a_run_keeps_its_reranker(runs: Path, site: Path) -> None:
-    written = [runs / "slots.parquet", runs / "same.parquet"]
-    found = answers(
-        ("evaluate", runs / "ease-slots", "--json"),
-        ("evaluate", runs / "ease-slots", "--rerank", "none", "--json"),
-        ("evaluate", runs / "ease", "--json"),
-        ("recommend", runs / "ease-slots", "--k", 10, "--out", written[0]),
-        ("recommend", runs / "ease", "--k", 10, "--rerank", "niche-slots,share=0.8", "--out", written[1]),
-        site=site,
-    )
-    slots, none, plain = map(json.loads, found[:3])
+def test_a_run_keeps_its_reranker(told: tuple[Path, dict[str, str]]) -> None:
+    runs, said = told
+    slots, none, plain = (json.loads(said[name]) for name in ("with slots", "without slots", "plain"))
     assert slots["protocol"]["rerank"] == "niche-slots,share=0.8"
     assert slots["metrics"]["aplt@20"] > plain["metrics"]["aplt@20"] + 0.1
     assert none["metrics"] == plain["metrics"]
-    assert pl.read_parquet(written[0]).equals(pl.read_parquet(written[1]))
+    assert pl.read_parquet(runs / "slots.parquet").equals(pl.read_parquet(runs / "same.parquet"))
 
 
 def test_a_run_of_a_package_that_is_not_installed_is_refused_in_one_sentence(runs: Path) -> None:

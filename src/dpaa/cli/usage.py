@@ -32,5 +32,5 @@ def in_one_sentence(error: Any) -> str:
         message += f", got {error.__cause__.errors()[0]['input']!r}"
     command = error.ctx.command_path if error.ctx else "dpaa"
     if command == "dpaa train" and message.startswith("no such option"):
-        message += "; settings are given as --set NAME=VALUE"
+        message = message.partition(" (Possible")[0] + "; settings are given as --set NAME=VALUE"
     return f"{message}{'' if message.endswith('?') else ';'} see {command} --help"
