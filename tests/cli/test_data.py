@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from dpaa.cli.data import app
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
-from tests.command import dpaa_ok
+from tests.command import dpaa_ok, run_dpaa
 
 
 def call(*words: object) -> str:
@@ -47,6 +48,20 @@ def test_low_ratings_that_count_as_liked_are_told(clicks: Path, tmp_path: Path) 
     assert "counts as liked" not in dpaa_ok("data", "log", clicks, *chosen).err
     clicks.write_text("user,item,rating\n1,1,1\n1,2,1\n2,1,1\n", encoding="utf-8")
     assert "counts as liked" not in dpaa_ok("data", "log", clicks, "--out", tmp_path / "alike").err
+
+
+def test_parts_of_a_call_that_was_cut_short_stay(clicks: Path, tmp_path: Path) -> None:
+    words = ("data", "log", clicks, "--split", "user-folds", "--parts", "2", "--out", tmp_path / "folds")
+    dpaa_ok(*words)
+    kept, lost = (tmp_path / "folds" / name for name in ("part-1", "part-2"))
+    before = (kept / "dataset.json").stat()
+    shutil.rmtree(lost)
+    assert f"already there: {kept}" in " ".join(dpaa_ok(*words).err.split())
+    assert (kept / "dataset.json").stat() == before
+    assert read_dataset(lost).n_users
+    said = run_dpaa(*words, "--seed", "5")
+    assert said.code == 2
+    assert "part-1 already exists" in said.err
 
 
 def test_splits(clicks: Path, tmp_path: Path) -> None:

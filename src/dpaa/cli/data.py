@@ -151,8 +151,8 @@ def log(
 
     rule = SplitRule(split, valid, test, last_k, parts, part or 1, support)
     folders = _part_folders(out_folder, rule) if split in IN_PARTS and part is None else {out_folder: rule}
-    for folder in folders:
-        check_target(folder, overwrite)
+    if len(folders) == 1:
+        check_target(out_folder, overwrite)
     limit = memory_at_hand() if memory is None else _bytes(memory)
     if (table := open_log(files, file_format, form)).memory_needed() > limit:
         how |= {"items": None if items is None else open_table(items), "item_column": item_column}
