@@ -55,7 +55,7 @@ SHARED = [
     if issubclass(METHODS[name], GraphMethod) and vars(METHODS[name]).get("uses_whole_table") is not True
 ]
 TINY = {"embedding_size": 64, "layers": 2, "epochs": 3, "batch_size": 1024, "threads": 1}
-KILLED = TINY | {"batch_size": 256, "epochs": 300, "patience": 300}
+KILLED = TINY | {"batch_size": 256, "epochs": 120, "patience": 120}
 LONGEST = 120.0
 """Seconds after which a process that should have ended has hung."""
 
@@ -183,9 +183,10 @@ class Study:
         while done["kills"] < wanted:
             run = self.folder / "killed"
             shutil.rmtree(run, ignore_errors=True)
-            rng = random.Random(f"{done['runs']}")
+            rng = random.Random(f"{done['runs']} {done['kills']}")
             while not RunFolder(run).finished:
                 _attempt_with_a_kill(run, rng, done)
+                self.keep("kills", done)
             done["runs"] += 1
             files = [(place / "model.safetensors").read_bytes() for place in (whole, run)]
             done["different"] += files[0] != files[1]
@@ -230,17 +231,25 @@ def _take_part(folder: Path) -> int:
     return 0
 
 
-def _attempt(count: int, folder: Path, kill_after: float | None = None, victim: int = 0) -> list[int | None]:
-    """Go on in so many processes, one of which is perhaps killed: how each ended, None where it hung."""
+def _attempt(
+    count: int, folder: Path, kill_after: float | None = None, victim: int = 0, trained: bool = False
+) -> list[int | None]:
+    """Go on in so many processes, one of which is perhaps killed: how each ended, None where it hung.
+
+    The time to the kill counts from the start, or from the first checkpoint that this attempt has written.
+    """
+    file, before = folder / "checkpoint/state.safetensors", _written(folder / "checkpoint/state.safetensors")
     children = _start(count, folder)
     ends: dict[int, int | None] = {}
-    began = time.monotonic()
+    began, waits = time.monotonic(), trained
     while len(ends) < count:
         for rank, child in enumerate(children):
             if rank not in ends and (found := os.waitpid(child, os.WNOHANG)) != (0, 0):
                 ends[rank] = os.waitstatus_to_exitcode(found[1])
         passed = time.monotonic() - began
-        if kill_after is not None and passed >= kill_after and victim not in ends:
+        if waits and _written(file) != before:
+            kill_after, waits = (kill_after or 0.0) + passed, False
+        if not waits and kill_after is not None and passed >= kill_after and victim not in ends:
             os.kill(children[victim], signal.SIGKILL)
             kill_after = None
         if passed > LONGEST:
@@ -252,11 +261,19 @@ def _attempt(count: int, folder: Path, kill_after: float | None = None, victim: 
     return [ends[rank] for rank in range(count)]
 
 
+def _written(file: Path) -> int:
+    """When, in nanoseconds; 0 where it is not there."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _attempt_with_a_kill(run: Path, rng: random.Random, done: dict[str, int]) -> None:
     """In two processes mostly, of which one is killed; sometimes in one, for a while, or to the end."""
-    count = rng.choice([1, 2, 2, 2, 2])
-    victim, after = rng.randrange(count), rng.uniform(0.0, 5.0)
-    ends = _attempt(count, run, after, victim)
+    count, trained = rng.choice([1, 2, 2, 2, 2]), rng.random() < 0.7
+    victim, after = rng.randrange(count), rng.uniform(0.0, 1.0 if trained else 5.0)
+    ends = _attempt(count, run, after, victim, trained)
     killed = ends[victim] == -signal.SIGKILL
     done["kills"] += killed and count == 2
     done["hung"] += ends.count(None)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, TrainedSetti
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.together import LostProcessError, OneProcess
 from dpaa.training.trainer import EpochReport, Interrupted, Progress, Trainer
 from tests.conftest import random_pairs
 
@@ -420,3 +421,17 @@ def test_a_loss_that_is_not_one_number_is_told(made: Callable[[torch.Tensor], ob
     method = method_of(epochs=1)
     with pytest.raises(InputError, match=f"method wrong must be a tensor of one number, got {told}; return a mean"):
         Trainer(Wrong(method.graph, method.settings)).run()
+
+
+def test_a_process_lost_while_resuming_is_no_bad_checkpoint(tmp_path: Path) -> None:
+    """Found by kills at random moments: the sentence said to remove a checkpoint that was fine."""
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    with pytest.raises(Interrupted):
+        Trainer(method_of(), checkpoints=folder, stop_requested=lambda: True).run()
+
+    class Gone(OneProcess):
+        def from_leader(self, tensors: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+            raise LostProcessError
+
+    with pytest.raises(LostProcessError, match="with this one was lost"):
+        Trainer(method_of(), checkpoints=folder, together=Gone()).run(folder.load())

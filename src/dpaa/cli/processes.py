@@ -42,6 +42,8 @@ def _launch(processes: int) -> NoReturn:
     from dpaa.training.together import LostProcessError
 
     logging.disable(logging.CRITICAL)  # the launcher's own words; those of the training come from its processes
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # they are all here: nobody else need reach them
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
