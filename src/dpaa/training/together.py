@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -89,8 +89,7 @@ class Group:
         try:
             yield group
         finally:
-            if group.rank == 0:
-                group.say({"end": True})
+            group._leave()
 
     @property
     def peers(self) -> Peers:
@@ -165,6 +164,17 @@ class Group:
             with _lost():
                 dist.broadcast(tensor, 0)
             yield name, tensor
+
+    def _leave(self) -> None:
+        """The leading process says that it is over; where it keeps the store itself, all must have heard it first."""
+        with suppress(LostProcessError), _lost():
+            if self.rank:
+                self._store.set(f"dpaa.left.{self.rank}", "")
+                return
+            self.say({"end": True})
+            others = [f"dpaa.left.{rank}" for rank in range(1, self.count)]
+            if others and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+                self._store.wait(others, timedelta(seconds=WAIT_SECONDS))
 
     # ------------------------------------------------------------------ beginning and end
 
