@@ -86,6 +86,7 @@ CROSSINGS: dict[str, tuple[str, ...]] = {
     ),
     "with LightGCN's scaling": (
         "cosines of the pre-trained read-out + η 0, δ 0",
+        "cosines of the pre-trained read-out + η 0, δ 0 + early stopping counts overlap",
         "cosines of the pre-trained read-out + divided by the root of the receiver's degree",
     ),
 }
@@ -102,6 +103,7 @@ AT_SEVERITIES = (
     "as printed: η 0, δ 0",
     "as printed: λ not normalised + η 0, δ 0 + every interaction once an epoch",
     "with LightGCN's scaling: cosines of the pre-trained read-out + η 0, δ 0",
+    "with LightGCN's scaling: cosines of the pre-trained read-out + η 0, δ 0 + early stopping counts overlap",
     "control: LightGCN, none of DPAA's weights",
     "control: LightGCN, early stopping counts overlap",
 )
