@@ -15,7 +15,7 @@ import pytest
 
 from tests.command import dpaa_ok
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds; the machine may be busy."""
 
 
