@@ -142,6 +142,6 @@ def search_from_disk(site: Path) -> None:
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "tutorials" / "engineer.html").as_uri())
         page.fill(".md-search__input", "popularity dial")
-        expect(page.locator(".md-search-result__item").first).to_contain_text("dial")
+        expect(page.locator(".md-search-result__item").first).to_contain_text("dial", timeout=60_000)
     assert asked
     assert all(url.startswith(("file:", "data:")) for url in asked), asked
