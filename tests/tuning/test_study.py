@@ -52,6 +52,24 @@ def test_settings_are_not_given_up_because_whole_calls_were_killed(tmp_path: Pat
     assert taken[-1] != {"x": 0.5}, "a call of one process that always dies has to come to an end, too"
 
 
+def test_what_waited_is_not_lost_with_a_worker_that_dies_before_it_has_claimed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first settings were never tried where a kill came between taking them from the queue and the claim."""
+    one = store(tmp_path)
+
+    def killed(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(optuna.Trial, "set_user_attr", killed)
+        one.claim(2)
+    claim = one.claim(2)
+    assert claim
+    assert claim.settings == {"x": 0.5}
+    one.close()
+
+
 def test_no_more_is_begun_than_is_wanted_and_what_runs_is_not_begun_again(tmp_path: Path) -> None:
     one, other = store(tmp_path), store(tmp_path)
     with one.at_work(), other.at_work():

@@ -198,6 +198,8 @@ class TrialStore:
                 self._study.enqueue_trial(trial.params)  # first: what is queued twice is trained once all the same
             if blame:
                 self._rdb.set_trial_user_attr(trial._trial_id, LOST, share)
+        elif waited := trial.system_attrs.get("fixed_params"):  # taken from the queue, and gone before it was claimed
+            self._study.enqueue_trial(waited)
         self.tell(number, "FAIL")
 
     def _alive(self, trial: optuna.trial.FrozenTrial) -> bool:
