@@ -329,14 +329,20 @@ def page(study: Study) -> str:
     if rows:
         head = ["graph", "D", "processes", "processor ms a step, each", "sampling ms a step, each"]
         head += ["processor time in all / one process", "wall ms", "bytes sent by each"]
-        parts += ["## A step of LightGCN, batch 2,048, one thread each", markdown(head, rows)]
+        told = (
+            "Medians. On a machine that others keep busy only processor time is sound; wall time shows how busy it was."
+        )
+        parts += ["## A step of LightGCN, batch 2,048, one thread each", told, markdown(head, rows).strip()]
     kills = study.known("kills")
     if kills:
         parts += [
             "## Kills of one process",
             f"{kills['kills']} kills of one of two processes at random moments in {kills['runs']} trainings, resumed "
-            f"by one or two processes: {kills['different']} models differ from the uninterrupted one, {kills['hung']} "
-            f"processes hung, {kills['odd_exits']} ended otherwise than by saying that another one was lost.",
+            f"by one or two processes: {kills['different']} models differ from the uninterrupted one. Processes that "
+            f"did not end by themselves within {LONGEST:.0f} s: {kills['hung']}; those that ended otherwise than by "
+            f"saying that another one was lost, besides: {kills['odd_exits'] - kills['hung']}. Here no launcher "
+            "watches: who waits for a process that was killed before the two had met waits for half an hour. torchrun "
+            "and `--processes` end all others at once.",
         ]
     return "\n\n".join(parts) + "\n"
 
