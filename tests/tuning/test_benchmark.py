@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
 from dpaa.tuning.benchmark import benchmark
+from dpaa.tuning.tune import TuneResult, tune
 from tests.command import dpaa_ok, run_dpaa
 
 QUICK = {"epochs": 2, "embedding_size": 4}
@@ -51,6 +54,20 @@ def test_it_goes_on_and_adds_methods(made: Path, data: Dataset) -> None:
     names = [one.method for one in found.methods]
     assert names[:3] == ["most-popular", "lightgcn", "ease"]
     assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
+
+
+def test_a_trial_that_was_lost_is_no_setting_that_was_tried(
+    made: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kill or a full disk its settings were counted twice."""
+
+    def with_a_lost_one(*call: Any, **how: Any) -> TuneResult:
+        found = tune(*call, **how)
+        return replace(found, trials=[replace(found.trials[0], state="lost", value=None), *found.trials])
+
+    monkeypatch.setattr("dpaa.tuning.benchmark.tune", with_a_lost_one)
+    found = benchmark(made, data, ["most-popular", "lightgcn"], trials=2, seeds=2, settings=QUICK)
+    assert [one.trials for one in found.methods] == [0, 2]
 
 
 def test_what_is_refused(made: Path, data: Dataset, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from dpaa.methods.base import Method
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.model import Model, load
 from dpaa.tuning.space import search_space
+from dpaa.tuning.trial import TRAINED
 from dpaa.tuning.tune import tune
 
 ABOUT, FORMAT = "benchmark.json", 1
@@ -193,7 +194,7 @@ def _bench(
         )
         recalls = [run.valid_recall for run in found.runs]
         runs = [str(run.folder) for run in found.runs]
-        tried = sum(trial.state != "repeated" for trial in found.trials)
+        tried = sum(trial.state in TRAINED for trial in found.trials)
         return Benched(kind.name, tried, found.settings, sum(recalls) / len(recalls), found.seconds, runs)
     runs, recalls = [], []
     evaluator = Evaluator(data, 20, "valid", "drop")
