@@ -7,7 +7,8 @@
 5. A label for every pair, in the order of the file.
 6. Bucket by bucket the splits, sorted, and their fingerprint.
 
-In memory are a block or a bucket, the ids, and a few numbers per pair (about 10 bytes while labels are drawn).
+In memory are a block or a bucket, the ids, and a few numbers per pair (about 10 bytes while labels are drawn, 26 by
+time).
 """
 
 from __future__ import annotations
