@@ -340,5 +340,5 @@ def test_nobody_else_writes_files() -> None:
             found += [f"{file.name}: {name or 'open'}"] if name in direct or opens else []
     # What a service and copies of input write is private, and gone when the process ends.
     of_a_service = ["snapshot.py: write_text", "state.py: write_text"]
-    folders = ["scratch.py: TemporaryDirectory"] + ["temporary.py: TemporaryDirectory"] * 2
+    folders = ["scratch.py: TemporaryDirectory", "temporary.py: TemporaryDirectory"] * 2
     assert sorted(found) == ["files.py: write_bytes", *sorted([*folders, *of_a_service])]

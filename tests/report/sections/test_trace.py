@@ -4,6 +4,7 @@ import pytest
 
 from dpaa.report.sections import trace
 from dpaa.report.theme import PAPER, WIDE
+from dpaa.trace.direction import Direction
 from dpaa.trace.run import Trace
 from dpaa.trace.tracer import LayerWeights
 from tests.report.made import add_run, made_family, made_inputs
@@ -14,7 +15,8 @@ pytest.importorskip("altair")
 
 def traced(*layers: list[float | None]) -> Trace:
     weights = [LayerWeights(place, relative, None, relative) for place, relative in enumerate(layers)]
-    return Trace("new", "dpaa", "the premise <holds>", [], [], [], weights, [], [], None, [], [])
+    nowhere = Direction(0.0, 0.0, 0.0, ())
+    return Trace("new", "dpaa", "the premise <holds>", [], [], [], weights, [], [], nowhere, None, [], [])
 
 
 def test_a_heat_map_says_where_messages_are_loud() -> None:
