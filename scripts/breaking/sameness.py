@@ -58,7 +58,7 @@ def _without(value: Any) -> Any:
         return {key: _without(one) for key, one in value.items() if key not in TIMES}
     if isinstance(value, list):
         return [_without(one) for one in value]
-    return value
+    return TRIAL.sub("trial-N", value) if isinstance(value, str) else value
 
 
 def _trials(content: bytes) -> bytes:

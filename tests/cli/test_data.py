@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -48,6 +49,15 @@ def test_low_ratings_that_count_as_liked_are_told(clicks: Path, tmp_path: Path) 
     assert "counts as liked" not in dpaa_ok("data", "log", clicks, *chosen).err
     clicks.write_text("user,item,rating\n1,1,1\n1,2,1\n2,1,1\n", encoding="utf-8")
     assert "counts as liked" not in dpaa_ok("data", "log", clicks, "--out", tmp_path / "alike").err
+
+
+def test_ratings_that_somebody_made_text_do_not_end_the_call(clicks: Path, tmp_path: Path) -> None:
+    dpaa_ok("data", "log", clicks, "--out", tmp_path / "data")
+    file = tmp_path / "data" / "train.parquet"
+    pl.read_parquet(file).with_columns(pl.col("rating").cast(pl.String)).write_parquet(file)
+    said = run_dpaa("data", "log", clicks, "--append", tmp_path / "data", "--out", tmp_path / "more")
+    assert said.code in (0, 2)
+    assert (said.code == 0) == (tmp_path / "more").exists()
 
 
 def test_parts_of_a_call_that_was_cut_short_stay(clicks: Path, tmp_path: Path) -> None:

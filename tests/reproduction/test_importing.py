@@ -51,6 +51,14 @@ def test_what_is_taken_in_is_kept_with_its_origin_and_shown(theirs: Path, tmp_pa
         assert "Coat is not shown" in text
 
 
+def test_what_a_killed_import_left_goes_with_the_next_one_that_finds_all_there(theirs: Path, tmp_path: Path) -> None:
+    import_results([theirs], tmp_path / "results", ORIGIN)
+    left = tmp_path / "results" / "overall" / ".dpaa-0123456789ab"
+    left.mkdir()
+    assert import_results([theirs], tmp_path / "results", ORIGIN).new == 0
+    assert not left.exists()
+
+
 def test_packed_files_and_folders_of_kinds_are_taken_in_too(theirs: Path, tmp_path: Path) -> None:
     loose = tmp_path / "made" / "overall"
     loose.mkdir(parents=True)

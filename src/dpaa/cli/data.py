@@ -640,7 +640,8 @@ def _ratings_note(folder: Path) -> list[str]:
 
     about = read_json(folder / ABOUT_FILE, LARGE_JSON, "make it again")
     table = pl.scan_parquet(folder / "train.parquet", glob=False)
-    if about.get("positive") != "every row" or Column.RATING not in table.collect_schema():
+    kind = table.collect_schema().get(Column.RATING)
+    if about.get("positive") != "every row" or kind is None or not kind.is_numeric():
         return []
     rating = pl.col(Column.RATING)
     low, high = table.select(rating.min().alias("low"), rating.max().alias("high")).collect().row(0)

@@ -23,7 +23,7 @@ from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.evaluation.metrics import GROUPS, METRICS
-from dpaa.files import check_regular, read_text
+from dpaa.files import check_regular, read_text, sweep
 from dpaa.methods import find_method
 from dpaa.methods.settings import first_error, make_settings, with_settings_of_old
 from dpaa.reproduction.ablation import PRESETS, VARIANTS
@@ -94,6 +94,8 @@ def import_results(places: list[Path], results: Path, origin: str) -> Imported:
     found = [one for place in places for one in read_foreign(place)]
     if not found:
         raise InputError(f"{places[0]} holds no results (KEY.json, or one Parquet file per kind); {REMEDY}")
+    for kind in KINDS:
+        sweep(results / kind)  # what a killed call left; where all is known, nobody writes there
     new = [one for one in found if not _known(one, results)]
     for one in new:
         store = ResultStore(results, one.kind, cast("type[Any]", KINDS[one.kind]))
