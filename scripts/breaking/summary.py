@@ -11,7 +11,6 @@ import argparse
 import json
 import re
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -40,18 +39,24 @@ LEGEND = {
 }
 
 
+TITLE, EARLIER = "# Trying to break it", "# Another round"
+"""A round is of one code and one seed; the first that is named comes first."""
+
+
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="OUT")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE")
     asked = parser.parse_args()
-    abouts = [json.loads((folder / "about.json").read_text()) for folder in asked.folders]
-    codes = {json.dumps(about["code"]) for about in abouts}
-    if len(codes) > 1:
-        sys.exit(f"these folders are of different code: {', '.join(sorted(codes))}")
-    ledgers = {folder: Ledger(folder / "attacks.jsonl") for folder in asked.folders}
-    asked.to.write_text(page(abouts[0], [attack for ledger in ledgers.values() for attack in ledger.attacks]))
+    rounds: dict[str, list[Path]] = {}
+    for folder in asked.folders:
+        rounds.setdefault((folder / "about.json").read_text(), []).append(folder)
+    pages = [
+        page(json.loads(about), [attack for folder in folders for attack in Ledger(folder / "attacks.jsonl").attacks])
+        for about, folders in rounds.items()
+    ]
+    asked.to.write_text("\n".join([pages[0], *(one.replace(TITLE, EARLIER, 1) for one in pages[1:])]))
 
 
 def page(about: dict[str, Any], attacks: list[Attack]) -> str:
@@ -60,7 +65,7 @@ def page(about: dict[str, Any], attacks: list[Attack]) -> str:
     found = [attack for attack in tried if attack.findings]
     peak = max((attack.peak_mb for attack in tried), default=0)
     lines = [
-        "# Trying to break it",
+        TITLE,
         "",
         f"Code: commit {about['code']['commit']}, sources {about['code']['src']}; seed {about['seed']}.  Made by",
         "",
