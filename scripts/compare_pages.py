@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-COMMAND = re.compile(r"^    (dpaa reproduce .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^    (dpaa reproduce (?!import ).*)$", re.MULTILINE)
 DATE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 
 
