@@ -35,8 +35,8 @@ DATA = ("coat", "world", "s=0", "s=5", "s=9")
 SEEDS = {"coat": 10, "world": 3, "s=0": 3, "s=5": 3, "s=9": 3}
 WORLD = (700, 600)
 """Users and items of the demo world: a third of `dpaa demo`'s, since every method is trained on it several times."""
-TRIALS = 6
-"""Settings tried of each method: its defaults, and five points drawn from its space."""
+TRIALS = 4
+"""Settings tried of each method: its defaults, and three points drawn from its space."""
 RATES = (5e-3, 1e-2, 2e-2)
 """Learning rates among them; the default is the middle one."""
 MEASURED = ("recall@20", "ndcg@20", "recall@20/niche", "arp@20", "coverage@20")
@@ -88,10 +88,11 @@ class Lines:
         if whole != text:
             file.write_text(whole, encoding="utf-8")
         self.all: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
-        self._by_key = {self._key(line): line for line in self.all}
+        self._by_key = {self.key(line): line for line in self.all}
 
     @staticmethod
-    def _key(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    def key(line: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What tells a training from others."""
         return tuple(line[name] for name in ("data", "method", "kind", "seed"))
 
     def add(self, line: dict[str, Any]) -> None:
@@ -99,7 +100,7 @@ class Lines:
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         self.all.append(line)
-        self._by_key[self._key(line)] = line
+        self._by_key[self.key(line)] = line
 
     def of(self, job: Job) -> dict[str, Any] | None:
         """That of a job, if it is done."""
