@@ -12,14 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.errors import InputError
+from dpaa.graph.columns import Columns
+from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.rows import Batch
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.together import check_followers, follow
@@ -38,7 +43,9 @@ def data() -> Dataset:
     return replace(found, randomised=found.valid)
 
 
-def trained(data: Dataset, name: str, count: int, **settings: Any) -> tuple[dict[str, torch.Tensor], Table]:
+def trained(
+    data: Dataset, name: str, count: int, user_parts: int = 1, **settings: Any
+) -> tuple[dict[str, torch.Tensor], Table]:
     found: dict[str, torch.Tensor] = {}
 
     def lead(group: ThreadGroup) -> None:
@@ -46,7 +53,7 @@ def trained(data: Dataset, name: str, count: int, **settings: Any) -> tuple[dict
         fit_method(method, data, Callbacks(together=group), dial=False)
         found.update(method.tensors())
 
-    table = in_threads(count, lead, lambda group: follow(group, data))  # type: ignore[arg-type]
+    table = in_threads(count, lead, lambda group: follow(group, data), user_parts)  # type: ignore[arg-type]
     return found, table
 
 
@@ -66,6 +73,54 @@ def test_the_number_of_processes_changes_no_bit(name: str, data: Dataset) -> Non
 def test_nor_do_other_numbers_of_processes_and_columns(name: str, count: int, size: int, data: Dataset) -> None:
     alone, _ = trained(data, name, 1, embedding_size=size)
     assert same(trained(data, name, count, embedding_size=size)[0], alone)
+
+
+USERS_SHARED = [name for name in SHARED if getattr(METHODS[name], "shares_users", False)]
+
+
+@pytest.mark.parametrize("name", USERS_SHARED)
+def test_users_over_processes_change_the_order_of_sums_and_nothing_else(name: str, data: Dataset) -> None:
+    """Two parts of the users, and two of the columns besides: float32's last digits, made larger by Adam's steps."""
+    alone, _ = trained(data, name, 1)
+    for count in (2, 4):
+        shared, _ = trained(data, name, count, user_parts=2)
+        for part, tensor in alone.items():
+            torch.testing.assert_close(shared[part], tensor, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in SHARED if name not in (*USERS_SHARED, "ppd")])  # ppd has no steps
+def test_who_looks_at_all_users_at_once_is_refused_in_a_sentence(name: str, data: Dataset) -> None:
+    with pytest.raises(InputError, match=f"{name} looks at .* --user-parts; leave it out"):
+        trained(data, name, 2, user_parts=2)
+
+
+def test_the_gradient_of_the_first_step_is_that_of_one_process(data: Dataset) -> None:
+    settings = TINY | {"layers": 3, "batch_size": 64}
+    whole = make_method(data, "lightgcn", settings)
+    assert isinstance(whole, GraphMethod)
+    whole.start()
+    batch = next(iter(whole.batches(1)))
+    wanted, gaps = _gradient(whole, batch), {}
+
+    def work(group: ThreadGroup) -> None:
+        users = Users.balanced(np.bincount(data.train.user, minlength=data.n_users), group.user_peers)
+        method = make_method(data, "lightgcn", settings, users)
+        assert isinstance(method, GraphMethod)
+        method.columns = Columns(64, group.column_peers)
+        method.start()
+        assert torch.equal(method.ego.rows(), method.cut(whole.ego.rows()))
+        found = _gradient(method, batch)
+        gaps[group.rank] = (found - method.cut(wanted)).abs().max().item()
+
+    in_threads(6, work, work, user_parts=3)
+    assert len(gaps) == 6
+    assert max(gaps.values()) < 1e-6 * wanted.abs().max().item()
+
+
+def _gradient(method: GraphMethod, batch: Batch) -> torch.Tensor:
+    rows = method.forward(batch)
+    method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]
+    return torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1)
 
 
 @pytest.mark.parametrize("name", ["lightgcn", "ips", "sam-reg"])
@@ -96,14 +151,14 @@ def test_resume_with_another_number_of_processes(name: str, first: int, data: Da
     """Stopped in two processes, then in one, finished in four: the bytes of one that was never stopped."""
     settings = TINY | {"epochs": 4}
 
-    def attempt(count: int, folder: Path, steps: int) -> None:
+    def attempt(count: int, folder: Path, steps: int, user_parts: int = 1) -> None:
         left = iter(range(steps))
 
         def lead(group: ThreadGroup) -> None:
             callbacks = Callbacks(together=group, stop_requested=lambda: next(left, None) is None)
             fit_into(folder, data, make_method(data, name, settings), resume=folder.exists(), callbacks=callbacks)
 
-        in_threads(count, lead, lambda group: follow(group, data))  # type: ignore[arg-type]
+        in_threads(count, lead, lambda group: follow(group, data), user_parts)  # type: ignore[arg-type]
 
     for count, steps in ((2, first), (1, 3)):
         with pytest.raises(Interrupted):
@@ -112,6 +167,15 @@ def test_resume_with_another_number_of_processes(name: str, first: int, data: Da
     attempt(1, tmp_path / "whole", 10**6)
     read = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("stopped", "whole")]
     assert read[0] == read[1]
+    parts = tmp_path / "elsewhere" / "parts"  # where no pre-trained model lies ready
+    with pytest.raises(Interrupted):
+        attempt(4, parts, first, user_parts=2)
+    with pytest.raises(Interrupted):
+        attempt(1, parts, 3)
+    attempt(2, parts, 10**6, user_parts=2)
+    wanted, found = (load_file(run / "model.safetensors") for run in (tmp_path / "whole", parts))
+    for part, tensor in wanted.items():
+        torch.testing.assert_close(found[part], tensor, rtol=1e-4, atol=2e-6)
 
 
 def test_a_process_that_cannot_read_the_dataset_is_named(data: Dataset) -> None:

@@ -72,6 +72,14 @@ def train(
             help="Processes of this machine that share the columns of the tables, 16 or more each; see docs/scale.md.",
         ),
     ] = 1,
+    user_parts: Annotated[
+        int,
+        Option(
+            min=1,
+            help="Parts of the users, with their interactions, that processes share besides: 4 processes with 2 parts "
+            "hold half of the users and half of the columns each.",
+        ),
+    ] = 1,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 
@@ -88,8 +96,8 @@ def train(
     from dpaa.runs.fit import make_method
     from dpaa.tuning.trial import trials_behind
 
-    launch_if_asked(processes)
-    with taking_part(lambda: read_dataset(dataset), method) as together:
+    launch_if_asked(processes, user_parts)
+    with taking_part(lambda: read_dataset(dataset), method, user_parts) as together:
         settings = read_settings(config, assignments or [], seed)
         named = settings.pop("method", method)
         if named is not None and ":" in str(named) and named != method:

@@ -25,7 +25,7 @@ from dpaa.kernels.machine import cores, give_back_memory, lasting
 from dpaa.methods.base import Context, Histories, Vectors
 from dpaa.methods.compute import Compute
 from dpaa.methods.hooks import Hooks
-from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
+from dpaa.methods.rows import Batch, GatheredRows, Rows, RowsOfAllUsers, TableRows
 from dpaa.methods.settings import Settings
 
 INITIAL_DEVIATION = 0.1
@@ -67,9 +67,14 @@ class GraphMethod(Hooks):
     @cached_property
     def sampler(self) -> TripleSampler:  # type: ignore[override]
         """Draws positive and negative items for this graph's users."""
-        users, items = self.graph.edge_user.cpu().numpy(), self.graph.edge_item.cpu().numpy()
-        counts = self.graph.edge_count.cpu().numpy().astype(np.int32)
-        made = self.sampler_type(users, items, counts, self.graph.n_users, self.graph.n_items)
+        graph, pairs = self.graph, self.graph.all_pairs
+        if pairs is None:
+            users, items = graph.edge_user.cpu().numpy(), graph.edge_item.cpu().numpy()
+            counts = graph.edge_count.cpu().numpy().astype(np.int32)
+        else:
+            users, items = pairs.user, pairs.item
+            counts = np.broadcast_to(np.int32(1), len(pairs)) if pairs.count is None else pairs.count
+        made = self.sampler_type(users, items, counts, graph.users.n, graph.n_items)
         made.threads = cores() if self.settings.threads == "auto" else self.settings.threads
         return made
 
@@ -86,7 +91,7 @@ class GraphMethod(Hooks):
     @cached_property
     def _device_sampler(self) -> DeviceSampler | None:
         known = {TripleSampler: False, AnyItemSampler: True}
-        if self.device.type != "cuda" or self.sampler_type not in known:
+        if self.device.type != "cuda" or self.sampler_type not in known or not self.graph.users.alone:
             return None
         return DeviceSampler(self.graph, any_item=known[self.sampler_type])
 
@@ -106,14 +111,14 @@ class GraphMethod(Hooks):
 
     def start(self, table: Tensor | None = None) -> None:
         """Draw the initial table (or take this one, users then items) and put the first weights in force."""
-        width, columns = self.compute.tile_columns, self.columns
+        width, columns, users = self.compute.tile_columns, self.columns, self.graph.users
         if table is not None:
-            self.ego = TiledTable.from_dense(columns.cut(table).to(self.device), width)
+            self.ego = TiledTable.from_dense(self.cut(table).to(self.device), width)
         else:
             self.ego = TiledTable.empty(self.graph.n_nodes, columns.width, width, self.device)
-            self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns)
+            self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns, users)
         self.begin()
-        workers = Workers(self.compute.threads, len(self.ego.tiles))
+        workers = Workers(self.compute.threads, len(self.ego.tiles), in_turn=not users.alone)
         self.propagation = Propagation(
             self.graph, self.settings.layers, self.compute.kernel, workers, self.initial_residual()
         )
@@ -126,7 +131,9 @@ class GraphMethod(Hooks):
 
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and offer the batch's rows to the loss."""
-        nodes = batch.nodes(self.graph.n_users)
+        nodes = batch.nodes(self.graph.users.n)
+        if not self.graph.users.alone:
+            return RowsOfAllUsers(self.graph, nodes, self.propagation, self.ego, self.columns)
         gpu = self.device.type == "cuda"  # there to gather costs more than to compute, and to count is to wait
         if not self.uses_whole_table:
             selection = Selection(self.graph, nodes, whole_from=0.0 if gpu else self.whole_from)
@@ -153,23 +160,45 @@ class GraphMethod(Hooks):
             tensor.copy_(state[f"parameter.{name}"])
         self.load_extra_state(state)
 
+    # ------------------------------------------------------------------ where other processes hold other parts
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process holds whole tables."""
+        return self.columns.alone and self.graph.users.alone
+
+    @property
+    def leads(self) -> bool:
+        """Whether whole tables are collected here."""
+        return self.columns.leads and self.graph.users.leads
+
     def is_cut(self, name: str) -> bool:
-        """Whether this part of the state is a table whose columns may lie in several processes."""
+        """Whether this part of the state is a table whose rows and columns may lie in several processes."""
         return name == "ego" or name.partition(".")[0] in self.cut_state
 
+    def cut(self, whole: Tensor) -> Tensor:
+        """What is trained here of a table of all users, then items."""
+        return self.columns.cut(self.graph.users.cut(whole))
+
+    def to_leader(self, table: Tensor) -> Tensor:
+        """The whole table in the process that leads, from its part of it (or of the users' rows alone)."""
+        table = self.columns.to_leader(table)  # of each part of the users, in one process
+        return self.graph.users.to_leader(table) if self.columns.leads else table
+
     @torch.no_grad()
-    def collect(self) -> None:
-        """Training with others is over: the process that leads goes on with whole tables."""
-        if self.columns.alone:
+    def collect(self, whole: GraphMethod) -> None:
+        """Training with others is over: in the process that leads `whole` takes over, on the graph of all users."""
+        if self.alone:
             return
-        whole = {
-            name: self.columns.to_leader(tensor) if self.is_cut(name) else tensor
-            for name, tensor in self.state().items()
-        }
-        leads, self.columns = self.columns.leads, Columns(self.columns.size)
-        if leads:
-            self.ego = TiledTable.from_dense(whole["ego"], self.compute.tile_columns)
-            self.load_state(whole)
+        found = {name: self.to_leader(tensor) if self.is_cut(name) else tensor for name, tensor in self.state().items()}
+        if not self.leads:
+            return
+        whole.columns = Columns(self.columns.size)
+        if whole is self:
+            self.ego = TiledTable.from_dense(found["ego"], self.compute.tile_columns)
+        else:
+            whole.start(found["ego"])
+        whole.load_state(found)
 
     @torch.no_grad()
     def load_parameters(self, known: dict[str, Tensor]) -> None:
@@ -177,10 +206,10 @@ class GraphMethod(Hooks):
         for name, tensor in known.items():
             self.parameters[name].copy_(tensor)
 
-    def memory_bytes(self, processes: int = 1, leads: bool = True) -> int:
+    def memory_bytes(self, processes: int = 1, leads: bool = True, user_parts: int = 1) -> int:
         """About what training takes, in the process that leads or in another one of several."""
         sampler = self.sampler_type.bytes_per_pair * self.graph.n_edges
-        common = self.compute.memory_bytes(self.graph, self.settings, processes, leads)
+        common = self.compute.memory_bytes(self.graph, self.settings, processes, leads, user_parts)
         return common + sampler + self.extra_memory_bytes()
 
     # ------------------------------------------------------------------ vectors
@@ -193,9 +222,10 @@ class GraphMethod(Hooks):
             give_back_memory()
             self.item_message = self.item_messages()
             give_back_memory()
-        self.user_embedding, self.item_embedding = map(self.columns.to_leader, self.current_readout())
-        if self.ranks_by_ego and not self.columns.alone:
-            self._collected = self.columns.to_leader(self.ego.rows())
+        users, items = self.current_readout()
+        self.user_embedding, self.item_embedding = self.to_leader(users), self.columns.to_leader(items)
+        if self.ranks_by_ego and not self.alone:
+            self._collected = self.to_leader(self.ego.rows())
         if with_messages:
             give_back_memory()
 
@@ -272,18 +302,18 @@ class GraphMethod(Hooks):
     @property
     def user_ego(self) -> Tensor:
         """Layer-0 rows of the users."""
-        return self._whole_ego(slice(self.graph.n_users))
+        return self._whole_ego(slice(self.graph.users.n))
 
     @property
     def item_ego(self) -> Tensor:
         """Layer-0 rows of the items."""
-        return self._whole_ego(slice(self.graph.n_users, None))
+        return self._whole_ego(slice(self.graph.users.n, None))
 
     def _whole_ego(self, nodes: slice) -> Tensor:
-        if self.columns.alone:
+        if self.alone:
             return self.ego.rows(nodes)
         if self._collected is None:
-            raise RuntimeError(f"{self.name} ranks by layer 0, whose columns lie in other processes: set ranks_by_ego")
+            raise RuntimeError(f"{self.name} ranks by layer 0, which lies in other processes: set ranks_by_ego")
         return self._collected[nodes]
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:

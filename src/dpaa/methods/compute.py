@@ -20,6 +20,10 @@ BUFFER_BYTES = 100_000_000
 EDGE_BYTES = 80
 """Graph, weights, sampler and an epoch's triples (43) and the selection of a step (19), measured on 1 to 5 million
 edges, and a margin."""
+PAIR_BYTES = 30
+"""Of those the pairs of all users, and the triples that are drawn from them: in every process."""
+GRAPH_BYTES = 16
+"""Of those the graph alone."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,27 @@ class Compute:
         }
 
     def memory_bytes(
-        self, graph: BipartiteGraph, settings: TrainedSettings, processes: int = 1, leads: bool = True
+        self,
+        graph: BipartiteGraph,
+        settings: TrainedSettings,
+        processes: int = 1,
+        leads: bool = True,
+        user_parts: int = 1,
     ) -> int:
         """About what training takes: ego, two moments, best epoch and read-out, the graph, a block of scores.
 
-        Of several processes each has its columns; the one that leads collects the first four whole in a checkpoint.
+        Of several processes each has its columns and its users; the one that leads collects the first four whole in a
+        checkpoint, and keeps the graph of all users for the end.
         """
-        size = settings.embedding_size
-        columns = 5 * size if processes == 1 else 4 * -(-size // processes) + 4 * size * leads
-        tables = columns * graph.n_nodes * 4
+        size, nodes = settings.embedding_size, -(-graph.n_users // user_parts) + graph.n_items
+        if processes == 1:
+            numbers = 5 * size * nodes
+        else:
+            numbers = 4 * -(-size * user_parts // processes) * nodes + 4 * size * graph.n_nodes * leads
+        tables = 4 * numbers
         edges = graph.n_edges * EDGE_BYTES
+        if user_parts > 1:
+            own = PAIR_BYTES + (EDGE_BYTES - PAIR_BYTES) / user_parts
+            edges = round(graph.n_edges * (own + GRAPH_BYTES * leads))
         batch = 12 * 3 * self.batch_size * settings.embedding_size * 4
         return tables + edges + batch + PROCESS_BYTES + BUFFER_BYTES

@@ -97,6 +97,7 @@ class DpaaAuto(GraphMethod):
     retired: ClassVar[str] = "`dpaa debias` chooses among more models, dials and re-rankers, and confirms its choice"
     paper: ClassVar[str] = "ours; see docs/dpaa-auto.md"
     settings_type: ClassVar[type[Settings]] = DpaaAutoSettings
+    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
     chooses_settings: ClassVar[bool] = True
     builds_on: ClassVar[tuple[str, ...]] = ("lightgcn", "dpaa")

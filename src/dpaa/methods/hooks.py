@@ -28,6 +28,9 @@ class Hooks(Method):
     uses_whole_table: ClassVar[bool] = False
     """Whether layers come from `readout` by automatic differentiation, instead of by the fast, hand-written way."""
 
+    shares_users: ClassVar[bool] = False
+    """Whether users may lie in several processes (`graph.users`): its own code looks at no user's edges or degree, and
+    what it sums over edges it adds up over all users."""
     ranks_by_ego: ClassVar[bool] = False
     """Whether `scorer` needs layer 0 beside the read-out."""
     cut_state: ClassVar[frozenset[str]] = frozenset()

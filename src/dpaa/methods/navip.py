@@ -7,7 +7,6 @@ No public code and only the abstract could be read: the formula is our reading, 
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import torch
@@ -43,6 +42,7 @@ class NAVIP(GraphMethod):
         "Kim et al., Debiasing Neighbor Aggregation for Graph Neural Network in Recommender, CIKM 2022"
     )
     settings_type: ClassVar[type[Settings]] = NavipSettings
+    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.25, 0.5, 0.75, 1.0)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {
         "smallest_propensity": (1e-3, 1e-2, 1e-1),
@@ -70,8 +70,16 @@ class NAVIP(GraphMethod):
         share = degree[self.graph.edge_item] / degree.max().clamp(min=1)
         return 1.0 / share.pow(self.settings.propensity_power).clamp(min=self.settings.smallest_propensity)
 
-    @cached_property
+    _made: EdgeWeights | None = None
+
+    @property
     def _by_propensity(self) -> EdgeWeights:
+        """Made once."""
+        if self._made is None:
+            self._made = self._weights_by_propensity()
+        return self._made
+
+    def _weights_by_propensity(self) -> EdgeWeights:
         graph = self.graph
         weight = self.inverse_propensity() * graph.edge_count
         if self.settings.normalisation == "lightgcn-times-ip":
@@ -81,7 +89,7 @@ class NAVIP(GraphMethod):
             return EdgeWeights(
                 weight / user_sum[graph.edge_user], graph.edge_count / graph.item_degree[graph.edge_item]
             )
-        item_sum = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, weight)
+        item_sum = graph.users.add_up_(torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, weight))
         return EdgeWeights(weight * (user_sum.rsqrt()[graph.edge_user] * item_sum.rsqrt()[graph.edge_item]))
 
     def begin(self) -> None:

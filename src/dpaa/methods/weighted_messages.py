@@ -66,6 +66,7 @@ class WeightedMessages(GraphMethod):
     """
 
     builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
+    shares_users: ClassVar[bool] = True
     cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_readout"})
 
     settings: WeightedMessagesSettings
@@ -134,7 +135,7 @@ class WeightedMessages(GraphMethod):
         shift = None
         if self._previous_readout is not None:
             squares = self.columns.sum(unit_sums((readout - self._previous_readout).square_()))
-            shift = squares.sqrt_().mean().item()
+            shift = self.graph.users.mean_over_nodes(squares.sqrt_()).item()
         self._previous_readout = readout
         self._pretrained_share = self._share(shift)
         tables = [self._tiled(readout)] if self._by_readout else list(islice(self.sent_layers(), len(self._weighted)))
@@ -222,7 +223,8 @@ class WeightedMessages(GraphMethod):
         decile = self._decile_of_edge
         edges = np.bincount(decile, minlength=10)
         sums = np.bincount(decile, values.double().cpu().numpy(), minlength=10)
-        return [round(float(total / n), 6) if n else None for total, n in zip(sums, edges, strict=True)]
+        both = self.graph.users.add_up_(torch.from_numpy(np.stack([sums, edges])))
+        return [round(total / n, 6) if n else None for total, n in zip(*both.tolist(), strict=True)]
 
     @cached_property
     def _decile_of_edge(self) -> NDArray[np.int64]:

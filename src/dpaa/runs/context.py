@@ -20,7 +20,7 @@ from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.stages import FitPart, RunStages
-from dpaa.runs.together import announce, check_shared
+from dpaa.runs.together import announce, check_shared, part_of
 from dpaa.runs.warm_start import in_words, warm_start
 from dpaa.text import finite
 from dpaa.training.checkpoint import Checkpoint
@@ -98,7 +98,8 @@ class RunContext:
         check_shared(method, callbacks.together)
         manifest, extra_identity = self._take_pretrained(method)
         notes = _sampling_notes(method)
-        needed = _check_memory(method, processes := callbacks.together.peers.count)
+        processes, user_parts = callbacks.together.peers.count, callbacks.together.user_peers.count
+        needed = _check_memory(method, processes, user_parts)
         start = self._start(method, notes)
         if start is not None and start.origin:
             manifest |= start.origin
@@ -107,6 +108,7 @@ class RunContext:
             notes.append(
                 f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
             )
+        of_others = method.memory_bytes(processes, False, user_parts)
         epochs: list[EpochReport] = []
 
         def on_epoch(report: EpochReport) -> None:
@@ -115,11 +117,12 @@ class RunContext:
                 run.append_history(report)
             callbacks.on_epoch(report)
 
+        trained = part_of(method, self.data, self._vectors, callbacks.together)
         trainer = Trainer(
-            method,
+            trained,
             validate=validation.recall if validation else None,
             on_start=lambda seconds: callbacks.on_preview(
-                Preview(needed, seconds, method.settings.epochs, processes, method.memory_bytes(processes, False))
+                Preview(needed, seconds, method.settings.epochs, processes, of_others)
             ),
             on_epoch=on_epoch,
             checkpoints=run.checkpoints if run else None,
@@ -135,6 +138,7 @@ class RunContext:
             start=start,
             keep_last=self.keep_last,
             together=callbacks.together,
+            whole=method,
         )
         checkpoint = run.checkpoints.load() if run and self.resume else None
         if checkpoint:
@@ -147,7 +151,7 @@ class RunContext:
         tuned = method.tune(validation) if validation else {}
         return manifest | {
             "validation": validation.protocol.as_json() if validation else None,
-            "compute": compute.as_json() | ({"processes": processes} if processes > 1 else {}),
+            "compute": compute.as_json() | _shared(processes, user_parts),
             "training": {
                 "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
                 "best_epoch": start.best_epoch if start and stopping.best_epoch < start.epoch else stopping.best_epoch,
@@ -202,10 +206,17 @@ class RunContext:
         return train_or_reuse(self.data, method.settings, n_layers, beside, train, self.before)
 
 
-def _check_memory(method: GraphMethod, processes: int = 1) -> int:
+def _shared(processes: int, user_parts: int) -> dict[str, int]:
+    """For the manifest: whether others trained along, and what was shared."""
+    found = {"processes": processes} if processes > 1 else {}
+    return found | ({"user_parts": user_parts} if user_parts > 1 else {})
+
+
+def _check_memory(method: GraphMethod, processes: int = 1, user_parts: int = 1) -> int:
     """About the bytes a training takes, in the leading process; more than there are is refused before it begins."""
-    needed, free, here = method.memory_bytes(processes), memory_at_hand(), processes_here(processes)
-    total = needed + (here - 1) * method.memory_bytes(processes, leads=False)
+    needed = method.memory_bytes(processes, user_parts=user_parts)
+    free, here = memory_at_hand(), processes_here(processes)
+    total = needed + (here - 1) * method.memory_bytes(processes, False, user_parts)
     if total > free:
         shared = f" in {here} processes" if here > 1 else ""
         raise InputError(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import Columns
+from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.pretrained import Pretrained
@@ -23,12 +25,36 @@ _START = ("epoch", "step", "best_epoch", "patience_share", "measured")
 
 def check_shared(method: GraphMethod, together: Together) -> None:
     """Refuse what several processes cannot train, before anything is trained."""
-    Columns(method.settings.embedding_size, together.peers)  # has enough of them, or says so
+    Columns(method.settings.embedding_size, together.column_peers)  # has enough of them, or says so
+    if together.user_peers.count > 1 and not method.shares_users:
+        raise InputError(
+            f"{method.name} looks at all users at once, so it cannot be trained with --user-parts; leave it out"
+        )
     if together.peers.count > 1 and method.uses_whole_table:
         raise InputError(
             f"{method.name} works on whole tables, whose columns cannot lie in several processes; train it in one "
             "process, without --processes or torchrun"
         )
+
+
+def part_of(method: GraphMethod, data: Dataset, pretrained: Pretrained | None, together: Together) -> GraphMethod:
+    """The same method for the users of this process alone; itself where nobody has others."""
+    if together.user_peers.count == 1:
+        return method
+    users = Users.balanced(np.bincount(data.train.user, minlength=data.n_users), together.user_peers)
+    settings = method.settings.model_dump(exclude_unset=True) | {"kernel": method.compute.kernel}
+    return _made(data, METHODS.address(method.name), settings, users, pretrained)
+
+
+def _made(
+    data: Dataset, name: str, settings: dict[str, Any], users: Users | None, pretrained: Pretrained | None
+) -> GraphMethod:
+    method = make_method(data, name, settings, users)
+    assert isinstance(method, GraphMethod)
+    if pretrained is not None:
+        cut = method.graph.users.cut
+        method.take_pretrained(Pretrained(cut(pretrained.readout), tuple(map(cut, pretrained.layers))))
+    return method
 
 
 def announce(trainer: Trainer, pretrained: Pretrained | None, checkpoint: Checkpoint | None) -> None:
@@ -40,6 +66,7 @@ def announce(trainer: Trainer, pretrained: Pretrained | None, checkpoint: Checkp
         {
             "method": METHODS.address(method.name),
             "settings": method.settings.model_dump(mode="json"),
+            "users": method.graph.users.bounds,
             "validates": trainer.validate is not None,
             "keep_last": trainer.keep_last,
             "pretrained": pretrained is not None,
@@ -86,13 +113,15 @@ def check_followers(together: Together, data: Dataset) -> None:
 
 
 def _train_along(group: Group, data: Dataset, order: dict[str, Any]) -> None:
-    method = make_method(data, order["method"], order["settings"])
-    assert isinstance(method, GraphMethod)
+    users = None if group.user_peers.count == 1 else Users(tuple(order["users"]), group.user_peers)
+    pretrained = None
     if order["pretrained"]:
         told = dict(group.from_leader({}))
         readout = told.pop("readout")
-        method.take_pretrained(Pretrained(readout, tuple(told[f"layer.{place}"] for place in range(len(told)))))
+        pretrained = Pretrained(readout, tuple(told[f"layer.{place}"] for place in range(len(told))))
         del told, readout
+    method = _made(data, order["method"], order["settings"], users, pretrained)
+    del pretrained
     start = None
     if order["start"] is not None:
         told = dict(group.from_leader({}))

@@ -30,7 +30,7 @@ class TiledAdam(Adam):
                 self.update(place, parameter.grad, learning_rate)
                 parameter.grad = None
 
-    # ------------------------------------------------------------------ where other processes hold other columns
+    # ------------------------------------------------------------------ where other processes hold other parts
 
     @property
     def _tiles_of_all(self) -> list[slice]:
@@ -40,16 +40,16 @@ class TiledAdam(Adam):
 
     def whole_state(self) -> dict[str, Tensor]:
         """What `state` gives where one process holds all columns; in the process that leads, of no use elsewhere."""
-        columns, n_tiles = self._method.columns, len(self._method.ego.tiles)
+        method, n_tiles = self._method, len(self._method.ego.tiles)
         own, places = self.state(), self._tiles_of_all
-        if columns.alone:
+        if method.alone:
             return own
         found = {f"steps.{place}": own["steps.0"].clone() for place in range(len(places))}  # files share nothing
         for part in MOMENTS:
-            table = columns.to_leader(torch.cat([own[f"{part}.{tile}"] for tile in range(n_tiles)], dim=1))
-            if columns.leads:
+            table = method.to_leader(torch.cat([own[f"{part}.{tile}"] for tile in range(n_tiles)], dim=1))
+            if method.leads:
                 found |= {f"{part}.{place}": table[:, tile] for place, tile in enumerate(places)}
-        for place in range(len(self._method.parameters)):
+        for place in range(len(method.parameters)):
             moved = {part: own[f"{part}.{n_tiles + place}"] for part in (*MOMENTS, "steps")}
             found |= {f"{part}.{len(places) + place}": tensor for part, tensor in moved.items()}
         return found
@@ -60,11 +60,12 @@ class TiledAdam(Adam):
         if part not in MOMENTS or int(place) >= len(self._tiles_of_all):
             return tensor
         tile, own = self._tiles_of_all[int(place)], self._method.columns.own
+        tensor = self._method.graph.users.cut(tensor)
         return tensor[:, max(own.start - tile.start, 0) : max(own.stop - tile.start, 0)]
 
     def load_own_parts(self, state: dict[str, Tensor]) -> None:
         """Take back what `whole_state` gave, of which `own_part` was taken."""
-        if self._method.columns.alone:
+        if self._method.alone:
             self.load_state(state)
             return
         places, tiles = len(self._tiles_of_all), self._method.ego.columns

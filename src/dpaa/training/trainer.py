@@ -173,7 +173,9 @@ class Trainer:
     keep_last: bool = False
     """Whether all epochs are trained and the last is kept, instead of the best on validation."""
     together: Together = ONE_PROCESS
-    """The processes that train other columns of the same tables, step by step with this one; one of them leads."""
+    """The processes that train other parts of the same tables, step by step with this one; one of them leads."""
+    whole: GraphMethod | None = None
+    """Where the method has some users alone: in the process that leads, the one that takes over in the end."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
     _unread: list[tuple[Tensor, int]] = field(default_factory=list, init=False, repr=False)
     """Losses of the last steps, with their numbers of triples, that nobody has looked at."""
@@ -188,7 +190,7 @@ class Trainer:
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
         method, settings = self.method, self.method.settings
         start = self.start
-        method.columns = Columns(settings.embedding_size, self.together.peers)
+        method.columns = Columns(settings.embedding_size, self.together.column_peers)
         method.start(start.table if start else None)
         if start:
             method.load_parameters(start.parameters)
@@ -225,10 +227,10 @@ class Trainer:
         method.load_state(self._best)
         self._best = {}  # with Adam's moments three tables less, just before the vectors are made
         del self._adam
-        leads = method.columns.leads
-        method.collect()
+        leads, whole = method.leads, self.whole or method
+        method.collect(whole)
         if leads:
-            method.finish()
+            whole.finish()
         return stopping
 
     def _measure_start(self, at: Progress, stopping: EarlyStopping) -> None:
@@ -347,7 +349,7 @@ class Trainer:
     def _maybe_save(self, at: Progress) -> None:
         due = self.checkpoints is not None and time.monotonic() - self._saved_at >= self.checkpoint_seconds
         wish = self.together.agree(STOP if self.stop_requested() else SAVE if due else GO_ON)
-        if wish != GO_ON and (self.checkpoints or not self.method.columns.alone):
+        if wish != GO_ON and (self.checkpoints or not self.method.alone):
             self._read_losses(at)
             tensors = self._whole_state()
             if self.checkpoints:
@@ -361,7 +363,7 @@ class Trainer:
         method = self.method
         states = {"method": method.state(), "best": self._best}
         found = {
-            f"{part}.{name}": method.columns.to_leader(tensor) if method.is_cut(name) else tensor
+            f"{part}.{name}": method.to_leader(tensor) if method.is_cut(name) else tensor
             for part, state in states.items()
             for name, tensor in state.items()
         }
@@ -370,11 +372,11 @@ class Trainer:
     def _own_part(self, name: str, tensor: Tensor) -> Tensor:
         """What this process needs of a checkpoint's tensor."""
         part, _, rest = name.partition(".")
-        if self.method.columns.alone:
+        if self.method.alone:
             return tensor
         if part == "adam":
             return self._adam.own_part(rest, tensor).clone()
-        return self.method.columns.cut(tensor).clone() if self.method.is_cut(rest) else tensor
+        return self.method.cut(tensor).clone() if self.method.is_cut(rest) else tensor
 
     def check(self, checkpoint: Checkpoint) -> None:
         """Refuse a checkpoint that was made with something else, naming the difference."""
