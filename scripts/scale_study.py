@@ -1,6 +1,6 @@
 """Training in several processes, measured: equal bits, processor time and bytes of a step, kills of one process.
 
-    python -m scripts.scale_study --work /tmp/scale --out benchmarks/SCALE.md [equality steps kills]
+    python -m scripts.scale_study --work /tmp/scale --out benchmarks/SCALE.md [equality steps kills users user-kills]
 
 What is measured is kept in the work folder, piece by piece, so that a study that was stopped goes on; the page is drawn
 from what is there.  Processor time is the sound measure on a machine that others use; wall time stands beside it.
@@ -9,6 +9,7 @@ from what is there.  Processor time is the sound measure on a machine that other
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import json
 import os
@@ -25,15 +26,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from benchmarks.graphs import SIZES, zipf_pairs
 from benchmarks.timing import machine
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.columns import Columns
-from dpaa.kernels.machine import computing
+from dpaa.graph.columns import Columns, Peers
+from dpaa.graph.users import Users
+from dpaa.kernels.machine import computing, give_back_memory
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.reproduction.tables import markdown
@@ -49,11 +53,15 @@ GRAPHS = SIZES | {"10 million edges": (200_000, 50_000, 10_000_000, 3)}
 """Users, items, pairs, layers."""
 CASES = [("KuaiRec-size", 64), ("KuaiRec-size", 256), ("Yahoo-size", 64), ("10 million edges", 64)]
 PROCESSES = (1, 2, 4)
+GRIDS = ((2, 2), (4, 2), (4, 4))
+"""Processes, and parts of the users among them."""
+GRID_CASES = [("KuaiRec-size", 64), ("10 million edges", 64)]
 SHARED = [
     name
     for name in METHODS
     if issubclass(METHODS[name], GraphMethod) and vars(METHODS[name]).get("uses_whole_table") is not True
 ]
+USERS_SHARED = [name for name in SHARED if vars(METHODS[name]).get("shares_users") or name.startswith("dpaa")]
 TINY = {"embedding_size": 64, "layers": 2, "epochs": 3, "batch_size": 1024, "threads": 1}
 KILLED = TINY | {"batch_size": 256, "epochs": 120, "patience": 120}
 LONGEST = 120.0
@@ -63,15 +71,14 @@ LONGEST = 120.0
 class Counted:
     """The processes, and what this one sends to all others in a step."""
 
-    def __init__(self, group: Together) -> None:
-        self.peers, self.sent = self, 0
-        self.rank, self.count = group.peers.rank, group.peers.count
-        self._group = group
+    def __init__(self, peers: Peers) -> None:
+        self.sent, self._peers = 0, peers
+        self.rank, self.count = peers.rank, peers.count
 
     def everyone(self, part: Tensor) -> list[Tensor]:
         """Counted, and done."""
         self.sent += part.numel() * part.element_size()
-        return self._group.peers.everyone(part)
+        return self._peers.everyone(part)
 
 
 # ---------------------------------------------------------------------- what one of the processes does
@@ -95,15 +102,54 @@ def train_all(group: Together) -> dict[str, str]:
     return found
 
 
+def train_with_users(group: Together, place: Path) -> dict[str, str]:
+    """The models of all methods whose users processes can share, in files."""
+    data = world.simulate(users=300, items=200, seed=1)
+    if isinstance(group, Group) and group.rank:
+        follow(group, data)
+        return {}
+    for name in USERS_SHARED:
+        method = make_method(data, name, TINY)
+        fit_method(method, data, Callbacks(together=group), dial=False)
+        save_file({part: one.detach().contiguous() for part, one in method.tensors().items()}, place / name)
+    return {}
+
+
+def gaps(whole: Path, shared: Path) -> tuple[float, str]:
+    """The largest difference of any number in any model, as a share of the table's root mean square; where."""
+    found = []
+    for name in USERS_SHARED:
+        one, other = load_file(whole / name), load_file(shared / name)
+        for part, table in one.items():
+            size = table.double().square().mean().sqrt().item() or 1.0
+            found.append(((table.double() - other[part].double()).abs().max().item() / size, f"{name}, {part}"))
+    return max(found)
+
+
+def _memory(what: str) -> int:
+    """`VmRSS` or `VmHWM` of this process, bytes."""
+    line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith(what))
+    return 1024 * int(line.split()[1])
+
+
 def step_times(group: Together, name: str, size: int, method: str, steps: int) -> dict[str, float]:
     """Medians over some steps of a training, of this process."""
     n_users, n_items, n_pairs, layers = GRAPHS[name]
-    graph = BipartiteGraph.from_pairs(zipf_pairs(n_users, n_items, n_pairs), n_users, n_items)
+    counted = [Counted(group.column_peers), Counted(group.user_peers)]
+    users = Users.balanced(np.full(n_users, n_pairs // n_users), counted[1])  # type: ignore[arg-type]
+    pairs = zipf_pairs(n_users, n_items, n_pairs)
+    gc.collect()
+    give_back_memory()
+    held = _memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    if users.alone:
+        graph = BipartiteGraph.from_pairs(pairs, n_users, n_items)
+    else:
+        graph = BipartiteGraph.of_users(pairs, users, n_items)
     kind = METHODS[method]
     made = kind(graph, kind.settings_type(embedding_size=size, layers=layers, threads=1))
     assert isinstance(made, GraphMethod)
-    counted = Counted(group)
-    made.columns = Columns(size, counted)  # type: ignore[arg-type]
+    made.columns = Columns(size, counted[0])  # type: ignore[arg-type]
     with computing():
         made.start()
         trainer = Trainer(made, together=group)
@@ -114,13 +160,14 @@ def step_times(group: Together, name: str, size: int, method: str, steps: int) -
         sampling = (time.process_time() - began) / made.compute.n_batches
         times = []
         for batch in drawn:
-            counted.sent = 0
+            counted[0].sent = counted[1].sent = 0
             clocks = time.process_time(), time.perf_counter()
             trainer._step(batch)
             group.agree(0)
             times.append((time.process_time() - clocks[0], time.perf_counter() - clocks[1]))
     processor, wall = (statistics.median(column) for column in zip(*times[3:], strict=True))
-    return {"processor": processor, "wall": wall, "sampling": sampling, "sent": counted.sent}
+    sent = {"sent": counted[0].sent, "sent_of_users": counted[1].sent}
+    return {"processor": processor, "wall": wall, "sampling": sampling, "memory": _memory("VmHWM") - held} | sent
 
 
 def work(task: list[str], out: Path) -> None:
@@ -129,11 +176,14 @@ def work(task: list[str], out: Path) -> None:
     def do(group: Together) -> dict[str, Any]:
         if task[0] == "equality":
             return train_all(group)
+        if task[0] == "users":
+            return train_with_users(group, Path(task[2]))
         return step_times(group, task[1], int(task[2]), task[3], int(task[4]))
 
     torch.set_num_threads(1)
     if started_together():
-        with Group.joined() as group:
+        parts = int(task[1]) if task[0] == "users" else int(task[5]) if len(task) > 5 else 1
+        with Group.joined(parts) as group:
             found = do(group)
             (out / f"{group.rank}.json").write_text(json.dumps(found))
     else:
@@ -174,23 +224,28 @@ class Study:
         subprocess.run(call, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
         return list(self.keep(name, [json.loads((place / f"{rank}.json").read_text()) for rank in range(count)]))
 
-    def kills(self, wanted: int) -> dict[str, int]:
-        """Trainings of which one process is killed at a random moment, resumed by one or two, until all are whole."""
-        done = self.known("kills") or {"kills": 0, "runs": 0, "different": 0, "hung": 0, "odd_exits": 0}
-        whole = self.folder / "whole"
+    def kills(self, wanted: int, user_parts: int = 1) -> dict[str, int]:
+        """Trainings of which one process is killed at a random moment, resumed by one or two, until all are whole.
+
+        With two parts of the users always by two, since one would add up in another order.
+        """
+        name = "kills" if user_parts == 1 else "user-kills"
+        done = self.known(name) or {"kills": 0, "runs": 0, "different": 0, "hung": 0, "odd_exits": 0}
+        whole = self.folder / f"whole-{user_parts}"
+        os.environ["USER_PARTS"] = str(user_parts)
         if not RunFolder(whole).finished:
-            _attempt(1, whole)
+            _attempt(user_parts, whole)
         while done["kills"] < wanted:
             run = self.folder / "killed"
             shutil.rmtree(run, ignore_errors=True)
             rng = random.Random(f"{done['runs']} {done['kills']}")
             while not RunFolder(run).finished:
-                _attempt_with_a_kill(run, rng, done)
-                self.keep("kills", done)
+                _attempt_with_a_kill(run, rng, done, user_parts)
+                self.keep(name, done)
             done["runs"] += 1
             files = [(place / "model.safetensors").read_bytes() for place in (whole, run)]
             done["different"] += files[0] != files[1]
-            self.keep("kills", done)
+            self.keep(name, done)
         return dict(done)
 
 
@@ -217,7 +272,7 @@ def _take_part(folder: Path) -> int:
         if not started_together():
             fit_into(folder, data, make_method(data, "lightgcn", KILLED), resume=True)
             return 0
-        with Group.joined() as group:
+        with Group.joined(int(os.environ["USER_PARTS"])) as group:
             if group.rank:
                 follow(group, data)
             else:
@@ -269,9 +324,9 @@ def _written(file: Path) -> int:
         return 0
 
 
-def _attempt_with_a_kill(run: Path, rng: random.Random, done: dict[str, int]) -> None:
+def _attempt_with_a_kill(run: Path, rng: random.Random, done: dict[str, int], user_parts: int) -> None:
     """In two processes mostly, of which one is killed; sometimes in one, for a while, or to the end."""
-    count, trained = rng.choice([1, 2, 2, 2, 2]), rng.random() < 0.7
+    count, trained = rng.choice([1, 2, 2, 2, 2]) if user_parts == 1 else 2, rng.random() < 0.7
     victim, after = rng.randrange(count), rng.uniform(0.0, 1.0 if trained else 5.0)
     ends = _attempt(count, run, after, victim, trained)
     killed = ends[victim] == -signal.SIGKILL
@@ -315,6 +370,50 @@ def step_rows(study: Study) -> list[list[str]]:
     return rows
 
 
+def users_section(study: Study) -> list[str]:
+    """What has been measured of users over processes."""
+    parts, whole = [], study.folder / "models-1-1"
+    for count, user_parts in GRIDS:
+        shared = study.folder / f"models-{count}-{user_parts}"
+        if study.known(f"users-{count}-{user_parts}") and whole.is_dir():
+            gap, where = gaps(whole, shared)
+            parts.append(
+                f"{count} processes, {user_parts} parts of the users × {count // user_parts} of the columns, against "
+                f"one process, {len(USERS_SHARED)} methods, D 64, three epochs: the largest difference of any number "
+                f"is {gap:.1e} of its table's root mean square ({where})."
+            )
+    rows = []
+    for name, size in GRID_CASES:
+        for count, user_parts in ((1, 1), *GRIDS):
+            found = study.known(f"grid-{name}-{size}-{count}-{user_parts}")
+            alone = study.known(f"grid-{name}-{size}-1-1")
+            if found is None or alone is None:
+                continue
+            cost = count * max(one["processor"] for one in found) / alone[0]["processor"]
+            rows.append(
+                [
+                    *(f"{name}, L {GRAPHS[name][3]}", str(size), f"{user_parts} × {count // user_parts}"),
+                    milliseconds(max(one["processor"] for one in found)),
+                    f"{cost:.2f}",
+                    milliseconds(max(one["wall"] for one in found)),
+                    *(f"{max(one[sent] for one in found):,}" for sent in ("sent", "sent_of_users")),
+                    f"{max(one['memory'] for one in found) / 1e6:,.0f}",
+                ]
+            )
+    if rows:
+        head = ["graph", "D", "users × columns", "processor ms a step, each", "processor time in all / one process"]
+        head += ["wall ms", "bytes sent to others' columns", "bytes sent to others' users", "MB more than the pairs"]
+        parts.append(markdown(head, rows).strip())
+    kills = study.known("user-kills")
+    if kills:
+        parts.append(
+            f"{kills['kills']} kills of one of two processes with half of the users each, in {kills['runs']} "
+            f"trainings, resumed by two: {kills['different']} models differ from the uninterrupted "
+            f"one; {kills['hung']} hung."
+        )
+    return ["## Users over processes", *parts] if parts else []
+
+
 def page(study: Study) -> str:
     """All that has been measured."""
     parts = ["# Several processes", f"Made by `python -m scripts.scale_study`: {machine()}."]
@@ -333,6 +432,7 @@ def page(study: Study) -> str:
             "Medians. On a machine that others keep busy only processor time is sound; wall time shows how busy it was."
         )
         parts += ["## A step of LightGCN, batch 2,048, one thread each", told, markdown(head, rows).strip()]
+    parts += users_section(study)
     kills = study.known("kills")
     if kills:
         parts += [
@@ -350,7 +450,7 @@ def page(study: Study) -> str:
 def main() -> None:
     """Measure what is asked for (all without), draw the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("what", nargs="*", help="equality, steps, kills")
+    parser.add_argument("what", nargs="*", help="equality, steps, kills, users, user-kills")
     parser.add_argument("--work", type=Path, default=Path("/tmp/scale"))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/SCALE.md"))
     parser.add_argument("--kills", type=int, default=50)
@@ -359,19 +459,40 @@ def main() -> None:
     if given.piece:
         work(given.what, given.piece)
         return
-    study, what = Study(given.work), given.what or ["equality", "steps", "kills"]
+    study = Study(given.work)
+    measure(study, given.what or ["equality", "steps", "kills", "users", "user-kills"], given.kills)
+    given.out.write_text(page(study))
+
+
+def measure(study: Study, what: list[str], kills: int) -> None:
+    """What is missing of what is asked for."""
     if "equality" in what:
         for count in PROCESSES:
             study.in_processes(f"equality-{count}", count, "equality")
     if "steps" in what:
         for name, size in CASES:
-            for count in PROCESSES[: 2 if "10 million" in name else None]:
+            for count in PROCESSES:
                 steps = 6 if "10 million" in name else 20
                 task = ("steps", name, size, "lightgcn", steps)
                 study.in_processes(f"steps-{name}-{size}-{count}", count, *task)
+    if "users" in what:
+        measure_users(study)
     if "kills" in what:
-        study.kills(given.kills)
-    given.out.write_text(page(study))
+        study.kills(kills)
+    if "user-kills" in what:
+        study.kills(kills, 2)
+
+
+def measure_users(study: Study) -> None:
+    """Equality and steps with parts of the users."""
+    for count, user_parts in ((1, 1), *GRIDS):
+        place = study.folder / f"models-{count}-{user_parts}"
+        place.mkdir(exist_ok=True)
+        study.in_processes(f"users-{count}-{user_parts}", count, "users", user_parts, place)
+    for name, size in GRID_CASES:
+        for count, user_parts in ((1, 1), *GRIDS):
+            task = ("steps", name, size, "lightgcn", 6 if "10 million" in name else 20, user_parts)
+            study.in_processes(f"grid-{name}-{size}-{count}-{user_parts}", count, *task)
 
 
 if __name__ == "__main__":
