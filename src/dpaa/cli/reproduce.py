@@ -80,6 +80,14 @@ def reproduce(
         bool, Option("--check/--no-check", help="Whether published files must have the published counts.")
     ] = True,
     work: Annotated[Path, Option(help="Folder for prepared datasets and unfinished trainings.")] = Path(".dpaa-work"),
+    storage: Annotated[
+        str | None,
+        Option(
+            metavar="URL",
+            help="PostgreSQL through which machines share the work: the same call on each, with this URL; no training "
+            "is done twice (extra: sql).",
+        ),
+    ] = None,
     origin: Annotated[
         str | None,
         Option(metavar="TEXT", help="With import: who made the results, when, on what; tables say it."),
@@ -100,6 +108,7 @@ def reproduce(
       dpaa reproduce severity --budget quick --kuairec kuairec/ --jobs 2
       dpaa reproduce overall --coat coat/ --method lightgcn --method "dpaa layer_emphasis=2" --seeds 10
       dpaa reproduce import yahoo-results/ --origin "Ann, 3 May 2026, the official files"
+      dpaa reproduce severity --budget standard-2 --kuairec kuairec/ --jobs 8 --storage postgresql://me@db/paper
       dpaa reproduce --pack
     """
     from dpaa.cli.train import read_settings
@@ -118,7 +127,8 @@ def reproduce(
         raise InputError(f"dpaa reproduce {name} takes no files and no --origin; dpaa reproduce import does")
     chosen = find_budget(budget)
     settings = read_settings(None, assignments or [], None)
-    runner = Runner(results, work, jobs, with_dial, err.print)
+    runner = Runner(results, work, jobs, with_dial, err.print, storage)
+    runner.check_storage()
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(chosen, Sources(coat, yahoo_r3, kuairec, check), runner, rows, seeds, levels, settings)
     check_target(out_folder, figures)

@@ -144,21 +144,27 @@ class ResultStore(Generic[S]):
     def read(self, key: str) -> S | None:
         """A result, or None where there is none."""
         file, remedy = self.loose / f"{key}.json", self.model.remedy
-        content = read_json(file, LARGE_JSON, remedy) if file.exists() else None
+        if file.exists():
+            return self._checked(read_json(file, LARGE_JSON, remedy), self.place(key), remedy)
+        text = self._texts().get(key)
+        return None if text is None else self.parse(text, self.place(key))
+
+    def parse(self, text: str, place: str, remedy: str = RESTORE) -> S:
+        """A result from its JSON, which was found in that place."""
         try:
-            if content is None:
-                text, remedy = self._texts().get(key), RESTORE
-                if text is None:
-                    return None
-                content = parse_json(text)
-            return self.model.model_validate(content)
-        except ValidationError as error:
-            said = first_error(error)
+            content = parse_json(text)
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
-            said = reason(error)
-        raise InputError(f"{self.place(key)} is not a readable {self.model.what} ({said}); {remedy}")
+            raise InputError(f"{place} is not a readable {self.model.what} ({reason(error)}); {remedy}") from None
+        return self._checked(content, place, remedy)
+
+    def _checked(self, content: Any, place: str, remedy: str) -> S:
+        try:
+            return self.model.model_validate(content)
+        except ValidationError as error:
+            said = first_error(error)
+        raise InputError(f"{place} is not a readable {self.model.what} ({said}); {remedy}")
 
     @property
     def keys(self) -> list[str]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import NOT_YET_SETTINGS, Settings, TrainedSettings, make_settings
 from dpaa.reproduction.budget import FIRST
 from dpaa.reproduction.results import Dialled, ResultStore, RunResult
+from dpaa.reproduction.shared import opened
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.model import Model, load
@@ -30,6 +32,8 @@ from dpaa.trace.run import trace_run
 from dpaa.tuning.processes import in_pool, stop_requested
 from dpaa.words import counted
 
+ELSEWHERE_SECONDS = 2.0
+"""Between two looks at what other machines have made, where nothing else is left to do."""
 NOT_PART_OF_THE_RESULT = {"threads", "device"}
 """Settings that change no bit of the result."""
 
@@ -67,6 +71,8 @@ class Runner:
     with_dial: bool = False
     """Results of an earlier version lack the popularity dial: they are run again only if it is wanted."""
     say: Callable[[str], None] = lambda _line: None
+    storage: str | None = field(default=None, repr=False)
+    """A PostgreSQL server through which several machines share the work; its URL may hold a password."""
     trained: int = 0
     reused: int = 0
     seconds: float = 0.0
@@ -83,6 +89,12 @@ class Runner:
         data.write(folder, overwrite=True)
         return folder
 
+    def check_storage(self) -> None:
+        """Refuse a server that cannot be used, before anything is prepared."""
+        if self.storage is not None:
+            with opened(self.storage):
+                pass
+
     def run(self, specs: Sequence[RunSpec], kind: str) -> list[RunResult]:
         """The results of all specs, in their order; `kind` says where they are kept."""
         store = ResultStore(self.results, kind, RunResult)
@@ -91,19 +103,38 @@ class Runner:
         self._tidy(store, {key: keys[key] for key in kept})
         self.reused += len(kept)
         self.say(f"{counted(len(keys), 'training', 'trainings')}, {len(kept):,} already in {store.loose}")
-        began, done = time.monotonic(), 0
-        calls = [(key, keys[key], store, self.work, self.with_dial) for key in keys if key not in kept]
+        began, done, missing = time.monotonic(), 0, [key for key in keys if key not in kept]
+        left = self._not_elsewhere(store, missing)
         try:
-            for (_, spec, *_), result in in_pool(run_one, calls, self.jobs):
-                done += 1
-                row = f"{done}/{len(calls)} {spec.data} {spec.label} seed {spec.settings.get('seed', 0)}"
-                outcome = result.failed or f"recall@20 {result.metrics['drop']['recall@20']:.4f}"
-                self.say(f"{row}: {outcome} ({(time.monotonic() - began) / 60:.1f} min)")
+            while left:
+                calls = [(key, keys[key], store, self.work, self.with_dial, self.storage) for key in left]
+                for (_, spec, *_), result in in_pool(run_one, calls, self.jobs):
+                    if result is None:
+                        continue  # another machine is at it
+                    done += 1
+                    row = f"{done}/{len(missing)} {spec.data} {spec.label} seed {spec.settings.get('seed', 0)}"
+                    outcome = result.failed or f"recall@20 {result.metrics['drop']['recall@20']:.4f}"
+                    self.say(f"{row}: {outcome} ({(time.monotonic() - began) / 60:.1f} min)")
+                left = self._not_elsewhere(store, [key for key in left if not _kept(store, key, self.with_dial)])
+                if left:
+                    time.sleep(ELSEWHERE_SECONDS)
         finally:
             self.trained += done
             self.seconds += time.monotonic() - began
         found = ((spec, _read_of(spec, store, spec_key(spec))) for spec in specs)
         return [result.model_copy(update={"data": spec.data, "label": spec.label}) for spec, result in found]
+
+    def _not_elsewhere(self, store: ResultStore[RunResult], missing: list[str]) -> list[str]:
+        """What no other machine has made so far; what one has is kept here as well."""
+        if self.storage is None or not missing:
+            return missing
+        with opened(self.storage) as shared:
+            shared.fetch(store, missing)
+        left = [key for key in missing if not _kept(store, key, self.with_dial)]
+        self.reused += len(missing) - len(left)
+        if len(left) < len(missing):
+            self.say(f"{counted(len(missing) - len(left), 'result', 'results')} of other machines taken over")
+        return left
 
     def _tidy(self, store: ResultStore[RunResult], kept: dict[str, RunSpec]) -> None:
         """Remove what a process left that was killed just after it had written a result."""
@@ -188,14 +219,31 @@ def relevant_settings(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in old or value != old[name]}
 
 
-def run_one(key: str, spec: RunSpec, store: ResultStore[RunResult], work: Path, with_dial: bool = False) -> RunResult:
-    """Train, evaluate, keep the result; the run itself is thrown away."""
+def run_one(
+    key: str,
+    spec: RunSpec,
+    store: ResultStore[RunResult],
+    work: Path,
+    with_dial: bool = False,
+    storage: str | None = None,
+) -> RunResult | None:
+    """Train, evaluate, keep the result; the run itself is thrown away.  None where another machine is at it."""
     data = read_dataset(spec.folder)
     home = work / data.fingerprint[:12]
     home.mkdir(parents=True, exist_ok=True)
-    with locked(_turn(home, key), wait=True):  # another command may be at the same training: then its result is ours
+    with ExitStack() as held_meanwhile:
+        shared = None
+        if storage is not None:
+            shared = held_meanwhile.enter_context(opened(storage))
+            if not held_meanwhile.enter_context(shared.claimed(f"{store.kind} {key}")):
+                return None
+            shared.fetch(store, [key])  # made since we looked
+        turn = locked(_turn(home, key), wait=True)  # another command may be at the same training: its result is ours
+        held_meanwhile.enter_context(turn)
         if not _kept(store, key, with_dial):
             store.write(key, _train(spec, data, home / key))
+            if shared is not None:
+                shared.add(store, key)
         remove_folder(home / key)
     return _read_of(spec, store, key)
 

@@ -15,6 +15,7 @@ from dpaa.methods import find_method
 from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.reproduction.budget import Budget, TuningPerSetting
 from dpaa.reproduction.results import ResultStore, TunedSettings
+from dpaa.reproduction.shared import opened
 from dpaa.reproduction.trainings import Runner, beneath, known_settings
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
@@ -48,6 +49,10 @@ def tuned_settings(
         if kept.method != kind.name or key_of_choice(kept.fingerprint, kept.method, kept.fixed, kept.tuning) != key:
             raise InputError(f"{store.place(key)} was chosen for another dataset, method or budget; {kept.remedy}")
         return kept
+    if runner.storage is not None:
+        with opened(runner.storage) as shared:
+            if shared.fetch(store, [key]):
+                return tuned_settings(data, folder, method, budget, fixed, runner)  # checked like one of our own
     from dpaa.tuning.tune import tune  # Optuna is an extra
 
     runner.say(f"{data} {method}: settings are chosen on validation")
@@ -68,6 +73,7 @@ def tuned_settings(
         seeds=0,
         jobs=runner.jobs,
         prune_after=tuning.prune_after,
+        storage=runner.storage,
         say=runner.say,
     )
     assert found.best.value is not None
@@ -88,4 +94,7 @@ def tuned_settings(
         protocol=budget.protocol,
     )
     store.write(key, result)
+    if runner.storage is not None:
+        with opened(runner.storage) as shared:
+            shared.add(store, key)
     return result

@@ -12,7 +12,7 @@ import socket
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,15 @@ from typing import Any
 
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.files import held, locked, own_folder
-from dpaa.tuning.storage import cannot_open, connection_words, on_postgresql, open_storage, sqlite_file, unusable
+from dpaa.tuning.storage import (
+    cannot_open,
+    connection_words,
+    on_postgresql,
+    open_storage,
+    sqlite_file,
+    unusable,
+    without_secrets,
+)
 
 LOCK, LOCKS = ".lock", ".locks"
 HEARTBEAT, LOST_AFTER = 30.0, 180.0
@@ -76,6 +84,16 @@ def locks_of(folder: Path, study: str, storage: str | None) -> Locks:
         return ServerLocks(storage, study)
     file = None if storage is None else sqlite_file(storage)
     return FileLocks(folder, folder / LOCK if file is None else lock_beside(file), shared=storage is not None)
+
+
+def server_locks(url: str, study: str) -> ServerLocks:
+    """Those of a server; refused where it is none."""
+    if not on_postgresql(url):
+        raise InputError(
+            f"{without_secrets(url)} is no PostgreSQL server; give a URL such as postgresql://me@host/database, or "
+            "leave --storage out"
+        )
+    return ServerLocks(url, study)
 
 
 @contextmanager
@@ -227,12 +245,30 @@ class ServerLocks(Locks):
             with suppress(Exception):  # without a connection there is no lock either
                 self._session.execute("SELECT pg_advisory_unlock(%s)", [key])
 
+    @contextmanager
+    def claimed(self, name: str) -> Iterator[bool]:
+        """Whether nobody else has claimed the work of this name; it is this process's until the end."""
+        key = _number("work", name)
+        if not self._ask("pg_try_advisory_lock", key):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with suppress(Exception):  # without a connection there is no lock either
+                self._session.execute("SELECT pg_advisory_unlock(%s)", [key])
+
     def _ask(self, function: str, key: int) -> bool:
-        """What the server answers; a session that is found to be gone is replaced, once."""
+        """What the server answers."""
+        return self.execute(f"SELECT {function}(%s)", [key])[0][0] is not False
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows that the server answers with; a session that is found to be gone is replaced, once."""
         try:
             for last in (False, True):
                 try:
-                    return self._connected().execute(f"SELECT {function}(%s)", [key]).fetchone()[0] is not False
+                    said = self._connected().execute(statement, values)
+                    return list(said.fetchall()) if said.description else []
                 except self._psycopg.OperationalError:
                     if last or not self._session.broken:
                         raise
