@@ -82,6 +82,17 @@ METHODS = [
         ("training diverged", "it began with", "learning_rate 1000", "smaller learning_rate"),
         progress=True,
     ),
+    train(
+        "more parts of the users than processes",
+        "--user-parts 2",
+        "1 process cannot hold 2 parts of the users",
+        "a multiple of --user-parts",
+    ),
+    train(
+        "processes that parts of the users do not divide",
+        "--processes 4 --user-parts 3",
+        "4 processes cannot hold 3 parts of the users",
+    ),
     train("a device that is not here", "--set device=cuda", "no CUDA device here; use device=cpu"),
     Mistake(
         "a dataset with one user who took everything",

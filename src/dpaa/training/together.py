@@ -23,6 +23,7 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.columns import ALONE, Peers
+from dpaa.words import counted
 
 STEP_SECONDS = 1800.0
 """After which a process that says nothing is lost, though its connection stands; a step or a checkpoint is quicker."""
@@ -255,9 +256,10 @@ def _grid(group: Group, user_parts: int) -> tuple[Peers, Peers]:
 def grid_of(processes: int, user_parts: int) -> list[list[int]]:
     """Which processes hold which part of the users, and in that order which part of the columns."""
     if processes % user_parts:
+        several = counted(processes, "process", "processes")
         raise InputError(
-            f"{processes} processes cannot hold {user_parts} parts of the users, as many each; let the number of "
-            "processes be a multiple of --user-parts"
+            f"{several} cannot hold {user_parts} parts of the users, as many each; let the number of processes be a "
+            "multiple of --user-parts"
         )
     columns = processes // user_parts
     return [list(range(part * columns, (part + 1) * columns)) for part in range(user_parts)]
