@@ -114,7 +114,8 @@ def _parsed(url: str) -> URL:
 
 def cannot_open(error: BaseException, url: str) -> InputError:
     """The sentence about a storage that is not even reached."""
-    return InputError(f"cannot open the storage {without_secrets(url)} ({_said(error, url)}); {REMEDY}")
+    remedy = "start the server, or correct the URL" if on_postgresql(url) else REMEDY
+    return InputError(f"cannot open the storage {without_secrets(url)} ({_said(error, url)}); {remedy}")
 
 
 def _said(error: BaseException, url: str) -> str:
