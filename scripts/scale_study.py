@@ -61,7 +61,7 @@ SHARED = [
     for name in METHODS
     if issubclass(METHODS[name], GraphMethod) and vars(METHODS[name]).get("uses_whole_table") is not True
 ]
-USERS_SHARED = [name for name in SHARED if vars(METHODS[name]).get("shares_users") or name.startswith("dpaa")]
+USERS_SHARED = [name for name in SHARED if vars(METHODS[name]).get("shares_users")]
 TINY = {"embedding_size": 64, "layers": 2, "epochs": 3, "batch_size": 1024, "threads": 1}
 KILLED = TINY | {"batch_size": 256, "epochs": 120, "patience": 120}
 LONGEST = 120.0

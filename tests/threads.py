@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from queue import Queue
-from threading import Barrier, Thread
+from threading import Barrier, Lock, Thread
 from typing import Any
 
 from torch import Tensor
@@ -21,11 +20,17 @@ class Table:
         self.count = count
         self.barrier = Barrier(count, timeout=30)
         self.slots: list[Any] = [None] * count
-        self.mail: dict[tuple[int, int], Queue[Any]] = defaultdict(Queue)
+        self._mail: dict[tuple[int, int], Queue[Any]] = {}
+        self._lock = Lock()
         self.sent: list[int] = []
         """Bytes of every message that a step needs from each."""
         self.lines: dict[tuple[int, ...], Table] = {}
         """What some of them share, by their ranks."""
+
+    def mail(self, sender: int, receiver: int) -> Queue[Any]:
+        """What one has sent and the other not yet received; made by whoever comes first."""
+        with self._lock:
+            return self._mail.setdefault((sender, receiver), Queue())
 
 
 class ThreadGroup:
@@ -65,10 +70,10 @@ class ThreadGroup:
         return found
 
     def send(self, part: Tensor, to: int) -> None:
-        self._table.mail[self.rank, to].put(part.clone())
+        self._table.mail(self.rank, to).put(part.clone())
 
     def receive(self, part: Tensor, sender: int) -> None:
-        part.copy_(self._table.mail[sender, self.rank].get(timeout=120))
+        part.copy_(self._table.mail(sender, self.rank).get(timeout=120))
 
     def agree(self, wish: int) -> int:
         return int(self._exchanged(wish)[0])
@@ -82,10 +87,10 @@ class ThreadGroup:
 
     def say(self, content: dict[str, Any]) -> None:
         for rank in range(1, self.count):
-            self._table.mail[-1, rank].put(content)
+            self._table.mail(-1, rank).put(content)
 
     def hear(self) -> dict[str, Any]:
-        content: dict[str, Any] = self._table.mail[-1, self.rank].get(timeout=30)
+        content: dict[str, Any] = self._table.mail(-1, self.rank).get(timeout=30)
         if content.get("end"):
             raise Ended
         return content
@@ -94,11 +99,11 @@ class ThreadGroup:
         yield from self._exchanged({name: one.clone() for name, one in tensors.items()})[0].items()
 
     def report(self, content: dict[str, Any]) -> None:
-        self._table.mail[self.rank, -1].put(content)
+        self._table.mail(self.rank, -1).put(content)
 
     def reports(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for rank in range(1, self.count):
-            yield rank, self._table.mail[rank, -1].get(timeout=30)
+            yield rank, self._table.mail(rank, -1).get(timeout=30)
 
 
 def in_threads(

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpaa.errors import InputError
+from dpaa.reproduction import trainings
 from dpaa.reproduction.results import ResultStore, RunResult
 from dpaa.reproduction.shared import TABLE, SharedResults
 from tests.command import dpaa_ok, run_dpaa
@@ -75,8 +77,49 @@ def test_two_machines_train_everything_once_and_both_have_the_table(files: Path,
     assert (alone / "out" / "overall-quick.csv").read_bytes() == tables[0]
     late = run_dpaa(*words(files, tmp_path / "late", database))
     assert late.code == 0
-    assert f"{total} results of other machines taken over" in late.err
+    assert f"{total} of them taken over from other machines" in late.err
     assert not trained(late.err)
+
+
+def test_what_was_made_without_the_server_is_handed_over(files: Path, database: str, tmp_path: Path) -> None:
+    """So that no other machine makes it again; also where the server was away when a training ended."""
+    call = words(files, tmp_path / "one", database)
+    at = call.index("--storage")
+    dpaa_ok(*call[:at], *call[at + 2 :])
+    said = dpaa_ok(*call)
+    assert "nothing was trained" in said.err
+    other = dpaa_ok(*words(files, tmp_path / "other", database))
+    assert "of them taken over from other machines" in other.err
+    assert "nothing was trained" in other.err
+    results = [sorted((tmp_path / host / "results").rglob("*.json")) for host in ("one", "other")]
+    assert [file.name for file in results[0]] == [file.name for file in results[1]]
+    assert all(one.read_bytes() == two.read_bytes() for one, two in zip(*results, strict=True))
+
+
+def test_who_waits_for_others_says_so_and_starts_nothing(
+    files: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, host = tmp_path / "alone", tmp_path / "host"
+    call = words(files, alone, database)
+    at = call.index("--storage")
+    dpaa_ok(*call[:at], *call[at + 2 :])
+    store, said = ResultStore(alone / "results", "overall", RunResult), []
+    other = SharedResults(database)
+    with ExitStack() as held:
+        for key in store.keys:
+            assert held.enter_context(other.claimed(f"overall {key}"))
+
+        def ended(_seconds: float) -> None:
+            said.append("slept")
+            for key in store.keys:
+                other.add(store, key)
+
+        monkeypatch.setattr(trainings.time, "sleep", ended)
+        found = dpaa_ok(*words(files, host, database))
+    other.close()
+    assert found.err.count("waiting for") == 1
+    assert said == ["slept"]
+    assert not trained(found.err)
 
 
 def test_what_is_claimed_elsewhere_is_left_and_a_claim_ends_with_its_session(database: str) -> None:
@@ -108,7 +151,7 @@ def test_a_row_that_is_no_result_is_refused_in_a_sentence(database: str, server:
         shared._locks.execute(f"DELETE FROM {TABLE}")
         shared._locks.execute(f"INSERT INTO {TABLE} VALUES ('overall', 'k', %s)", [text])
         with pytest.raises(InputError, match=f"row k of the storage's table {TABLE} is not a readable result"):
-            shared.fetch(store, ["k"])
+            shared.agree(store, ["k"], lambda _key: False)
         assert store.read("k") is None
     shared.close()
 

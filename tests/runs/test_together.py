@@ -75,7 +75,7 @@ def test_nor_do_other_numbers_of_processes_and_columns(name: str, count: int, si
     assert same(trained(data, name, count, embedding_size=size)[0], alone)
 
 
-USERS_SHARED = [name for name in SHARED if getattr(METHODS[name], "shares_users", False)]
+USERS_SHARED = [name for name in SHARED if vars(METHODS[name]).get("shares_users")]
 
 
 @pytest.mark.parametrize("name", USERS_SHARED)

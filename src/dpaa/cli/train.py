@@ -76,8 +76,8 @@ def train(
         int,
         Option(
             min=1,
-            help="Parts of the users, with their interactions, that processes share besides: 4 processes with 2 parts "
-            "hold half of the users and half of the columns each.",
+            help="Parts of the users, with their interactions, that processes share besides: with 4 processes and 2 "
+            "parts each holds a part of the users and half of the columns.",
         ),
     ] = 1,
 ) -> None:

@@ -11,7 +11,6 @@ those of a single process, where the terms of a row are added one after the othe
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,15 +34,15 @@ class Users:
     peers: Peers = field(default=ALONE, compare=False)
 
     @classmethod
-    def balanced(cls, n_interactions: NDArray[np.int64], peers: Peers) -> Users:
-        """So that each process has about as many interactions; users have so many, (n_users,)."""
-        n = len(n_interactions)
+    def balanced(cls, sizes: NDArray[np.int64], peers: Peers) -> Users:
+        """So that each process has about as much: users take so much each, (n_users,)."""
+        n = len(sizes)
         if peers.count > max(n, 1):
             raise InputError(f"{n:,} users cannot be shared by {peers.count} processes; use fewer parts of users")
-        ends = np.cumsum(n_interactions)
+        ends = np.cumsum(sizes)
         wanted = ends[-1] * np.arange(1, peers.count) / peers.count if n else np.zeros(0)
         cuts = np.searchsorted(ends, wanted, side="left") + 1
-        # At least a user for each, however many interactions the most active one has.
+        # At least a user for each, however much the largest one takes.
         cuts = np.maximum.accumulate(np.maximum(cuts - np.arange(1, peers.count), 0)) + np.arange(1, peers.count)
         cuts = np.minimum(cuts, n - np.arange(peers.count - 1, 0, -1))
         return cls((0, *(int(cut) for cut in cuts), n), peers)
@@ -72,10 +71,6 @@ class Users:
     def n_own(self) -> int:
         """How many those are."""
         return int(self.own.stop - self.own.start)
-
-    @property
-    def _most(self) -> int:
-        return max(last - first for first, last in itertools.pairwise(self.bounds))
 
     # ------------------------------------------------------------------ rows of all users, then of items
 

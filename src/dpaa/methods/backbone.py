@@ -210,7 +210,8 @@ class GraphMethod(Hooks):
         """About what training takes, in the process that leads or in another one of several."""
         sampler = self.sampler_type.bytes_per_pair * self.graph.n_edges
         common = self.compute.memory_bytes(self.graph, self.settings, processes, leads, user_parts)
-        return common + sampler + self.extra_memory_bytes()
+        extra = self.extra_memory_bytes()  # tables and edges, of which the process that leads has all in the end
+        return common + sampler + (extra if leads else -(-extra // user_parts))
 
     # ------------------------------------------------------------------ vectors
 
@@ -223,7 +224,8 @@ class GraphMethod(Hooks):
             self.item_message = self.item_messages()
             give_back_memory()
         users, items = self.current_readout()
-        self.user_embedding, self.item_embedding = self.to_leader(users), self.columns.to_leader(items)
+        self.user_embedding = self.to_leader(users)
+        self.item_embedding = self.columns.to_leader(items) if self.graph.users.leads else items.new_empty(0)
         if self.ranks_by_ego and not self.alone:
             self._collected = self.to_leader(self.ego.rows())
         if with_messages:

@@ -22,6 +22,9 @@ EDGE_BYTES = 80
 edges, and a margin."""
 PAIR_BYTES = 30
 """Of those the pairs of all users, and the triples that are drawn from them: in every process."""
+USER_EDGE_BYTES = EDGE_BYTES - PAIR_BYTES
+ROW_BYTES = 16
+"""Of a column of a user's row: ego, two moments, best epoch."""
 GRAPH_BYTES = 16
 """Of those the graph alone."""
 
@@ -82,10 +85,11 @@ class Compute:
             numbers = 5 * size * nodes
         else:
             numbers = 4 * -(-size * user_parts // processes) * nodes + 4 * size * graph.n_nodes * leads
+            numbers += size * nodes * (user_parts > 1)  # one process of each part collects all columns of its users
         tables = 4 * numbers
         edges = graph.n_edges * EDGE_BYTES
         if user_parts > 1:
-            own = PAIR_BYTES + (EDGE_BYTES - PAIR_BYTES) / user_parts
+            own = PAIR_BYTES + USER_EDGE_BYTES / user_parts
             edges = round(graph.n_edges * (own + GRAPH_BYTES * leads))
         batch = 12 * 3 * self.batch_size * settings.embedding_size * 4
         return tables + edges + batch + PROCESS_BYTES + BUFFER_BYTES

@@ -42,6 +42,7 @@ class DpaaReading(WeightedMessages):
     title: ClassVar[str] = "an experiment: DPAA with more of what its paper leaves open as settings"
     paper: ClassVar[str] = "Islam et al., Debiasing Popularity Amplification in Aggregation, 2026"
     settings_type: ClassVar[type[Settings]] = DpaaReadingSettings
+    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "half_trust_shift": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         "layer_emphasis": (0.0, 1.0, 2.0, 3.0),

@@ -66,7 +66,6 @@ class WeightedMessages(GraphMethod):
     """
 
     builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
-    shares_users: ClassVar[bool] = True
     cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_readout"})
 
     settings: WeightedMessagesSettings

@@ -174,7 +174,12 @@ class ResultStore(Generic[S]):
     def write(self, key: str, result: S) -> None:
         """Keep a result: loose, whole or not at all."""
         target = check_within(self.loose, self.folder) / f"{key}.json"
-        write_file(target, as_json(result.model_dump(), indent=1), "make room and call again", make_folders=True)
+        write_file(
+            target,
+            as_json(result.model_dump(exclude_unset=True), indent=1),
+            "make room and call again",
+            make_folders=True,
+        )
 
     def pack(self) -> int:
         """Move the loose results into the packed file.  Returns how many there were.

@@ -6,7 +6,7 @@ is done.  Every machine keeps the results in files of its own as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from dpaa.reproduction.results import ResultStore, S
@@ -32,15 +32,31 @@ class SharedResults:
         with self._locks.claimed(key) as mine:
             yield mine
 
-    def fetch(self, store: ResultStore[S], keys: Sequence[str]) -> list[str]:
-        """Keep what is there of these in files here; their keys."""
+    def free(self, names: Sequence[str]) -> list[str]:
+        """Which of these nobody is at just now."""
+        found = []
+        for name in names:
+            with self.claimed(name) as mine:
+                found += [name] if mine else []
+        return found
+
+    def agree(self, store: ResultStore[S], keys: Sequence[str], kept: Callable[[str], bool]) -> None:
+        """Hand over what is kept here and not there, keep here what is there."""
         rows = self._locks.execute(
-            f"SELECT key, json FROM {TABLE} WHERE kind = %s AND key = ANY(%s)", [store.kind, list(keys)]
+            f"SELECT key FROM {TABLE} WHERE kind = %s AND key = ANY(%s)", [store.kind, list(keys)]
         )
-        for key, text in rows:
+        there = {key for (key,) in rows}
+        for key in keys:
+            if not kept(key) and key in there:
+                self._fetch(store, key)
+            elif kept(key) and key not in there:
+                self.add(store, key)
+
+    def _fetch(self, store: ResultStore[S], key: str) -> None:
+        rows = self._locks.execute(f"SELECT json FROM {TABLE} WHERE kind = %s AND key = %s", [store.kind, key])
+        for (text,) in rows:
             place = f"row {key} of the storage's table {TABLE}"
             store.write(key, store.parse(text, place, "remove it to have it made again"))
-        return [key for key, _ in rows]
 
     def add(self, store: ResultStore[S], key: str) -> None:
         """Hand over what was written here."""

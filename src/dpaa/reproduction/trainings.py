@@ -99,42 +99,60 @@ class Runner:
         """The results of all specs, in their order; `kind` says where they are kept."""
         store = ResultStore(self.results, kind, RunResult)
         keys = {spec_key(spec): spec for spec in specs}
-        kept = [key for key in keys if _kept(store, key, self.with_dial)]
+        missing, elsewhere = self._agreed(store, list(keys))
+        kept = [key for key in keys if key not in missing]
         self._tidy(store, {key: keys[key] for key in kept})
         self.reused += len(kept)
-        self.say(f"{counted(len(keys), 'training', 'trainings')}, {len(kept):,} already in {store.loose}")
-        began, done, missing = time.monotonic(), 0, [key for key in keys if key not in kept]
-        left = self._not_elsewhere(store, missing)
+        self.say(f"{counted(len(keys), 'training', 'trainings')}, {len(kept):,} already in {store.loose}{elsewhere}")
+        began, done = time.monotonic(), 0
         try:
+            left, waiting = missing, False
             while left:
-                calls = [(key, keys[key], store, self.work, self.with_dial, self.storage) for key in left]
+                calls = [
+                    (key, keys[key], store, self.work, self.with_dial, self.storage) for key in self._free(store, left)
+                ]
+                if not calls:
+                    if not waiting:
+                        self.say(f"waiting for {counted(len(left), 'training', 'trainings')} of other machines")
+                    waiting = True
+                    time.sleep(ELSEWHERE_SECONDS)
                 for (_, spec, *_), result in in_pool(run_one, calls, self.jobs):
                     if result is None:
-                        continue  # another machine is at it
+                        continue  # another machine is at it, or was quicker
                     done += 1
                     row = f"{done}/{len(missing)} {spec.data} {spec.label} seed {spec.settings.get('seed', 0)}"
                     outcome = result.failed or f"recall@20 {result.metrics['drop']['recall@20']:.4f}"
                     self.say(f"{row}: {outcome} ({(time.monotonic() - began) / 60:.1f} min)")
-                left = self._not_elsewhere(store, [key for key in left if not _kept(store, key, self.with_dial)])
-                if left:
-                    time.sleep(ELSEWHERE_SECONDS)
+                left, _ = self._agreed(store, left)
+            self.reused += len(missing) - done
         finally:
             self.trained += done
             self.seconds += time.monotonic() - began
         found = ((spec, _read_of(spec, store, spec_key(spec))) for spec in specs)
         return [result.model_copy(update={"data": spec.data, "label": spec.label}) for spec, result in found]
 
-    def _not_elsewhere(self, store: ResultStore[RunResult], missing: list[str]) -> list[str]:
-        """What no other machine has made so far; what one has is kept here as well."""
-        if self.storage is None or not missing:
-            return missing
+    def _agreed(self, store: ResultStore[RunResult], keys: list[str]) -> tuple[list[str], str]:
+        """What is missing, here and on other machines; how many of theirs were taken over, in words."""
+
+        def kept(key: str) -> bool:
+            return _kept(store, key, self.with_dial)
+
+        before = [key for key in keys if not kept(key)]
+        if self.storage is None or not keys:
+            return before, ""
         with opened(self.storage) as shared:
-            shared.fetch(store, missing)
-        left = [key for key in missing if not _kept(store, key, self.with_dial)]
-        self.reused += len(missing) - len(left)
-        if len(left) < len(missing):
-            self.say(f"{counted(len(missing) - len(left), 'result', 'results')} of other machines taken over")
-        return left
+            shared.agree(store, keys, kept)
+        left = [key for key in before if not kept(key)]
+        taken = len(before) - len(left)
+        return left, f", {taken:,} of them taken over from other machines" if taken else ""
+
+    def _free(self, store: ResultStore[RunResult], keys: list[str]) -> list[str]:
+        """Which of these no other machine is at."""
+        if self.storage is None:
+            return keys
+        with opened(self.storage) as shared:
+            names = {_claim(store, key): key for key in keys}
+            return [names[name] for name in shared.free(list(names))]
 
     def _tidy(self, store: ResultStore[RunResult], kept: dict[str, RunSpec]) -> None:
         """Remove what a process left that was killed just after it had written a result."""
@@ -228,24 +246,30 @@ def run_one(
     storage: str | None = None,
 ) -> RunResult | None:
     """Train, evaluate, keep the result; the run itself is thrown away.  None where another machine is at it."""
-    data = read_dataset(spec.folder)
-    home = work / data.fingerprint[:12]
+    home = work / _fingerprint(spec.folder)[:12]
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held_meanwhile:
         shared = None
         if storage is not None:
             shared = held_meanwhile.enter_context(opened(storage))
-            if not held_meanwhile.enter_context(shared.claimed(f"{store.kind} {key}")):
+            if not held_meanwhile.enter_context(shared.claimed(_claim(store, key))):
                 return None
-            shared.fetch(store, [key])  # made since we looked
+            shared.agree(store, [key], lambda key: _kept(store, key, with_dial))
+            if _kept(store, key, with_dial):
+                return None  # made since we looked
         turn = locked(_turn(home, key), wait=True)  # another command may be at the same training: its result is ours
         held_meanwhile.enter_context(turn)
         if not _kept(store, key, with_dial):
-            store.write(key, _train(spec, data, home / key))
-            if shared is not None:
-                shared.add(store, key)
+            store.write(key, _train(spec, read_dataset(spec.folder), home / key))
+        if shared is not None:
+            shared.add(store, key)
         remove_folder(home / key)
     return _read_of(spec, store, key)
+
+
+def _claim(store: ResultStore[RunResult], key: str) -> str:
+    """What a machine that is at a training claims."""
+    return f"{store.kind} {key}"
 
 
 def _turn(home: Path, key: str) -> Path:

@@ -45,14 +45,13 @@ def tuned_settings(
     fixed = known_settings(fixed, method)
     key = key_of_choice(dataset.fingerprint, kind.name, fixed, tuning.effort())
     store = ResultStore(runner.results, "tuned", TunedSettings)
+    if runner.storage is not None:
+        with opened(runner.storage) as shared:
+            shared.agree(store, [key], lambda key: store.read(key) is not None)
     if kept := store.read(key):
         if kept.method != kind.name or key_of_choice(kept.fingerprint, kept.method, kept.fixed, kept.tuning) != key:
             raise InputError(f"{store.place(key)} was chosen for another dataset, method or budget; {kept.remedy}")
         return kept
-    if runner.storage is not None:
-        with opened(runner.storage) as shared:
-            if shared.fetch(store, [key]):
-                return tuned_settings(data, folder, method, budget, fixed, runner)  # checked like one of our own
     from dpaa.tuning.tune import tune  # Optuna is an extra
 
     runner.say(f"{data} {method}: settings are chosen on validation")

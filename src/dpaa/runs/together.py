@@ -13,6 +13,7 @@ from dpaa.graph.columns import Columns
 from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.compute import ROW_BYTES, USER_EDGE_BYTES
 from dpaa.methods.pretrained import Pretrained
 from dpaa.runs.build import make_method
 from dpaa.training.checkpoint import Checkpoint
@@ -26,9 +27,14 @@ _START = ("epoch", "step", "best_epoch", "patience_share", "measured")
 def check_shared(method: GraphMethod, together: Together) -> None:
     """Refuse what several processes cannot train, before anything is trained."""
     Columns(method.settings.embedding_size, together.column_peers)  # has enough of them, or says so
-    if together.user_peers.count > 1 and not method.shares_users:
+    if together.user_peers.count > 1 and not vars(type(method)).get("shares_users"):  # what derives says it itself
         raise InputError(
             f"{method.name} looks at all users at once, so it cannot be trained with --user-parts; leave it out"
+        )
+    if together.user_peers.count > 1 and method.device.type == "cuda":
+        raise InputError(
+            "--user-parts trains on processors alone: a GPU adds up in any order, and the rows of items of several "
+            "processes would drift apart; use device=cpu, or leave --user-parts out"
         )
     if together.peers.count > 1 and method.uses_whole_table:
         raise InputError(
@@ -41,19 +47,19 @@ def part_of(method: GraphMethod, data: Dataset, pretrained: Pretrained | None, t
     """The same method for the users of this process alone; itself where nobody has others."""
     if together.user_peers.count == 1:
         return method
-    users = Users.balanced(np.bincount(data.train.user, minlength=data.n_users), together.user_peers)
+    columns = -(-method.settings.embedding_size // together.column_peers.count)
+    edges = np.bincount(data.train.user, minlength=data.n_users)
+    users = Users.balanced(USER_EDGE_BYTES * edges + ROW_BYTES * columns, together.user_peers)
     settings = method.settings.model_dump(exclude_unset=True) | {"kernel": method.compute.kernel}
-    return _made(data, METHODS.address(method.name), settings, users, pretrained)
+    part = _made(data, METHODS.address(method.name), settings, users)
+    if pretrained is not None:
+        part.take_pretrained(Pretrained(users.cut(pretrained.readout), tuple(map(users.cut, pretrained.layers))))
+    return part
 
 
-def _made(
-    data: Dataset, name: str, settings: dict[str, Any], users: Users | None, pretrained: Pretrained | None
-) -> GraphMethod:
+def _made(data: Dataset, name: str, settings: dict[str, Any], users: Users | None) -> GraphMethod:
     method = make_method(data, name, settings, users)
     assert isinstance(method, GraphMethod)
-    if pretrained is not None:
-        cut = method.graph.users.cut
-        method.take_pretrained(Pretrained(cut(pretrained.readout), tuple(map(cut, pretrained.layers))))
     return method
 
 
@@ -116,11 +122,14 @@ def _train_along(group: Group, data: Dataset, order: dict[str, Any]) -> None:
     users = None if group.user_peers.count == 1 else Users(tuple(order["users"]), group.user_peers)
     pretrained = None
     if order["pretrained"]:
-        told = dict(group.from_leader({}))
+        cut = (users or Users((0, data.n_users))).cut  # one table after the other, and no more of it than is needed
+        told = {name: cut(tensor) for name, tensor in group.from_leader({})}
         readout = told.pop("readout")
         pretrained = Pretrained(readout, tuple(told[f"layer.{place}"] for place in range(len(told))))
         del told, readout
-    method = _made(data, order["method"], order["settings"], users, pretrained)
+    method = _made(data, order["method"], order["settings"], users)
+    if pretrained is not None:
+        method.take_pretrained(pretrained)
     del pretrained
     start = None
     if order["start"] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -194,6 +194,8 @@ class Trainer:
         method.start(start.table if start else None)
         if start:
             method.load_parameters(start.parameters)
+            if not method.alone:  # it is of all users and columns, and needed no more
+                self.start = start = replace(start, table=start.table.new_empty(0))
         self._adam = TiledAdam(method)
         self._best: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
