@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -39,16 +40,19 @@ UNCOUNTED = ("contract",)
 example, and counting would double their time."""
 
 
-@pytest.hookimpl(trylast=True)  # when Hypothesis has marked its own
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     here = Path(__file__).parent
-    for item in items:
-        place = item.path.relative_to(here).as_posix()
+    places = {item: item.path.relative_to(here).as_posix() for item in items}
+    for item, place in places.items():
         if place.startswith(SLOW):
-            item.add_marker(pytest.mark.slow)
-        if place.startswith(UNCOUNTED) or item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.slow)  # before `-m "not slow"` chooses
+    found = yield  # Hypothesis marks its own
+    for item in items:
+        if places[item].startswith(UNCOUNTED) or item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.no_cover)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # first: whoever ends last ends soon then
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)
