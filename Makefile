@@ -12,6 +12,8 @@ ifeq ($(shell uname -s),Linux)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 endif
 export OMP_WAIT_POLICY ?= passive
+# Packages are compiled when they are first used (--no-compile), so that must be kept, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 # Tests on real data read this; without it they are skipped and say so.
 ifneq ($(wildcard ../shared/data),)
 export DPAA_REAL_DATA ?= $(abspath ../shared/data)
