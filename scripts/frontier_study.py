@@ -10,16 +10,15 @@
 - `time`: how long `dpaa debias` takes.
 
 `WORK/lists` keeps the lists of every model with every re-ranker, `WORK/records.jsonl` one line for each dataset and
-seed; what is there is not made again, so that the script can be stopped at any time.  `--write` makes the pages in
-docs/results from the lines.  `--only kuairec` does one kind of data: several processes can share the work, each in a
-WORK of its own, and `--and-work` names the others when the pages are written.  Everything is chosen on validation; test
-says only what that was worth.
+seed; what is there is not made again, so that the script can be stopped at any time.  `--write` makes
+results/frontier.parquet of the lines, and the pages in docs/results of that; a new WORK goes on from it.  `--only
+kuairec` does one kind of data: several processes can share the work, each in a WORK of its own, and `--and-work` names
+the others when the pages are written.  Everything is chosen on validation; test says only what that was worth.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import shutil
@@ -34,7 +33,7 @@ import torch
 from frontier.judge import judge
 from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
 
-from frontier import frontier_page, pages
+from frontier import frontier_page, pages, records
 
 WORLD, SMALL = "world:1000x800", "world:500x400"
 DEMO, LARGE = "world:2000x1500:1", "world:2900x2250:1"
@@ -60,18 +59,6 @@ def cells(part: str, seeds: int, slow: int) -> Iterator[Cell]:
             yield from (Cell(name, seed) for name in ("coat", f"{SMALL}:1", *large))
 
 
-def read(file: Path) -> dict[str, dict[str, Any]]:
-    """The last record of each cell."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return {one["cell"]: one for one in (json.loads(line) for line in lines if line.endswith("}"))}
-
-
-def append(file: Path, record: dict[str, Any]) -> None:
-    """One line."""
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(record) + "\n")
-
-
 def run(part: str, store: Store, file: Path, asked: argparse.Namespace, stopped: Callable[[], bool]) -> None:
     """Train what is missing and judge what is new."""
     models = [*SWEPT, *(name for name in (*TRAINED, "most-popular") if name not in SWEPT and part == "frontier")]
@@ -80,17 +67,18 @@ def run(part: str, store: Store, file: Path, asked: argparse.Namespace, stopped:
             return
         if not cell.data.startswith(asked.only):
             continue
-        store.make(cell, models)
-        judge_one(store, cell, file)
+        if not set(models) <= set(records.read(file).get(cell.name, {"plain": ()})["plain"]):
+            store.make(cell, models)
+            judge_one(store, cell, file)
 
 
 def judge_one(store: Store, cell: Cell, file: Path) -> None:
     """A line, unless there is one with the same models."""
     there = {path.stem for path in store.file(cell, "x").parent.glob("*.npz") if ".part" not in path.name}
-    if not set(SWEPT) <= there or set(read(file).get(cell.name, {"plain": {}})["plain"]) == there:
+    if not set(SWEPT) <= there or there <= set(records.read(file).get(cell.name, {"plain": ()})["plain"]):
         return
     clock = time.process_time()
-    append(file, judge(store, cell, sorted(there - set(SWEPT))))
+    records.append(file, judge(store, cell, sorted(there - set(SWEPT))))
     print(f"{cell.name} judged in {time.process_time() - clock:.0f} s of CPU", flush=True)
 
 
@@ -112,16 +100,22 @@ def time_debias(data: Path, work: Path, file: Path, only: str) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         seconds = time.perf_counter() - clock
-        record = {"cell": f"time {name}", "data": name, "seconds": seconds, "cpu": used, "load": os.getloadavg()[0]}
+        record = {
+            "cell": f"{records.TIMED}{name}",
+            "data": name,
+            "seconds": seconds,
+            "cpu": used,
+            "load": os.getloadavg()[0],
+        }
         print(record, flush=True)
-        append(file, record)
+        records.append(file, record)
 
 
 def write(files: Sequence[Path]) -> None:
     """The pages."""
-    lines = {name: one for file in files for name, one in read(file).items()}
-    records = [one for name, one in lines.items() if not name.startswith("time ")]
-    times = [one for name, one in lines.items() if name.startswith("time ")]
+    kept = records.keep(files)
+    found = [one for one in kept if not one["cell"].startswith(records.TIMED)]
+    times = [one for one in kept if one["cell"].startswith(records.TIMED)]
 
     def command(part: str, some: list[dict[str, Any]]) -> str:
         seeds = max(one["seed"] for one in some) + 1
@@ -134,9 +128,9 @@ def write(files: Sequence[Path]) -> None:
             f"--slow-seeds {most} --write" + (f"\n\nStopped before it was through; not done: {told}." if undone else "")
         )
 
-    biased = [one for one in records if one["biased"]]
-    full = [one for one in records if not one["biased"] and set(TRAINED) <= set(one["plain"])]
-    unbiased = [one for one in records if not one["biased"]]
+    biased = [one for one in found if one["biased"]]
+    full = [one for one in found if not one["biased"] and set(TRAINED) <= set(one["plain"])]
+    unbiased = [one for one in found if not one["biased"]]
     if biased:
         pages.estimates(RESULTS, biased, command("estimates", biased))
     if unbiased:
