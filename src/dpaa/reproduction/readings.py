@@ -92,22 +92,6 @@ CROSSINGS: dict[str, tuple[str, ...]] = {
 }
 
 
-AT_SEVERITIES = (
-    *CENTRES,
-    *(f"{centre}: early stopping counts overlap" for centre in CENTRES),  # the same trainings: there is no overlap
-    "as printed: scaling symmetric",
-    "as printed: divided by the receiver's degree",
-    "as printed: divided by the sender's degree",
-    "as printed: divided by the root of the receiver's degree",
-    "as printed: λ not normalised",
-    "as printed: η 0, δ 0",
-    "as printed: λ not normalised + η 0, δ 0 + every interaction once an epoch",
-    "with LightGCN's scaling: cosines of the pre-trained read-out + η 0, δ 0",
-    "with LightGCN's scaling: cosines of the pre-trained read-out + η 0, δ 0 + early stopping counts overlap",
-    "control: LightGCN, none of DPAA's weights",
-    "control: LightGCN, early stopping counts overlap",
-)
-"""Readings that are trained at severities too: what changes most there, by what is known of the two centres."""
 PLAIN = {"iiw": False, "layer_emphasis": 0.0, "initial_residual": 0.0}
 CONTROLS = (
     Reading("control: LightGCN, none of DPAA's weights", PLAIN),
@@ -168,7 +152,6 @@ def chapter(plan: Plan) -> Chapter:
         spec
         for data, folder in folders.items()
         for one in (*every, *CONTROLS)
-        if data in TITLES or one.name in AT_SEVERITIES
         for spec in _specs(plan, one.name, one, data, folder, overlapping[data])
     ]
     results = plan.runner.run(specs, KIND)
@@ -211,7 +194,7 @@ def _seeds_in_words(places: Mapping[str, Path], given: int | None) -> str:
 def _ablation(plan: Plan, places: Mapping[str, Path], chosen: Sequence[Reading]) -> list[RunResult]:
     """The paper's columns for some readings."""
     levels = [data for data in places if data not in TITLES and float(data[2:]) in ABLATED_AT]
-    chosen = [one for one in chosen if one.name in AT_SEVERITIES] if len(levels) == len(ABLATED_AT) else []
+    chosen = chosen if len(levels) == len(ABLATED_AT) else []
     specs = []
     for reading in chosen:
         for variant, change in VARIANTS.items():
@@ -335,9 +318,9 @@ def _distances(order: Sequence[Reading], scores: Mapping[str, Score], places: It
         values += [found.severity, found.ablation] if any(data not in TITLES for data in there) else []
         rows.append((one.name, tuple(_percent(value) for value in values)))
     note = (
-        "Ordered by the first column: the mean of the tables, Coat under its nearest convention; readings that were "
-        "not trained at severities come after those that were, by what there is. The ablation is made for the nearest "
-        f"{ABLATED} where severity {', '.join(f'{s:g}' for s in ABLATED_AT)} are asked for, and does not count."
+        "Ordered by the first column: the mean of the tables, Coat under its nearest convention. The ablation is made "
+        f"for the nearest {ABLATED} where severity {', '.join(f'{s:g}' for s in ABLATED_AT)} are asked for, and does "
+        "not count."
     )
     return Table(
         "distances", "Distance of each reading to the paper", "reading", tuple(columns), tuple(rows), notes=(note,)
