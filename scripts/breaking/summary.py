@@ -43,6 +43,11 @@ TITLE, EARLIER = "# Trying to break it", "# Another round"
 """A round is of one code and one seed; the first that is named comes first."""
 
 
+def attacks_of(folders: list[Path]) -> list[Attack]:
+    """All of them; folders that share the work may have some twice."""
+    return [attack for folder in folders for attack in Ledger(folder / "attacks.jsonl").attacks]
+
+
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,7 +58,7 @@ def main() -> None:
     for folder in asked.folders:
         rounds.setdefault((folder / "about.json").read_text(), []).append(folder)
     pages = [
-        page(json.loads(about), [attack for folder in folders for attack in Ledger(folder / "attacks.jsonl").attacks])
+        page(json.loads(about), list({(one.campaign, one.id): one for one in attacks_of(folders)}.values()))
         for about, folders in rounds.items()
     ]
     asked.to.write_text("\n".join([pages[0], *(one.replace(TITLE, EARLIER, 1) for one in pages[1:])]))
