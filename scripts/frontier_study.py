@@ -25,15 +25,18 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
-from frontier.judge import judge
-from frontier.lists import SWEPT, TRAINED, Cell, Sources, Store
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-from frontier import frontier_page, pages, records
+import torch  # noqa: E402
+from scripts.frontier import figure, frontier_page, pages, records  # noqa: E402
+from scripts.frontier.judge import judge  # noqa: E402
+from scripts.frontier.lists import SWEPT, TRAINED, Cell, Sources, Store  # noqa: E402
+from scripts.frontier.rows import title  # noqa: E402
 
 WORLD, SMALL = "world:1000x800", "world:500x400"
 DEMO, LARGE = "world:2000x1500:1", "world:2900x2250:1"
@@ -42,14 +45,16 @@ SLOW_SEEDS = 1
 """Where a training takes long, unless --slow-seeds says otherwise."""
 SEEDS_OF_METHODS = 5
 """Where every method of the paper is trained as well."""
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
+RESULTS = ROOT / "docs" / "results"
 PARTS = ("estimates", "promise", "frontier", "time")
 
 
 def cells(part: str, seeds: int, slow: int) -> Iterator[Cell]:
     """What a part looks at, seed by seed, so that all data have some when it is stopped."""
     for seed in range(seeds):
-        large = [f"{WORLD}:1", *(f"kuairec:{severity}" for severity in (5, 0, 9, 3))] if seed < slow else []
+        large = [f"kuairec:{severity}" for severity in (5, 0, 9, 3)] if seed < slow else []
+        large += [f"{WORLD}:1"] if seed < min(slow, SEEDS_OF_METHODS) else []
+        large += [DEMO] if seed == 0 else []
         if part == "estimates" and seed < SEEDS_OF_METHODS:
             yield from (Cell(f"{SMALL}:{severity}", seed, biased=True) for severity in ("0.5", "1", "2"))
             yield from (Cell(name, seed, biased=True) for name in large if name.startswith("kuairec"))
@@ -73,9 +78,11 @@ def run(part: str, store: Store, file: Path, asked: argparse.Namespace, stopped:
 
 
 def judge_one(store: Store, cell: Cell, file: Path) -> None:
-    """A line, unless there is one with the same models."""
+    """A record, unless there is one with the same models."""
     there = {path.stem for path in store.file(cell, "x").parent.glob("*.npz") if ".part" not in path.name}
-    if not set(SWEPT) <= there or there <= set(records.read(file).get(cell.name, {"plain": ()})["plain"]):
+    known = records.read(file).get(cell.name, {"plain": ()})
+    drawn = "line" in known or there == set(SWEPT)
+    if not set(SWEPT) <= there or (drawn and there <= set(known["plain"])):
         return
     clock = time.process_time()
     records.append(file, judge(store, cell, sorted(there - set(SWEPT))))
@@ -111,9 +118,9 @@ def time_debias(data: Path, work: Path, file: Path, only: str) -> None:
         records.append(file, record)
 
 
-def write(files: Sequence[Path]) -> None:
+def write(place: Path) -> None:
     """The pages."""
-    kept = records.keep(files)
+    kept = records.read().values()
     found = [one for one in kept if not one["cell"].startswith(records.TIMED)]
     times = [one for one in kept if one["cell"].startswith(records.TIMED)]
 
@@ -122,7 +129,7 @@ def write(files: Sequence[Path]) -> None:
         most = max((one["seed"] + 1 for one in some if one["data"].startswith("kuairec")), default=0)
         there = {one["cell"] for one in some}
         undone = [one for one in cells(part, seeds, most) if one.name not in there]
-        told = "; ".join(f"{pages.title(one.data)} seed {one.seed}" for one in undone)
+        told = "; ".join(f"{title(one.data)} seed {one.seed}" for one in undone)
         return (
             f"python scripts/frontier_study.py --data DIR --work WORK --part {part} --seeds {seeds} "
             f"--slow-seeds {most} --write" + (f"\n\nStopped before it was through; not done: {told}." if undone else "")
@@ -132,11 +139,11 @@ def write(files: Sequence[Path]) -> None:
     full = [one for one in found if not one["biased"] and set(TRAINED) <= set(one["plain"])]
     unbiased = [one for one in found if not one["biased"]]
     if biased:
-        pages.estimates(RESULTS, biased, command("estimates", biased))
+        pages.estimates(place, biased, command("estimates", biased))
     if unbiased:
-        pages.promise(RESULTS, unbiased, command("promise", unbiased))
+        pages.promise(place, unbiased, command("promise", unbiased))
     if full:
-        frontier_page.frontier(RESULTS, full, times, command("frontier", full))
+        frontier_page.frontier(place, full, times, command("frontier", full))
 
 
 def main() -> None:
@@ -166,7 +173,9 @@ def main() -> None:
         else:
             run(part, store, file, asked, (asked.work / "stop").exists)
     if asked.write:
-        write([file, *(work / file.name for work in asked.and_work)])
+        records.keep([file, *(work / file.name for work in asked.and_work)])
+        write(RESULTS)
+        figure.draw(RESULTS, list(records.read().values()))
 
 
 if __name__ == "__main__":

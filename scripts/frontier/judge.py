@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from scripts.frontier.lists import SWEPT, TRAINED, Cell, K, Store, candidates
 
 from dpaa.comparison.statistics import crossed_t
 from dpaa.evaluation.evaluator import Evaluator
@@ -16,7 +17,6 @@ from dpaa.frontier.choice import Chooser, relative_change
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.goals import Goal, parse_goals
 from dpaa.frontier.points import Point, measure, user_folds
-from frontier.lists import SWEPT, TRAINED, Cell, K, Store, candidates
 
 KEEPS = (0.99, 0.98, 0.95)
 CONFIDENCES = (0.95, 0.5)
@@ -97,6 +97,7 @@ def judge(store: Store, cell: Cell, others: Sequence[str]) -> dict[str, Any]:
         "plain": _plain(points, plain),
         "choices": [row for place, goal in enumerate(both) for row in _choices(cell, points, plain, goal, place)],
         "dominated": [row for place, goal in enumerate(both) for row in _dominated(points, plain, goal, place)],
+        "line": _line(points, both[0], 0) if others else [],
     }
 
 
@@ -208,6 +209,20 @@ def _on_test(chosen: Point, base: Point, keep: float) -> dict[str, Any]:
         "held": bool(one.mean() >= keep * other.mean() - 1e-12),
         "surely_broken": bool(high < 0),
     }
+
+
+def _line(points: dict[str, list[Point]], goal: Goal, place: int) -> list[dict[str, Any]]:
+    """The frontier, which is found on validation, from the most accurate point on: what its points are on both."""
+    valid, test = (_with(points[split], goal, place) for split in ("valid", "test"))
+    base = next(place for place, point in enumerate(valid) if point.candidate.plain)
+    return [
+        {
+            "name": valid[spot].candidate.name,
+            "valid": [valid[spot].accuracy_of("logged"), valid[spot].values[0]],
+            "test": [test[spot].accuracy_of("logged"), test[spot].values[0]],
+        }
+        for spot in Chooser(valid, base, "logged", ()).frontier()
+    ]
 
 
 def _dominated(

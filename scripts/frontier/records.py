@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-
-from frontier.lists import SWEPT
+from scripts.frontier.lists import SWEPT
 
 STORE = Path(__file__).resolve().parents[2] / "results" / "frontier.parquet"
 TIMED = "time "
@@ -31,13 +30,12 @@ def append(file: Path, record: dict[str, Any]) -> None:
         lines.write(json.dumps(record) + "\n")
 
 
-def keep(files: Sequence[Path]) -> list[dict[str, Any]]:
+def keep(files: Sequence[Path]) -> None:
     """All records of these files and of before, in one small file, sorted: the same records give the same bytes."""
     found = read(*files)
     rows = [{"cell": name, "record": json.dumps(_short(found[name]))} for name in sorted(found)]
     STORE.parent.mkdir(exist_ok=True)
     pl.DataFrame(rows).write_parquet(STORE, compression="zstd", compression_level=19)
-    return list(read().values())
 
 
 def _short(value: Any) -> Any:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-
-from frontier.judge import FRONTIER, NAIVE
+from scripts.frontier.judge import FRONTIER, NAIVE
 
 Record = Mapping[str, Any]
 Rows = list[dict[str, Any]]
