@@ -35,7 +35,9 @@ def keep(files: Sequence[Path]) -> None:
     found = read(*files)
     rows = [{"cell": name, "record": json.dumps(_short(found[name]))} for name in sorted(found)]
     STORE.parent.mkdir(exist_ok=True)
-    pl.DataFrame(rows).write_parquet(STORE, compression="zstd", compression_level=19)
+    beside = STORE.with_suffix(".new")
+    pl.DataFrame(rows).write_parquet(beside, compression="zstd", compression_level=19)
+    beside.replace(STORE)  # another process may be reading it
 
 
 def _short(value: Any) -> Any:
