@@ -21,7 +21,8 @@ KINDS = ("frontier", "its models as they are", "other methods as they are")
 
 def draw(place: Path, records: Sequence[Record]) -> None:
     """Of the first seed of each dataset that has a frontier."""
-    first = {one["data"]: one for one in sorted(records, key=lambda one: -one["seed"]) if one.get("line")}
+    drawn = [one for one in records if one.get("line")]
+    first = {one["data"]: one for one in sorted(drawn, key=lambda one: -one["seed"])}
     shown = [first[data] for data in sorted(first, key=order) if data not in LEFT_OUT]
     alt = altair()
     panels = [_panel(alt, one) for one in shown]
