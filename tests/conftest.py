@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from hypothesis import settings
@@ -76,8 +76,16 @@ def known_classes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def small_world() -> Dataset:
-    """A world in which tastes can be learned, small enough to train on in seconds."""
-    return world.simulate(users=300, items=200, seed=1)
+    """A world in which tastes can be learned, small enough to train on in seconds; every user has training pairs."""
+    return warm_users(world.simulate(users=300, items=200, seed=1))
+
+
+def warm_users(data: Dataset) -> Dataset:
+    """The dataset without pairs of users that have no training pair."""
+    frames = {split: data.frame(split) for split in ("train", "valid", "test")}
+    warm = frames["train"]["user_id"].unique().implode()
+    kept = {split: frame.filter(pl.col("user_id").is_in(warm)) for split, frame in frames.items()}
+    return Dataset.of(kept, name=data.name, about={key: data.about[key] for key in data.about if key != "counts"})
 
 
 TINY: dict[str, object] = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
@@ -89,7 +97,8 @@ def demo_said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
     """`dpaa demo` in a small world with a short training: its folder, and what it said."""
     folder = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world, "simulate", functools.partial(world.simulate, users=150, items=100))
+        small = warm_users(world.simulate(users=150, items=100))
+        patch.setattr(world, "simulate", lambda *_, **__: small)
         patch.setattr(sys.modules["dpaa.cli.demo"], "METHODS", {"most-popular": {}, "lightgcn": TINY, "dpaa": TINY})
         said = dpaa_ok("demo", "--out", folder)
     return folder, said

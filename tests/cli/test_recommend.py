@@ -16,7 +16,7 @@ def test_recommend_to_files(walk: Path, tmp_path: Path) -> None:
         said = dpaa_ok("recommend", run, "--k", 3, "--out", tmp_path / name)
         assert "recommendations written to" in said.out
     found = pl.read_parquet(tmp_path / "recs.parquet")
-    assert found.columns == ["user_id", "item_id", "score", "rank"]
+    assert found.columns == ["user_id", "item_id", "score", "rank", "source"]  # some users have no training pairs
     assert found.equals(dpaa.load(run).recommend(k=3))
     text = pl.read_csv(tmp_path / "recs.csv")
     assert text["item_id"].equals(found["item_id"])
@@ -88,7 +88,7 @@ def test_recommend_in_other_forms(walk: Path, tmp_path: Path) -> None:
     assert [(row[0], row[2]) for row in rows] == list(lists.select("user_id", "item_id").iter_rows())
     assert rows[0][5] == "dpaa-lightgcn"
     dpaa_ok("recommend", run, "--k", 3, "--format", "RecTools", "--out", tmp_path / "r.parquet")
-    assert pl.read_parquet(tmp_path / "r.parquet").equals(lists)
+    assert pl.read_parquet(tmp_path / "r.parquet").equals(lists.drop("source"))
     assert "name it with --out" in run_dpaa("recommend", run, "--format", "trec").err
 
 
@@ -108,7 +108,7 @@ def test_recommend_within_limits_and_to_anybody(walk: Path, tmp_path: Path) -> N
     assert found["source"].to_list() == ["model"] * 3 + ["popularity"] * 3 + ["history"] * 3
     assert set(found["item_id"]) <= set(stock)
     assert first not in found.filter(pl.col("user_id") == "nobody")["item_id"].to_list()
-    assert "2 users are not known to the model: 1 get lists from their history, 1 get the popularity list" in said.err
+    assert "2 users have no training pairs: 1 get lists from their history, 1 get the popularity list" in said.err
     assert "1 item to allow is not known to the model and left out ('nothing')" in said.err
     said = dpaa_ok("evaluate", "--recs", out, "--dataset", walk / "data", "--k", 3)  # unknown users are left out
     assert "2 users are not in the data and left out" in said.err + said.out

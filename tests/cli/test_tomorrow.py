@@ -62,5 +62,5 @@ def test_the_page_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     Path("visitors.csv").write_text(f"user_id\n{data.user_ids[0]}\nnobody\n")
     Path("in-stock.csv").write_text("item_id\n" + "\n".join(data.item_ids.head(40)))
     Path("bought.csv").write_text(f"user_id,item_id\nnobody,{data.item_ids[0]}\n")
-    assert "1 user is not known to the model" in paste(one)
+    assert "1 user has no training pairs" in paste(one)
     assert pl.read_csv("lists.csv")["source"].unique(maintain_order=True).to_list() == ["model", "popularity"]

@@ -129,6 +129,10 @@ def suite(
         found[f"arp@{k}{suffix}"] = mean([arp[r] for r in rows])
         found[f"popularity_lift@{k}{suffix}"] = mean([lift[r] for r in rows])
         found[f"upd@{k}{suffix}"] = mean([upd[r] for r in rows])
+    cold = [r for r in everyone if not histories[r]]
+    if cold:
+        group_accuracy("/cold-users", set(items), cold)
+        group_accuracy("/warm-users", set(items), [r for r in everyone if histories[r]])
     found[f"aplt@{k}"] = mean([len(niche & set(row)) / len(row) for row in held if row])
     found[f"aclt@{k}"] = mean([len(niche & set(row)) for row in held if row])
     shown = Counter(item for row in held for item in row)

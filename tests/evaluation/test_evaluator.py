@@ -43,7 +43,8 @@ def slow_metrics(
     sums: dict[str, list[float]] = {}
     for user in sorted({u for u, _ in relevant}):
         hidden = {i for u, i in known if u == user and not (overlap == "keep" and (u, i) in target)}
-        order = sorted(allowed - hidden, key=lambda i: (-scores[user, i], i))[:k]
+        row = scores[user] if user in dataset.train.user else np.bincount(dataset.train.item, minlength=dataset.n_items)
+        order = sorted(allowed - hidden, key=lambda i: (-row[i], i))[:k]  # without training pairs, the most popular
         for suffix, group in (("", None), ("/popular", True), ("/niche", False)):
             wanted = {i for u, i in relevant if u == user and (group is None or popular[i] == group)}
             if not wanted:

@@ -26,6 +26,7 @@ from dpaa.methods.references.item_knn import ItemKNN
 from dpaa.methods.settings import Settings
 from dpaa.reranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
 from dpaa.runs.fit import fit
+from tests.conftest import warm_users
 from tests.methods.tools import even_graph, some_graph, started
 from tests.reranking.slow_dial import slow_dial
 
@@ -45,7 +46,7 @@ NEWCOMERS = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)
 def fitted(name: str) -> Method:
     """Trained a little on a small world."""
     settings = {"embedding_size": 16, "layers": 2, "epochs": 3, "learning_rate": 0.02, "batch_size": 1024}
-    data = simulate(users=120, items=90, seed=1)
+    data = warm_users(simulate(users=120, items=90, seed=1))
     if METHODS[name].needs_randomised:
         data = with_randomised(data)
     return fit(data, name, **(settings if issubclass(METHODS[name], GraphMethod) else {})).method

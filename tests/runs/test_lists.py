@@ -58,8 +58,7 @@ def test_everybody_in_the_order_asked_for(model: Model, monkeypatch: pytest.Monk
     notes = model.lists(asked, 4, histories=histories).notes
     assert notes == [
         "1 history row names an item the model does not know; left out",
-        "4 users are not known to the model: 1 get lists from their history, 3 get the popularity list "
-        "(column 'source')",
+        "4 users have no training pairs: 1 get lists from their history, 3 get the popularity list (column 'source')",
     ]
 
 

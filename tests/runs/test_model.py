@@ -86,8 +86,7 @@ def test_newcomers_get_what_their_history_suggests(model: Model) -> None:
     ]
     assert notes == [
         "1 history row names an item the model does not know; left out",
-        "3 users are not known to the model: 2 get lists from their history, 1 get the popularity list "
-        "(column 'source')",
+        "3 users have no training pairs: 2 get lists from their history, 1 get the popularity list (column 'source')",
     ]
 
 

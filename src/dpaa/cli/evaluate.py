@@ -175,7 +175,7 @@ def _print_exposure(found: Evaluation, k: int) -> None:
 
 
 def _print_tastes(found: Evaluation, k: int) -> None:
-    from dpaa.evaluation.metrics import METRICS
+    from dpaa.evaluation.metrics import METRICS, of_kind
     from dpaa.evaluation.tastes import TASTES
 
     users = {taste: int((found.per_user["taste"] == taste).sum() or 0) for taste in TASTES}
@@ -186,6 +186,14 @@ def _print_tastes(found: Evaluation, k: int) -> None:
         if one.per_user and one.by_taste
     ]
     print_table("Users by taste: the share of popular items in their history", header, rows)
+    if cold := found.protocol.cold_users:
+        groups = {"warm-users": found.protocol.users - cold, "cold-users": cold}
+        rows = [
+            [one.name, *(number(found.metrics[f"{one.name}@{k}/{group}"]) for group in groups)]
+            for one in of_kind("accuracy")
+        ]
+        header = [f"@{k}", *(f"{group.replace('-', ' ')} ({users:,})" for group, users in groups.items())]
+        print_table("Users with (warm) and without (cold) training pairs", header, rows)
 
 
 def _print_groups(found: Evaluation, k: int) -> None:

@@ -84,7 +84,8 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     others = [entry for entry in entries if entry is not base]
     k = evaluator.protocol.k[-1]
     known = list(base.evaluations[0].metrics)
-    asked_for = choices.metrics or [*COMPARED, *(f"recall/{group}" for group in evaluator.truth.groups)]
+    apart = ("ndcg/warm-users", "ndcg/cold-users") if evaluator.protocol.cold_users else ()
+    asked_for = choices.metrics or [*COMPARED, *apart, *(f"recall/{group}" for group in evaluator.truth.groups)]
     names = list(dict.fromkeys(full_name(name, k, known) for name in asked_for))
     tested = [name for name in names if per_user_values(base.evaluations[0], name) is not None]
     popular = f"recall@{k}/popular"
@@ -174,11 +175,13 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
 
 def per_user_values(found: Evaluation, metric: str) -> Floats | None:
     """The values whose mean the metric is, NaN where a user has none; None where it is no mean over users."""
-    column, _, taste = metric.partition("/")
-    if taste.endswith("-tastes") and "=" not in taste:
-        values = per_user_values(found, column)
-        wanted = (found.per_user["taste"] == taste.removesuffix("-tastes")).fill_null(value=False).to_numpy()
-        return None if values is None else np.where(wanted, values, np.nan)
+    column, _, group = metric.partition("/")
+    if group.endswith(("-tastes", "-users")) and "=" not in group:
+        values, taste = per_user_values(found, column), found.per_user["taste"]
+        members = (taste == group.removesuffix("-tastes")).fill_null(value=False)
+        if group in ("warm-users", "cold-users"):  # without training pairs there is no taste
+            members = taste.is_null() if group == "cold-users" else taste.is_not_null()
+        return None if values is None else np.where(members.to_numpy(), values, np.nan)
     if metric not in found.per_user.columns:
         return None
     return found.per_user[metric].cast(pl.Float64).fill_null(np.nan).to_numpy()

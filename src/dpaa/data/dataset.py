@@ -23,7 +23,7 @@ from dpaa.data.lint import lint
 from dpaa.data.log import ColumnNames
 from dpaa.data.pairs import Indices, Pairs, shared_keys
 from dpaa.data.parquet import parquet_schema, read_parquet
-from dpaa.data.popularity import popular_items
+from dpaa.data.popularity import popular_items, recent_popularity
 from dpaa.data.prepare import Prepared, one_table, table_per_split
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
@@ -221,6 +221,26 @@ class Dataset:
         if name in self.columns:
             frame = frame.hstack(self.columns[name])
         return frame if pairs.count is None else frame.with_columns(pl.Series(Column.COUNT, pairs.count))
+
+    @cached_property
+    def recent_popularity(self) -> npt.NDArray[np.float32] | None:
+        """Training interactions of each item, recent ones weighted more; None where no pair has a time. (n_items,)."""
+        wanted = (Column.ITEM, Column.TIMESTAMP, Column.COUNT)
+        if self.path is None:
+            frame = self.frame("train") if Column.TIMESTAMP in self.columns.get("train", pl.DataFrame()) else None
+        else:
+            file = self.path / "train.parquet"
+            frame = _read_columns(file, lambda there: [name for name in wanted if name in there])
+        if frame is None or Column.TIMESTAMP not in frame.columns:
+            return None
+        times = frame[Column.TIMESTAMP]
+        if times.is_null().all() or not (times.dtype.is_temporal() or times.dtype.is_numeric()):
+            return None
+        item = encode(frame[Column.ITEM], self.item_ids)
+        time = times.to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else np.ones(len(item))
+        known = item >= 0  # the folder may hold newer pairs by now
+        return recent_popularity(item[known], time[known], self.n_items, count[known])
 
     def user_index(self, ids: Iterable[object] | pl.Series) -> Indices:
         """The index of each user id. Returns (n,)."""

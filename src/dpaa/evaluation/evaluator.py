@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from dpaa.evaluation.bias import among
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
-from dpaa.evaluation.ranking import Ranker, ranked_blocks
+from dpaa.evaluation.ranking import ColdUsers, Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.suite import measure_all
 from dpaa.html import html_table
@@ -58,6 +58,8 @@ class Protocol:
     """Users with at least one relevant item."""
     relevant: int
     """Relevant pairs counted."""
+    cold_users: int
+    """Of them, users without training pairs, who get the most popular items."""
     overlapping: int
     """Pairs of the split that are also known (training, or masked validation) pairs."""
     outside_candidates: int
@@ -74,9 +76,10 @@ class Protocol:
     """The column of the items by whose values accuracy is counted too; None where nobody asked."""
 
     def as_json(self) -> dict[str, Any]:
-        """What there is to say of a re-ranker, or of groups, only where there are any."""
+        """What there is to say of a re-ranker, of groups or of cold users, only where there are any."""
         optional = ("rerank", "group_by")
-        return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
+        found = {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
+        return found if self.cold_users else {name: value for name, value in found.items() if name != "cold_users"}
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
@@ -85,10 +88,11 @@ class Protocol:
         overlapping = f"{self.overlapping:,} also in {known} ({treated[self.overlap]})"
         if not self.overlapping:
             overlapping = f"none also in {known}"
+        cold = f" ({self.cold_users:,} without training pairs)" if self.cold_users else ""
         ranked = f"{known} pairs removed from the ranking" if self.lists == "ranked" else "lists as they were given"
         return (
-            f"protocol: {self.split} split, {self.users:,} users, {self.relevant:,} relevant pairs, {overlapping}; "
-            f"{self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
+            f"protocol: {self.split} split, {self.users:,} users{cold}, {self.relevant:,} relevant pairs, "
+            f"{overlapping}; {self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
             + (f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else "")
             + (f"; re-ranked by {self.rerank}" if self.rerank else "")
             + (f"; items grouped by {self.group_by!r}" if self.group_by else "")
@@ -199,6 +203,7 @@ class Evaluator:
             mask_valid=mask_valid,
             candidates=n_items if candidates is None else len(candidates),
             users=len(self.users),
+            cold_users=int((~np.isin(self.users, dataset.train.user)).sum()),
             relevant=len(relevant),
             overlapping=len(both),
             outside_candidates=int(outside.sum()),
@@ -219,8 +224,18 @@ class Evaluator:
         few.users = self.users[np.linspace(0, len(self.users) - 1, most).astype(np.int64)]
         owner = self.truth.relevant // self.dataset.n_items
         few.truth = replace(self.truth, users=few.users, relevant=self.truth.relevant[np.isin(owner, few.users)])
-        few.protocol = replace(self.protocol, users=most, relevant=len(few.truth.relevant))
+        cold = int((~np.isin(few.users, self.dataset.train.user)).sum())
+        few.protocol = replace(self.protocol, users=most, cold_users=cold, relevant=len(few.truth.relevant))
         return few
+
+    @cached_property
+    def _cold(self) -> ColdUsers | None:
+        """Users without training pairs, where some of them are evaluated."""
+        if not self.protocol.cold_users:
+            return None
+        recent = self.dataset.recent_popularity
+        popularity = torch.from_numpy((self.counts if recent is None else recent).astype(np.float32))
+        return ColdUsers(np.bincount(self.dataset.train.user, minlength=self.dataset.n_users) == 0, popularity)
 
     @property
     def popular(self) -> NDArray[np.bool_]:
@@ -237,6 +252,7 @@ class Evaluator:
             candidates=self.dataset.candidates,
             dial=dial,
             reranker=reranker,
+            popularity=None if self._cold is None else self._cold.popularity,
         )
         # One array from the start: small ones kept between blocks of scores would leave holes in the heap that no next
         # block fits (16 GB for 200,000 users).
@@ -339,7 +355,7 @@ class Evaluator:
     def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
         """The lists of n strengths of a correction, which scores there, from one pass.  (n, users, largest k)."""
         dataset = self.dataset
-        ranker = Ranker(dataset.n_items, device, self._masked, dataset.candidates)
+        ranker = Ranker(dataset.n_items, device, self._masked, dataset.candidates, cold=self._cold)
         scores_of = family(ranker.columns)
         lists = np.empty((n, len(self.users), self.protocol.k[-1]), dtype=np.int32)
         place = 0
@@ -355,7 +371,7 @@ class Evaluator:
         Returns (re-rankers, users, largest k).
         """
         dataset, k = self.dataset, self.protocol.k[-1]
-        ranker = Ranker(dataset.n_items, method.device, self._masked, dataset.candidates)
+        ranker = Ranker(dataset.n_items, method.device, self._masked, dataset.candidates, cold=self._cold)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
         lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
         place = 0

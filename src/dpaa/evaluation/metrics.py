@@ -62,6 +62,8 @@ GROUPS = {
     "niche-tastes": "for users who like niche items",
     "diverse-tastes": "for users with mixed tastes",
     "blockbuster-tastes": "for users who like popular items",
+    "warm-users": "for users with training pairs",
+    "cold-users": "for users without training pairs, who get the most popular items",
 }
 """What stands behind the slash of a key; besides `COLUMN=VALUE`, items that have this value."""
 OF_COLUMNS = ("recall", "ndcg", "hit")

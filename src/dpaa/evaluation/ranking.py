@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method
 from dpaa.reranking.base import Candidates, Reranker, reranked
@@ -42,26 +43,46 @@ class RankedBlock:
     """(b, k)"""
 
 
+@dataclass(frozen=True, eq=False)
+class ColdUsers:
+    """Users without training pairs, whose scores would be noise or zeros: they get one list, the most popular items."""
+
+    cold: NDArray[np.bool_]
+    """(n_users,)"""
+    popularity: Tensor
+    """(n_items,): recent popularity where the log has times, training counts elsewhere."""
+
+    @classmethod
+    def of(cls, graph: BipartiteGraph, popularity: Tensor | None = None) -> ColdUsers | None:
+        """Those of a graph; None where every user has a training pair."""
+        cold = (graph.user_degree == 0).cpu().numpy()
+        return cls(cold, graph.item_degree if popularity is None else popularity) if cold.any() else None
+
+
 class Ranker:
     """Which users, which candidates, which pairs never: turns blocks of scores into lists."""
 
-    def __init__(self, n_items: int, device: torch.device, masked: Pairs | None, candidates: Ints | None) -> None:
+    def __init__(
+        self,
+        n_items: int,
+        device: torch.device,
+        masked: Pairs | None,
+        candidates: Ints | None,
+        quotas: Sequence[Quota] = (),
+        cold: ColdUsers | None = None,
+    ) -> None:
         self._mask = _MaskedColumns.of(masked, n_items, candidates) if masked is not None else None
         self._candidates = candidates
         self._device = device
         self.columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
         """The candidates as a method's `scorer` takes them; None = all items."""
         self._step = users_at_once(n_items, candidates)
-
-    def of_columns(self, quotas: Sequence[Quota]) -> list[Quota]:
+        of = slice(None) if candidates is None else candidates
+        self.limits = [replace(quota, codes=quota.codes[of]) for quota in quotas]
         """Quotas over all items as quotas over the columns."""
-        some = self._candidates
-        return [quota if some is None else replace(quota, codes=quota.codes[some]) for quota in quotas]
-
-    def picker(self, quotas: Sequence[Quota]) -> Pick:
-        """The best scores, as far as quotas over all items allow them."""
-        limits = self.of_columns(quotas)
-        return partial(within, lambda _rows: top_k, limits) if limits else top_k
+        self.best: Pick = partial(within, lambda _rows: top_k, self.limits) if self.limits else top_k
+        """The best scores, as far as the quotas allow them."""
+        self._cold = cold
 
     def blocks(self, users: Ints) -> Iterator[tuple[Ints, Tensor]]:
         """The users in blocks that fit, as an array and as a tensor for the scorer."""
@@ -71,7 +92,22 @@ class Ranker:
 
     def rank(self, scores: Tensor, users: Ints, k: int, pick: Pick = top_k) -> RankedBlock:
         """The lists of one block; its masked scores are overwritten."""
-        scores = scores.contiguous()  # a method's may lie in memory as they like
+        block = self._rank(scores.contiguous(), users, k, pick)  # a method's may lie in memory as they like
+        if self._cold is not None and (rows := np.flatnonzero(self._cold.cold[users])).size:
+            popular = self.rank_popular(self._cold.popularity, users[rows], k)
+            block.items[rows], block.scores[rows] = popular.items, popular.scores
+        return block
+
+    def rank_popular(self, popularity: Tensor, users: Ints, k: int) -> RankedBlock:
+        """One list for all of these users, but for the pairs that each must not get; no dial and no re-ranker."""
+        row = popularity.to(self._device)
+        row = row if self.columns is None else row[self.columns]
+        rows = len(users) if self._mask is not None else 1
+        one = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
+        times = (len(users) // rows, 1)
+        return RankedBlock(users, np.tile(one.items, times), np.tile(one.scores, times))
+
+    def _rank(self, scores: Tensor, users: Ints, k: int, pick: Pick) -> RankedBlock:
         if self._mask is not None:
             self._mask.hide(scores, users)
         values, found = pick(scores, k)
@@ -93,26 +129,28 @@ def ranked_blocks(
     prepared: DialVectors | None = None,
     reranker: Reranker | None = None,
     quotas: Sequence[Quota] = (),
+    popularity: Tensor | None = None,
 ) -> Iterator[RankedBlock]:
-    """Rank the candidates for these users, never a masked pair.
+    """Rank the candidates for these users, never a masked pair; users without training pairs get the popular items.
 
     `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
     within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it; `prepared` as in
-    `dialled`; `reranker` makes the lists from the scores; `quotas`, over all items, limit how alike a list may be.
+    `dialled`; `reranker` makes the lists from the scores; `quotas`, over all items, limit how alike a list may be;
+    `popularity` as in `ColdUsers`, training counts without it.
     """
     graph = method.graph
-    ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates)
+    cold = ColdUsers.of(graph, popularity) if histories is None else None
+    ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates, quotas, cold)
     kappa = method.popularity_dial if dial is None else dial
     scored = dialled if reranker is None else reranker.scorer
     scorer = scored(method, kappa, ranker.columns, histories, prepared)
     about = Candidates(graph, ranker.columns, histories)
-    limits = ranker.of_columns(quotas)
     for block, index in ranker.blocks(users):
 
         def picker(rows: Tensor | slice, index: Tensor = index) -> Pick:
             return top_k if reranker is None else partial(reranked, reranker, users=index[rows], candidates=about)
 
-        pick = partial(within, picker, limits) if limits else picker(slice(None))
+        pick = partial(within, picker, ranker.limits) if ranker.limits else picker(slice(None))
         yield ranker.rank(scorer(index), block, k, pick)
 
 

@@ -23,8 +23,8 @@ class Measured:
     """What was found."""
 
     metrics: dict[str, float]
-    """`name@k`, with `/popular`, `/niche`, `/genre=Drama` (item groups) and `/niche-tastes` … (user groups) behind it;
-    NaN where there is nothing to measure."""
+    """`name@k`, with `/popular`, `/niche`, `/genre=Drama` (item groups) and `/niche-tastes`, `/cold-users` … (user
+    groups) behind it; NaN where there is nothing to measure."""
     per_row: dict[str, Array]
     """At the largest k, one value per list: NaN where it has none; `taste` in words, None without a history."""
     exposure: dict[str, list[float]]
@@ -46,7 +46,7 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
             if found is not None:
                 (per_row if metric.per_user else of_all)[f"{metric.name}@{k}"] = found
         metrics |= {name: bias.mean_of_known(values) for name, values in per_row.items()} | of_all
-        metrics |= _by_taste(truth, per_row, k)
+        metrics |= _by_users(truth, per_row, k)
         exposure[str(k)] = bias.decile_shares(at.lists, truth.decile).tolist()
     if truth.taste is not None:
         per_row["taste"] = np.array([*TASTES, None], dtype=object)[truth.taste]
@@ -67,12 +67,18 @@ def _accuracy(at: Context, k: int) -> Iterator[tuple[str, Floats]]:
             yield f"{metric.name}@{k}{suffix}", values
 
 
-def _by_taste(truth: GroundTruth, per_row: dict[str, Array], k: int) -> dict[str, float]:
+def _by_users(truth: GroundTruth, per_row: dict[str, Array], k: int) -> dict[str, float]:
+    """Means over users by taste, and over warm and cold users where there are both."""
     if truth.taste is None:
         return {}
     names = [f"{metric.name}@{k}" for metric in METRICS.values() if metric.per_user and metric.by_taste]
     groups = [(f"/{taste}-tastes", truth.taste == place) for place, taste in enumerate(TASTES)]
-    return {name + suffix: bias.mean_of_known(per_row[name][group]) for suffix, group in groups for name in names}
+    found = {name + suffix: bias.mean_of_known(per_row[name][group]) for suffix, group in groups for name in names}
+    if (cold := truth.taste < 0).any():
+        names = [f"{metric.name}@{k}" for metric in of_kind("accuracy")]
+        groups = [("/warm-users", ~cold), ("/cold-users", cold)]
+        found |= {name + suffix: bias.mean_of_known(per_row[name][group]) for suffix, group in groups for name in names}
+    return found
 
 
 def measure(

@@ -123,6 +123,7 @@ class Run:
             candidates=model.candidates,
             dial=model.kappa(self.dial),
             reranker=self.reranker,
+            popularity=model.fallback,
         )
         return np.concatenate([block.items for block in blocks])
 

@@ -167,6 +167,7 @@ def fit_method(
         manifest,
         run.path if run else None,
         attributes=data.attributes,
+        popularity=data.recent_popularity,
     )
 
 

@@ -70,7 +70,7 @@ from dpaa.training.trainer import EpochReport, Interrupted
 CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.jsonl", "model.safetensors"
 USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"
 METRICS, PER_USER = "metrics.json", "per_user.parquet"
-GROUP, CANDIDATE = "group", "candidate"
+GROUP, CANDIDATE, RECENT = "group", "candidate", "recent_popularity"
 PARTS = "parts"
 """Where an assembled method's trainings are kept until it is whole."""
 FRONTIER, CHOSEN = "frontier.json", "run"
@@ -268,6 +268,8 @@ class RunFolder:
         ]
         if model.candidates is not None:
             columns.append(pl.Series(CANDIDATE, np.isin(np.arange(len(items)), model.candidates)))
+        if model.popularity is not None:
+            columns.append(pl.Series(RECENT, model.popularity, pl.Float32))
         contents: dict[str, Content] = {
             TENSORS: lambda file: save_file(tensors, file),
             USERS: user_table.write_parquet,
@@ -355,7 +357,9 @@ class RunFolder:
         candidates = self._candidates(items)
         self._check_bound(about)
         known = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), "restore it or train again")
-        return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, self.path / EDGES, known)
+        recent = self._popularity(items)
+        edges = self.path / EDGES
+        return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, edges, known, recent)
 
     def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
         """The message weights of layers 0..L−1 in the order of the model's edges."""
@@ -437,6 +441,13 @@ class RunFolder:
             raise InputError(f"column {CANDIDATE!r} of {self.path / ITEMS} must say true for some items; train again")
         return allowed.arg_true().to_numpy()
 
+    def _popularity(self, items: pl.DataFrame) -> NDArray[Any] | None:
+        if RECENT not in items.columns:
+            return None
+        if items[RECENT].dtype != pl.Float32 or not items[RECENT].is_finite().fill_null(value=False).all():
+            raise InputError(f"column {RECENT!r} of {self.path / ITEMS} must hold decimal numbers; train again")
+        return items[RECENT].to_numpy()
+
     def _read_table(self, name: str, columns: list[str]) -> pl.DataFrame:
         file = self.path / name
         try:
@@ -444,7 +455,7 @@ class RunFolder:
             missing = [column for column in columns if column not in present]
             if missing:
                 raise InputError(f"{file} lacks the column {missing[0]!r}; train again")
-            wanted = [*columns, *(extra for extra in (Column.COUNT, CANDIDATE) if extra in present)]
+            wanted = [*columns, *(extra for extra in (Column.COUNT, CANDIDATE, RECENT) if extra in present)]
             return read_parquet(file, wanted)
         except FileNotFoundError:
             raise InputError(f"{file} is missing; restore it or train again") from None

@@ -1,7 +1,8 @@
-"""Lists for anybody: known users by the model, others by their history, and who is wholly unknown by popularity.
+"""Lists for anybody: users with training pairs by the model, others by their history, the rest by popularity.
 
-Whose list comes from where is one rule, here: a user of the run is known; of the others, who has a history with an item
-the model knows is folded in; the rest get the list of `dpaa.reranking.fallback`.  The service follows it.
+Whose list comes from where is one rule, here: a user with training pairs gets the model's list; of the others, those
+with a history of items the model knows get one computed from it; the rest get the most popular items
+(`dpaa.evaluation.ranking.ColdUsers`).  The service follows it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from dpaa.evaluation.ranking import RankedBlock, Ranker, ranked_blocks, users_at
 from dpaa.methods.base import Histories, Method
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.dial import DialVectors
-from dpaa.reranking.fallback import Fallback
 from dpaa.reranking.quotas import Quota
 from dpaa.words import counted
 
@@ -107,7 +107,8 @@ class Engine:
     dial: DialVectors | None
     reranker: Reranker | None
     quotas: tuple[Quota, ...]
-    fallback: Fallback | None
+    popularity: torch.Tensor
+    """(n_items,): what the list of users without training pairs or history is ranked by."""
     excluded: Pairs | None
     """Pairs of a person (place in `People`) and an item that must not be listed."""
 
@@ -169,18 +170,10 @@ class Engine:
 
     def _popular(self, places: Ints) -> Iterator[RankedBlock]:
         """The same list for all, but for what each must not get."""
-        assert self.fallback is not None
-        n_items = self.method.graph.n_items
         masked = self._excluded(places, np.arange(len(places)))
-        ranker = Ranker(n_items, torch.device("cpu"), masked, self.candidates)
-        row = self.fallback.scores(self.kappa)
-        row = row if ranker.columns is None else row[ranker.columns]
-        pick = ranker.picker(self.quotas)
+        ranker = Ranker(self.method.graph.n_items, torch.device("cpu"), masked, self.candidates, self.quotas)
         for block, _ in ranker.blocks(np.arange(len(places))):
-            rows = len(block) if masked is not None else 1
-            found = ranker.rank(row.expand(rows, -1).clone(), block[:rows], self.k, pick)
-            repeated = len(block) // rows
-            yield RankedBlock(block, np.tile(found.items, (repeated, 1)), np.tile(found.scores, (repeated, 1)))
+            yield ranker.rank_popular(self.popularity, block, self.k)
 
     def _excluded(self, places: Ints, users: Ints) -> Pairs | None:
         """Pairs that these people must not get, by the numbers they have in their source."""
@@ -222,9 +215,16 @@ def _joined(one: Pairs | None, other: Pairs | None) -> Pairs | None:
 
 
 def people_of(
-    users: Ids | None, histories: pl.DataFrame | None, user_ids: pl.Series, item_ids: pl.Series
+    users: Ids | None,
+    histories: pl.DataFrame | None,
+    user_ids: pl.Series,
+    item_ids: pl.Series,
+    warm: NDArray[np.bool_],
 ) -> tuple[People, list[str]]:
-    """Whose lists are asked for: these users (all of the log without), or all who have a history; and notes."""
+    """Whose lists are asked for: these users (all of the log without), or all who have a history; and notes.
+
+    `warm` says which users have training pairs, (n_users,): about the others the model knows nothing.
+    """
     notes: list[str] = []
     known_items = pl.DataFrame()
     if histories is not None:
@@ -237,6 +237,7 @@ def people_of(
     else:
         ids = check_ids(users, user_ids, "user").alias(Column.USER)
         index = encode(ids, user_ids).astype(np.int64)
+    index = np.where((index >= 0) & warm[index], index, -1)
     source = np.where(index >= 0, 0, SOURCES.index(POPULARITY)).astype(np.int8)
     folded = None
     if histories is not None:
@@ -271,8 +272,8 @@ def _told(source: NDArray[np.int8], with_histories: bool) -> list[str]:
         *([f"{folded:,} get lists from their history"] if folded else []),
         *([f"{unknown:,} get the popularity list"] if unknown else []),
     ]
-    who = counted(folded + unknown, "user is", "users are")
-    return [f"{who} not known to the model: {', '.join(get)} (column {SOURCE!r})"]
+    who = counted(folded + unknown, "user has", "users have")
+    return [f"{who} no training pairs: {', '.join(get)} (column {SOURCE!r})"]
 
 
 def known_ids(given: Ids, ids: pl.Series, what: str, role: str, strict: bool) -> tuple[Ints, list[str]]:

@@ -26,12 +26,10 @@ from dpaa.methods.base import Method
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
-from dpaa.reranking.fallback import Fallback
 from dpaa.runs.build import resolve_device
 from dpaa.runs.folder import RunFolder, save_model
 from dpaa.runs.item_limits import ItemColumns
 from dpaa.runs.lists import (
-    POPULARITY,
     RANK,
     SCORE,
     SOURCE,
@@ -146,7 +144,8 @@ class Model(RunRecord):
         strict = how.get("strict", False)
         if strict and users is not None and histories is None:
             look_up(users, self.user_ids, "user")
-        people, notes = people_of(users, histories, self.user_ids, self.item_ids)
+        warm = np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
+        people, notes = people_of(users, histories, self.user_ids, self.item_ids, warm)
         engine, more = self._engine(people, k, **how)
         schema = self.recommendation_schema | {Column.USER: people.ids.dtype}
         if people.marked:
@@ -278,9 +277,10 @@ class Model(RunRecord):
         return ItemColumns(self.attributes)
 
     @cached_property
-    def fallback(self) -> Fallback:
-        """What makes the popularity list; made when somebody unknown is first asked for, and kept."""
-        return Fallback.of(self.method)
+    def fallback(self) -> torch.Tensor:
+        """(n_items,) float32: recent popularity, training counts without times; ranks the list of unknown users."""
+        counts = self.method.graph.item_degree.cpu()
+        return counts if self.popularity is None else torch.tensor(self.popularity, dtype=torch.float32)
 
     def _engine(
         self,
@@ -301,7 +301,6 @@ class Model(RunRecord):
         kappa = self.kappa(popularity_dial)
         allowed, notes = self._allowed(items, exclude, only or {}, strict)
         excluded, more = excluded_pairs(exclude_pairs, people, self.item_ids, strict)
-        unknown = bool((people.source == SOURCES.index(POPULARITY)).any())
         engine = Engine(
             method=self.method,
             train=self.train,
@@ -312,7 +311,7 @@ class Model(RunRecord):
             dial=self.prepared_dial if kappa else None,
             reranker=self.reranker(rerank),
             quotas=self.columns.quotas(at_most or {}, at_least or {}),
-            fallback=self.fallback if unknown else None,
+            popularity=self.fallback,
             excluded=excluded,
         )
         return engine, [*notes, *more]

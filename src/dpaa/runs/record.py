@@ -37,6 +37,9 @@ class RunRecord:
     attributes: ItemAttributes | None = None
     """What is known of the items: titles, and any other columns."""
 
+    popularity: NDArray[Any] | None = None
+    """Recent popularity of the items (`Dataset.recent_popularity`); None where the log has no times."""
+
     @property
     def titles(self) -> pl.Series | None:
         """What people call the items, row i = index i; None where nobody said."""

@@ -90,7 +90,7 @@ class Service:
         how = asked.wanted(snapshot, self.settings, given)
         user = request.path_params["user"]
         index = asked.user_index(snapshot, user)
-        ask = how.ask(snapshot, number=index) if index >= 0 else _unknown(snapshot, how)
+        ask = _of_user(snapshot, how, index)
         found = await self._answers([ask])
         shown_id = snapshot.users.id(index) if index >= 0 else user
         return _json({**self._about(snapshot, how), **self._list(shown_id, ask, found[0], how)})
@@ -107,7 +107,7 @@ class Service:
         asks, shown_ids = [], []
         for one in given.users or ():
             index = asked.user_index(snapshot, one)
-            asks.append(how.ask(snapshot, number=index) if index >= 0 else _unknown(snapshot, how))
+            asks.append(_of_user(snapshot, how, index))
             shown_ids.append(one)
         for number, items in enumerate(given.histories or ()):
             known = asked.history(list(items), snapshot, self.settings)
@@ -329,6 +329,12 @@ class Service:
             route("/reload", self.reload, "reload", "POST"),
         ]
         return guard.before(Starlette(routes=routes, lifespan=lifespan, exception_handlers=guard.handlers()))
+
+
+def _of_user(snapshot: Snapshot, how: asked.Wanted, index: int) -> Ask:
+    """The model's list for a user with training pairs, the popularity list for any other."""
+    warm = index >= 0 and len(snapshot.taken(index)) > 0
+    return how.ask(snapshot, number=index) if warm else _unknown(snapshot, how)
 
 
 def _unknown(snapshot: Snapshot, how: asked.Wanted) -> Ask:

@@ -146,20 +146,13 @@ def _listed(block: RankedBlock) -> Answer:
 
 
 def _most_popular(ask: Ask) -> Answer:
-    """For somebody nobody knows: the library's own popularity list (`dpaa.reranking.fallback`), at κ."""
+    """For a user without training pairs or history: the library's own popularity list."""
     snapshot = ask.snapshot
-    if ask.quotas:
-        ranker = Ranker(len(snapshot.items), torch.device("cpu"), None, _candidates(ask))
-        row = snapshot.model.fallback.scores(ask.kappa)
-        row = row.clone() if ranker.columns is None else row[ranker.columns]
+    if ask.quotas or ask.allow is not None:
+        ranker = Ranker(len(snapshot.items), torch.device("cpu"), None, _candidates(ask), ask.quotas)
         k = min(ask.k, len(snapshot.items))
-        return _listed(ranker.rank(row[None], np.zeros(1, dtype=np.int64), k, ranker.picker(ask.quotas)))
-    if ask.allow is None:
-        order, scores = snapshot.fallback_order(ask.kappa)
-    else:
-        scores = snapshot.model.fallback.scores(ask.kappa).numpy()[ask.allow]
-        best = np.argsort(-scores, kind="stable")
-        order, scores = ask.allow[best], scores[best]
+        return _listed(ranker.rank_popular(snapshot.model.fallback, np.zeros(1, dtype=np.int64), k))
+    order, scores = snapshot.fallback_order
     found, values = order[: ask.k + len(ask.exclude)], scores[: ask.k + len(ask.exclude)]
     kept = ~np.isin(found, ask.exclude)
     return Answer(found[kept][: ask.k], values[kept][: ask.k])

@@ -63,7 +63,7 @@ def _schemas() -> Schema:
     described = _object({"id": ID, "interactions": {"type": "integer"}, "group": GROUP}, title)
     fallback: Schema = {
         "type": ["string", "null"],
-        "description": "`popularity` where nobody knows the user or any item of the history.",
+        "description": "`popularity` where the user has no training pairs, or the model knows no item of the history.",
     }
     how: Schema = {"dial": {"type": "number"}, "rerank": {"type": ["string", "null"]}, "snapshot": SNAPSHOT}
     one: Schema = {"fallback": fallback, "items": _array(_ref("Row"))}

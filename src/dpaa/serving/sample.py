@@ -51,9 +51,9 @@ class Lists:
 
 
 def sampled_users(snapshot: Snapshot, most: int = MOST_USERS) -> NDArray[Any]:
-    """Evenly spaced."""
-    n = len(snapshot.users)
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
+    """Users with training pairs, evenly spaced."""
+    warm = np.flatnonzero(snapshot.model.method.graph.user_degree.numpy())
+    return warm if len(warm) <= most else warm[np.linspace(0, len(warm) - 1, most).round().astype(np.int64)]
 
 
 def sample_asks(

@@ -27,7 +27,6 @@ from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.settings import make_settings
 from dpaa.reranking.dial import DialVectors
-from dpaa.reranking.fallback import Fallback
 from dpaa.runs.item_limits import CodedColumn, ItemColumns
 from dpaa.runs.model import Model
 from dpaa.serving.index import Index, build_index, read_index
@@ -36,8 +35,6 @@ from dpaa.serving.tables import Table, bits_hold
 
 ABOUT = "about.json"
 IDS, TITLES, WORDS = "ids", "titles", "words"
-KEPT_ORDERS = 16
-"""κ for which the order of the popularity list is kept."""
 TRIED = 128
 """Users an index is tried with."""
 GRAPH = ("edge_user", "edge_item", "user_degree", "item_degree", "indptr", "neighbours", "by_item")
@@ -66,22 +63,13 @@ class Snapshot:
     """(n_items,): training interactions."""
 
     @cached_property
-    def _orders(self) -> dict[float, tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        return {}
-
-    def fallback_order(self, kappa: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Candidates and their scores at κ, best first, for somebody nobody knows; kept for the last few κ."""
-        found = self._orders.get(kappa)
-        if found is None:
-            model = self.model
-            some = np.arange(len(self.items)) if model.candidates is None else np.asarray(model.candidates)
-            scores = model.fallback.scores(kappa).numpy()[some]
-            order = np.argsort(-scores, kind="stable")
-            found = some[order], scores[order]
-            if len(self._orders) >= KEPT_ORDERS:
-                self._orders.pop(next(iter(self._orders)))
-            self._orders[kappa] = found
-        return found
+    def fallback_order(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Candidates and their popularity, best first, for users without training pairs or history."""
+        model = self.model
+        some = np.arange(len(self.items)) if model.candidates is None else np.asarray(model.candidates)
+        scores = model.fallback.numpy()[some]
+        order = np.argsort(-scores, kind="stable")
+        return some[order], scores[order]
 
     @cached_property
     def kappa(self) -> float:
@@ -99,7 +87,7 @@ class Snapshot:
         for table in (self.plain, self.dialled, self.unit):
             if table is not None:
                 table.rows.sum()
-        self.fallback_order(self.kappa)
+        self.fallback_order  # noqa: B018
 
 
 def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.Series | None = None) -> None:
@@ -121,7 +109,7 @@ def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.
     for name, table in tables.items():
         if name == "unit" or model.candidates is not None:  # the others are those of the method and the dial
             arrays[f"table.{name}"] = table.numpy()
-    arrays |= {"fallback.mean": model.fallback.mean.numpy(), "fallback.lean": model.fallback.lean.numpy()}
+    arrays["fallback"] = model.fallback.numpy()
     counts = graph.item_degree.numpy()
     arrays |= {"popular": popular_items(counts.astype(np.float64)), "head": head(counts)}
     for name, array in arrays.items():
@@ -199,7 +187,7 @@ def open_snapshot(folder: Path) -> Snapshot:
         vectors = method.vectors()
         assert vectors is not None
         tables = {"plain": vectors.items, "dialled": dial.items}
-    model.__dict__["fallback"] = Fallback(*(torch.from_numpy(arrays[f"fallback.{name}"]) for name in ("mean", "lean")))
+    model.__dict__["fallback"] = torch.from_numpy(arrays["fallback"])
     if "table.unit" in arrays:
         model.__dict__["unit_vectors"] = torch.from_numpy(arrays["table.unit"])
     model.__dict__["columns"] = ItemColumns(

@@ -1,0 +1,142 @@
+"""Users without training pairs get the most popular items, marked, and are counted apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.data.popularity import recent_popularity
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.reranking.choose import parse_reranker
+from tests.conftest import TINY
+
+RECENT = ["i7", "i8", "i9"]
+"""Items that were taken late: less often than others over the whole log, more often of late."""
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    """Twelve users with training pairs; `new` and `newer` have test pairs alone."""
+    rows = [(f"u{u}", f"i{i}", 10 * u + i) for u in range(12) for i in range(7) if (u + i) % 3]
+    rows += [(f"u{u}", item, 10_000 + u) for u in range(6) for item in RECENT]
+    train = pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
+    test = pl.DataFrame(
+        {
+            "user_id": ["new", "new", "newer", "u0", "u1", "u5"],
+            "item_id": ["i7", "i0", "i3", "i6", "i1", "i8"],
+            "timestamp": [20_000] * 6,
+        }
+    )
+    return Dataset.from_frame(train, valid=test, test=test)
+
+
+@pytest.fixture(params=["ease", "als", "lightgcn", "item-knn", "most-popular", "macr"])
+def model(request: pytest.FixtureRequest, data: Dataset) -> dpaa.Model:
+    return dpaa.fit(data, request.param, **(TINY if request.param in ("lightgcn", "macr") else {}))
+
+
+def popular(data: Dataset, k: int) -> list[str]:
+    """By a plain count, weighted by age."""
+    frame = data.frame("train")
+    last = frame["timestamp"].max()
+    age = (last - frame["timestamp"]).to_numpy()
+    weight = 0.5 ** (age / np.median(age))
+    total = frame.with_columns(pl.Series("w", weight)).group_by("item_id").agg(pl.col("w").sum().cast(pl.Float32))
+    return total.sort(["w", "item_id"], descending=[True, False])["item_id"].to_list()[:k]
+
+
+def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: Dataset) -> None:
+    found = model.recommend(["new", "u0", "nobody"], k=5)
+    for user in ("new", "nobody"):
+        mine = found.filter(pl.col("user_id") == user)
+        assert mine["item_id"].to_list() == popular(data, 5)
+        assert mine["source"].unique().to_list() == ["popularity"]
+    assert set(popular(data, 4)) & set(RECENT)
+    assert found.filter(pl.col("user_id") == "u0")["source"].unique().to_list() == ["model"]
+
+
+def test_the_model_survives_its_folder(model: dpaa.Model, data: Dataset, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    assert dpaa.load(tmp_path / "run").recommend(["new"], k=4)["item_id"].to_list() == popular(data, 4)
+
+
+def test_a_history_is_used_where_one_is_given(data: Dataset) -> None:
+    model = dpaa.fit(data, "ease")
+    history = pl.DataFrame({"user_id": ["new"], "item_id": ["i7"]})
+    found = model.recommend(["new", "newer"], k=3, histories=history)
+    assert found["source"].unique(maintain_order=True).to_list() == ["history", "popularity"]
+    assert "i7" not in found.filter(pl.col("user_id") == "new")["item_id"]
+
+
+@pytest.mark.parametrize("rerank", [None, "xquad"])
+@pytest.mark.parametrize("dial", [0.0, -1.0])
+def test_evaluation_ranks_them_as_recommend_does(
+    model: dpaa.Model, data: Dataset, dial: float, rerank: str | None
+) -> None:
+    evaluator = Evaluator(data, 5, "test", "drop")
+    reranker = None if rerank is None else parse_reranker(rerank)
+    lists = evaluator.lists(model.method, dial, reranker)
+    cold = [str(data.user_ids[int(user)]) in ("new", "newer") for user in evaluator.users]
+    assert sum(cold) == 2
+    for row in lists[cold]:
+        assert data.item_ids.gather(row).to_list() == popular(data, 5)
+
+
+def test_many_strengths_at_once_rank_them_alike(data: Dataset) -> None:
+    model, evaluator = dpaa.fit(data, "ease"), Evaluator(data, 4, "test", "drop")
+    rerankers = [parse_reranker(f"xquad,strength={strength}") for strength in (0.2, 0.9)]
+    for lists in evaluator.lists_reranked(model.method, rerankers):
+        assert data.item_ids.gather(lists[0]).to_list() == popular(data, 4)  # "new" is the first user
+
+
+def test_warm_and_cold_users_stand_apart(data: Dataset) -> None:
+    found = dpaa.evaluate(dpaa.fit(data, "ease"), data, k=4)
+    assert found.protocol.cold_users == 2
+    assert "(2 without training pairs)" in found.protocol.in_words()
+    table = found.per_user
+    for group, users in {"cold": ["new", "newer"], "warm": ["u0", "u1", "u5"]}.items():
+        mean = table.filter(pl.col("user_id").is_in(users))["ndcg@4"].mean()
+        assert found.metrics[f"ndcg@4/{group}-users"] == pytest.approx(mean)
+
+
+def test_nobody_is_cold_where_all_have_training_pairs() -> None:
+    frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 2, 3]})
+    data = Dataset.from_frame(frame, test=pl.DataFrame({"user_id": [1, 2], "item_id": [3, 1]}))
+    found = dpaa.evaluate(dpaa.fit(data, "most-popular"), data, k=2)
+    assert "cold_users" not in found.as_json()["protocol"]
+    assert not any("cold" in name for name in found.metrics)
+
+
+def test_without_times_training_popularity_decides() -> None:
+    train = pl.DataFrame({"user_id": [1, 2, 3, 1], "item_id": ["b", "b", "c", "c"]})
+    test = pl.DataFrame({"user_id": [9], "item_id": ["a"]})
+    data = Dataset.from_frame(train.vstack(pl.DataFrame({"user_id": [4], "item_id": ["c"]})), test=test)
+    assert data.recent_popularity is None
+    assert dpaa.fit(data, "ease").recommend([9], k=3)["item_id"].to_list() == ["c", "b", "a"]
+
+
+def test_compare_shows_them_apart(data: Dataset) -> None:
+    found = dpaa.compare(data, {"ease": dpaa.fit(data, "ease"), "popular": dpaa.fit(data, "most-popular")}, k=4)
+    cold = next(delta for delta in found.deltas if delta.metric == "ndcg@4/cold-users")
+    assert cold.delta == 0  # the same list
+    assert any(delta.metric == "ndcg@4/warm-users" for delta in found.deltas)
+
+
+def test_recency_weights_halve_with_the_median_age() -> None:
+    found = recent_popularity(np.array([0, 1, 1, 2]), np.array([40.0, 30.0, 20.0, 0.0]), 4)
+    np.testing.assert_allclose(found, [1, 2 ** (-10 / 15) + 2 ** (-20 / 15), 2 ** (-40 / 15), 0], rtol=1e-6)
+
+
+def test_wrong_or_missing_times_do_not_spoil_it() -> None:
+    times = np.array([100.0, 99.0, 98.0, np.nan, -1e12])
+    found = recent_popularity(np.arange(5), times, 5)
+    assert found[0] == 1
+    assert found[3] == 0.5  # as old as the median
+    assert found[4] == 0
+    same = recent_popularity(np.array([0, 0, 1]), np.zeros(3), 2, np.array([1, 2, 5]))
+    assert same.tolist() == [3, 5]
