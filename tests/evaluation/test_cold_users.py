@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import dpaa
+from dpaa.cli.compare import print_comparison
 from dpaa.data.dataset import Dataset
 from dpaa.data.popularity import recent_popularity
 from dpaa.evaluation.evaluator import Evaluator
@@ -120,11 +121,13 @@ def test_without_times_training_popularity_decides() -> None:
     assert dpaa.fit(data, "ease").recommend([9], k=3)["item_id"].to_list() == ["c", "b", "a"]
 
 
-def test_compare_shows_them_apart(data: Dataset) -> None:
+def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     found = dpaa.compare(data, {"ease": dpaa.fit(data, "ease"), "popular": dpaa.fit(data, "most-popular")}, k=4)
-    cold = next(delta for delta in found.deltas if delta.metric == "ndcg@4/cold-users")
-    assert cold.delta == 0  # the same list
-    assert any(delta.metric == "ndcg@4/warm-users" for delta in found.deltas)
+    cold, warm = ([entry.metrics[f"ndcg@4/{group}-users"] for entry in found.entries] for group in ("cold", "warm"))
+    assert cold[0] == cold[1] > 0  # the same list
+    assert warm[0] != warm[1]
+    print_comparison(found)
+    assert "ndcg@4/cold-users" in capsys.readouterr().out
 
 
 def test_recency_weights_halve_with_the_median_age() -> None:

@@ -6,13 +6,13 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpaa.errors import InputError
 
 _CHECK = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)"
-    r"\s*(?P<percent>%?)\s*"
+    r"\s*(?P<percent>%?)\s*(\*\s*(?P<reference>\S+)\s*)?"
 )
 _SIGNS: dict[str, tuple[Callable[[float, float], bool], str, str]] = {
     ">": (operator.gt, "above", "not above"),
@@ -32,17 +32,26 @@ class Check:
     name: str
     sign: str
     limit: float
+    reference: str | None = None
+    """A run or file: the limit is then that many times its number."""
 
     @classmethod
-    def parse(cls, text: str) -> Check:
-        """The check in `NAME OP NUMBER` (`80%` is .8)."""
+    def parse(cls, text: str, references: bool = False) -> Check:
+        """The check in `NAME OP NUMBER` (`80%` is 0.8), or with `references` `NAME OP NUMBER * RUN`."""
         match = _CHECK.fullmatch(text) if isinstance(text, str) else None
-        if match is None:
+        if match is None or (match["reference"] and not references):
+            form = "NAME OP NUMBER or NAME OP NUMBER * RUN" if references else "NAME OP NUMBER"
+            example = "ndcg@20 < 0.98 * runs/live" if references else "log_head_share>0.8"
             raise InputError(
-                f"--fail-if {text!r} is not NAME OP NUMBER with OP one of {' '.join(_SIGNS)}; "
-                'write for example --fail-if "log_head_share>0.8"'
+                f"--fail-if {text!r} is not {form} with OP one of {' '.join(_SIGNS)}; "
+                f'write for example --fail-if "{example}"'
             )
-        return cls(match["name"], match["sign"], float(match["limit"]) / (100 if match["percent"] else 1))
+        limit = float(match["limit"]) / (100 if match["percent"] else 1)
+        return cls(match["name"], match["sign"], limit, match["reference"])
+
+    def resolved(self, number: float) -> Check:
+        """The check with the reference's number in the limit."""
+        return replace(self, limit=self.limit * number, reference=None)
 
     def apply(self, numbers: Mapping[str, float]) -> CheckResult:
         """Whether the comparison holds; a number without value cannot be vouched for, so the check fails."""

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dpaa.cli import options
+from dpaa.cli.checks import FailIf, applied, fail_if_any, parse_checks
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_objects, print_table, titled
 from dpaa.files import check_file_target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpaa.auditing.checks import Check, CheckResult
     from dpaa.comparison.result import Comparison, Delta, Example, Exposure, NoHarm, Overlap, Place
 
 SHOWN_ITEMS = 5
@@ -40,6 +44,7 @@ def compare(
     ] = 0.05,
     seed: Annotated[int, Option(help="Random seed of the resamples.")] = 0,
     resamples: Annotated[int, Option(help="Resamples (random sign flips), for one run on each side.")] = 2000,
+    fail_if: FailIf = None,
     examples: Annotated[int, Option(min=0, help="Users shown side by side, for each entry.")] = 2,
     as_json: options.AsJson = False,
     out_file: Annotated[
@@ -59,6 +64,7 @@ def compare(
     Example:
       dpaa compare runs/lightgcn runs/dpaa
       dpaa compare runs/lightgcn runs/dpaa --group-by genre
+      dpaa compare runs/live runs/tonight --fail-if "ndcg@20 < 0.98 * runs/live"
       dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
       dpaa compare runs/lightgcn runs/dpaa --metric ndcg --metric recall/niche --out table.tex
     """
@@ -72,6 +78,7 @@ def compare(
     metrics = tuple(metric or ())
     choices = Choices(baseline, metrics, margin=margin, resamples=resamples, seed=seed, examples=examples)
     choices.check()
+    checks = parse_checks(fail_if)
     evaluator, entries = read_entries(
         paths,
         dataset,
@@ -83,11 +90,29 @@ def compare(
     found = hold_against(evaluator, entries, choices)
     if out_file is not None:
         write_table(found, out_file)
+    results = list(_checked(found, checks))
     if as_json:
-        print_json(found.as_json())
-        return
-    print_comparison(found)
-    print_notes(found.notes)
+        checked = {"checks": [one.as_json() | {"entry": name} for name, one in results]} if checks else {}
+        print_json(found.as_json() | checked)
+    else:
+        print_comparison(found)
+        print_notes(found.notes)
+        _print_written(out_file)
+    fail_if_any(results)
+
+
+def _checked(found: Comparison, checks: list[Check]) -> Iterator[tuple[str, CheckResult]]:
+    """Each check of each entry but the one that it names, or the baseline where it names none."""
+    from dpaa.comparison.compare import find_baseline
+
+    for check in checks:
+        base = find_baseline(found.entries, check.reference)
+        for entry in found.entries:
+            if entry is not base:
+                yield entry.name, applied(check, entry.metrics, found.k, base.metrics)
+
+
+def _print_written(out_file: Path | None) -> None:
     if out_file is not None:
         following = f"; next: dpaa report {out_file} --out page.html" if out_file.suffix.lower() == ".json" else ""
         out.print(f"written to {out_file}{following}")
@@ -122,7 +147,10 @@ def _print_entry(found: Comparison, name: str) -> None:
 
 def _print_metrics(found: Comparison) -> None:
     rows = []
-    for name in dict.fromkeys(delta.metric for delta in found.deltas):
+    # Users without training pairs get one list whatever the model: shown, not tested.
+    apart = [f"ndcg@{found.k}/{group}" for group in ("warm-users", "cold-users")]
+    apart = [name for name in apart if all(name in entry.metrics for entry in found.entries)]
+    for name in dict.fromkeys([*(delta.metric for delta in found.deltas), *apart]):
         spreads = [f" ± {number(entry.deviation[name])}" if entry.deviation else "" for entry in found.entries]
         means = [number(entry.metrics[name]) for entry in found.entries]
         rows.append([name, *(mean + spread for mean, spread in zip(means, spreads, strict=True))])

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,7 @@ from dpaa.evaluation.metrics import METRICS
 from dpaa.words import counted
 
 Floats = NDArray[np.float64]
+E = TypeVar("E", Entry, Summary)
 
 
 COMPARED = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
@@ -84,8 +86,7 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     others = [entry for entry in entries if entry is not base]
     k = evaluator.protocol.k[-1]
     known = list(base.evaluations[0].metrics)
-    apart = ("ndcg/warm-users", "ndcg/cold-users") if evaluator.protocol.cold_users else ()
-    asked_for = choices.metrics or [*COMPARED, *apart, *(f"recall/{group}" for group in evaluator.truth.groups)]
+    asked_for = choices.metrics or [*COMPARED, *(f"recall/{group}" for group in evaluator.truth.groups)]
     names = list(dict.fromkeys(full_name(name, k, known) for name in asked_for))
     tested = [name for name in names if per_user_values(base.evaluations[0], name) is not None]
     popular = f"recall@{k}/popular"
@@ -145,7 +146,7 @@ def compare(evaluator: Evaluator, entries: Sequence[Entry], choices: Choices | N
     )
 
 
-def find_baseline(entries: Sequence[Entry], name: str | None) -> Entry:
+def find_baseline(entries: Sequence[E], name: str | None) -> E:
     """The entry of that name (or that comes from there); the first if none is named."""
     if name is None:
         return entries[0]

@@ -21,6 +21,7 @@ from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.files import as_json, settled, write_file
 from dpaa.runs.folder import CONFIG, RunFolder
 from dpaa.runs.manifest import TrainedOn
+from dpaa.runs.measure import measured
 from dpaa.runs.model import load
 
 NOT_SETTINGS = ("seed", "threads")
@@ -44,12 +45,6 @@ def read_entries(
     given = [_Given.of(Path(path)) for path in paths]
     _check(given)
     data = _dataset(given) if dataset is None else read_dataset(dataset)
-    for one in given:
-        if one.is_run and one.trained_on.fingerprint != data.fingerprint:
-            raise InputError(
-                f"{one.path} was trained on another dataset than {data.name} (fingerprints differ); "
-                "compare runs on the dataset they were trained on"
-            )
     evaluator = Evaluator(data, k, "test", overlap, mask_valid, group_by)
     groups = _groups(given)
     names = _names(groups)
@@ -70,6 +65,8 @@ class _Given:
     settings: str = ""
     """All but the seed, as text, the re-ranker, and the objective that the dial was chosen for afterwards."""
     trained_on: TrainedOn = field(default_factory=TrainedOn)
+    finished: str = ""
+    """When it was, as ISO text."""
     chances: Chances | None = None
     """What a run had to learn with."""
 
@@ -90,6 +87,7 @@ class _Given:
         if settings["dial chosen for"] == BY_DEBIAS:  # for one wish or another: what tells them apart is κ
             settings["dial"] = dial.get("kappa")
         settings["re-ranker"] = manifest.get("rerank")
+        settings["dataset"] = about.dataset.fingerprint  # runs of different days are no seeds of one training
         seed = config.get("seed")
         return cls(
             path,
@@ -98,34 +96,29 @@ class _Given:
             seed=seed if isinstance(seed, int) else 0,
             settings=json.dumps(settings, sort_keys=True),
             trained_on=about.dataset,
+            finished=str(manifest.get("finished", "")),
             chances=Chances.of(config, manifest),
         )
 
 
 def _check(given: Sequence[_Given]) -> None:
-    """Two or more, none twice, all runs trained on one dataset."""
+    """Two or more, none twice."""
     if len(given) < 2:
         raise InputError(f"there is nothing to compare {given[0].path} with; name at least two runs or files")
     places = Counter(settled(one.path) for one in given)
     twice = next((one.path for one in given if places[settled(one.path)] > 1), None)
     if twice is not None:
         raise InputError(f"{twice} is named twice; name each run or file once")
-    runs = [one for one in given if one.is_run]
-    for run in runs[1:]:
-        if run.trained_on.fingerprint != runs[0].trained_on.fingerprint:
-            raise InputError(
-                f"{runs[0].path} and {run.path} were trained on different datasets (their fingerprints differ); "
-                "only runs on one dataset can be compared"
-            )
 
 
 def _dataset(given: Sequence[_Given]) -> Dataset:
-    """That of the first run."""
-    run = next((one for one in given if one.is_run), None)
-    if run is None:
+    """That of the run that was trained last: the others may be of earlier states of its log."""
+    runs = [one for one in given if one.is_run]
+    if not runs:
         raise InputError(
             f"{given[0].path} does not say what it should have recommended; name the dataset with --dataset"
         )
+    run = max(reversed(runs), key=lambda one: one.finished)
     return run.trained_on.read(run.path)
 
 
@@ -168,12 +161,12 @@ def _entry(name: str, group: Sequence[_Given], evaluator: Evaluator) -> Entry:
 def _evaluation(one: _Given, evaluator: Evaluator) -> Evaluation:
     data = evaluator.dataset
     if one.is_run:
-        model = load(one.path)
-        kappa, reranker = model.kappa(), model.reranker()
-        found = evaluator.evaluate(model.method, kappa, reranker)
+        found = measured(load(one.path), evaluator)
+        kappa, reranker = found.protocol.popularity_dial, found.protocol.rerank
         notes = [f"popularity dial at κ = {kappa:g}"] if kappa else []
-        notes += [] if reranker is None else [f"re-ranked by {reranker.in_words()}"]
-        found = replace(found, notes=tuple(f"{one.path}: {note}, as the run keeps it" for note in notes))
+        notes += [] if reranker is None else [f"re-ranked by {reranker}"]
+        kept = (f"{one.path}: {note}, as the run keeps it" for note in notes)
+        found = replace(found, notes=(*found.notes, *kept))
     else:
         k = evaluator.protocol.k[-1]
         found = evaluator.evaluate_recommendations(read_recommendations(one.path, data.user_ids, data.item_ids, k))

@@ -17,6 +17,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.recommendations import read_recommendations
+from dpaa.runs.measure import measured
 from dpaa.runs.model import Model
 
 
@@ -53,9 +54,7 @@ def _entry(name: str, given: Any, evaluator: Evaluator) -> Entry:
         if len(models) > 1:
             raise InputError(f"entry {name!r} has several parts that are not all models; give one file or frame")
         return Entry(name, "file", (name,), (_of_lists(models[0], evaluator),))
-    for model in models:
-        model.check_trained_on(evaluator.dataset, "compare models on the dataset they were trained on")
-    found = [evaluator.evaluate(one.method, one.kappa(), one.reranker()) for one in models]
+    found = [measured(one, evaluator) for one in models]
     seeds = tuple(int(one.method.settings.seed) for one in models)
     sources = tuple(name if len(models) == 1 else f"{name} (seed {seed})" for seed in seeds)
     return Entry(name, "run", sources, tuple(map(_small, found)), seeds)

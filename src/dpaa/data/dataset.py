@@ -164,6 +164,17 @@ class Dataset:
         """What people call the items, row i = index i; None where nobody said."""
         return None if self.attributes is None else self.attributes.titles
 
+    def with_all_pairs(self) -> Dataset:
+        """The dataset with validation and test pairs among the training pairs, and nothing held out."""
+        merged = pl.concat([self.frame(split) for split in SPLITS], how="diagonal_relaxed")
+        merged = merged.unique([Column.USER, Column.ITEM], keep="first", maintain_order=True)
+        if Column.COUNT in merged.columns:
+            merged = merged.with_columns(pl.col(Column.COUNT).fill_null(1))
+        allowed = self.item_ids.gather(np.arange(self.n_items) if self.candidates is None else self.candidates)
+        about = {key: value for key, value in self.about.items() if key != "counts"}
+        made = _assembled({"train": merged}, self.name, allowed, about, self._sample())
+        return replace(made, about={**about, "counts": made.counts}, attributes=self.attributes)
+
     def append(
         self, rows: Any, *, names: ColumnNames | None = None, items: Any = None, drop_invalid: bool = False
     ) -> Dataset:

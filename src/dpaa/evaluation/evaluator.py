@@ -184,7 +184,8 @@ class Evaluator:
         both = np.intersect1d(target, known, assume_unique=True)
         relevant = np.setdiff1d(target, both, assume_unique=True) if overlap == "drop" else target
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
-        self._masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
+        self.masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
+        """Pairs that are never recommended."""
         self.users = np.unique(relevant // n_items)
         self.truth = GroundTruth(
             users=self.users,
@@ -192,7 +193,7 @@ class Evaluator:
             counts=self.counts,
             relevant=relevant,
             history=(dataset.train.user, dataset.train.item),
-            masked=(self._masked.user, self._masked.item),
+            masked=(self.masked.user, self.masked.item),
             candidates=candidates,
             groups={} if group_by is None else _groups(dataset, group_by),
         )
@@ -248,7 +249,7 @@ class Evaluator:
             method,
             self.users,
             self.protocol.k[-1],
-            masked=self._masked,
+            masked=self.masked,
             candidates=self.dataset.candidates,
             dial=dial,
             reranker=reranker,
@@ -306,7 +307,7 @@ class Evaluator:
         longest = int(np.flatnonzero(taken.any(axis=0)).max(initial=-1)) + 1
         if longest < self.protocol.k[-1]:
             yield f"no list of {recs.name} is longer than {longest}; to metrics @{self.protocol.k[-1]} it ends early"
-        known = int(self.truth.among(lists, self._masked.keys(self.dataset.n_items)).sum())
+        known = int(self.truth.among(lists, self.masked.keys(self.dataset.n_items)).sum())
         if known:
             yield (
                 f"{recs.name}: {counted(known, 'recommendation is a pair', 'recommendations are pairs')} the user has "
@@ -355,7 +356,7 @@ class Evaluator:
     def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
         """The lists of n strengths of a correction, which scores there, from one pass.  (n, users, largest k)."""
         dataset = self.dataset
-        ranker = Ranker(dataset.n_items, device, self._masked, dataset.candidates, cold=self._cold)
+        ranker = Ranker(dataset.n_items, device, self.masked, dataset.candidates, cold=self._cold)
         scores_of = family(ranker.columns)
         lists = np.empty((n, len(self.users), self.protocol.k[-1]), dtype=np.int32)
         place = 0
@@ -371,7 +372,7 @@ class Evaluator:
         Returns (re-rankers, users, largest k).
         """
         dataset, k = self.dataset, self.protocol.k[-1]
-        ranker = Ranker(dataset.n_items, method.device, self._masked, dataset.candidates, cold=self._cold)
+        ranker = Ranker(dataset.n_items, method.device, self.masked, dataset.candidates, cold=self._cold)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
         lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
         place = 0

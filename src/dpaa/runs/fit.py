@@ -20,8 +20,10 @@ from dpaa.reranking.base import Reranker
 from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks, Preview
 from dpaa.runs.context import RunContext
+from dpaa.runs.final import final_training
 from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.further import train_further
+from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
 from dpaa.runs.notebook import watched
 from dpaa.runs.tracking import LogTo, tracked
@@ -126,12 +128,13 @@ def fit_method(
     keep_last: bool = False,
     rerank: Reranker | None = None,
     warm_start: Model | None = None,
+    about: dict[str, Any] | None = None,
 ) -> Model:
     """Train and wrap up; with a run folder, keep history and checkpoints there.
 
     `dial=False` leaves out the popularity dial's curve, which the parts of a staged method need not have; `trials`:
     how many settings were tried before these were taken, for the manifest; `start` and `keep_last` as in `Trainer`;
-    `warm_start`: a model to begin with (`dpaa.runs.warm_start`).
+    `warm_start`: a model to begin with (`dpaa.runs.warm_start`); `about`: further entries of the manifest.
     """
     callbacks = callbacks or Callbacks()
     if pretrained and method.pretrained_layers() is None:
@@ -157,6 +160,7 @@ def fit_method(
     manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve(method.popularity_dial)
     if rerank is not None:
         manifest["rerank"] = rerank.as_json()
+    manifest |= about or {}
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     return Model(
         method,
@@ -191,6 +195,7 @@ def evaluate(
 ) -> Evaluation:
     """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
 
+    The model was trained on the dataset, or on an earlier state of the same log (`dpaa.runs.measure`).
     `popularity_dial` and `rerank` as in `Model.recommend`.  `group_by` is a column of the items: accuracy is then also
     counted on the items of each value, as `recall@20/genre=Drama`.  Settings are chosen by
     `split="valid"`, so that the test split stays unseen.
@@ -199,9 +204,30 @@ def evaluate(
         raise InputError(f"split must be valid or test, got {split!r}")
     need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
     _need_dataset(data)
-    model.check_trained_on(data, "evaluate it on the dataset it was trained on")
-    evaluator = Evaluator(data, k, split, overlap, mask_valid, group_by)
-    return evaluator.evaluate(model.method, model.kappa(popularity_dial), model.reranker(rerank))
+    return measured(model, Evaluator(data, k, split, overlap, mask_valid, group_by), popularity_dial, rerank)
+
+
+def fit_final(before: Model | str | Path, data: Dataset, callbacks: Callbacks | None = None) -> Model:
+    """Fit the method of a run on train, validation and test pairs, for production.
+
+    Hyperparameters, number of epochs, chosen strengths, dial and re-ranker are the run's.  Nothing is held out, so the
+    model cannot be evaluated.
+
+    Parameters
+    ----------
+    before : a model or run folder whose hyperparameters and epoch were chosen on validation
+    data : the dataset that it was trained on
+
+    Returns
+    -------
+    the fitted model
+    """
+    chosen = load(before) if isinstance(before, str | Path) else before
+    _need_dataset(data)
+    chosen.check_trained_on(data, "name the dataset that the run was trained on")
+    whole = data.with_all_pairs()
+    method, how = final_training(chosen, whole, fit_method)
+    return fit_method(method, whole, callbacks, **how)
 
 
 def _need_dataset(data: object) -> None:

@@ -1,0 +1,142 @@
+"""Models of earlier states of a log on its newest test pairs, and models fitted on all pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.data.splits import SplitRule
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.runs.fit import fit_final
+from dpaa.runs.measure import measured
+from tests.command import run_dpaa
+from tests.conftest import TINY
+
+
+def log(days: range) -> pl.DataFrame:
+    """Three interactions a day of two users, who come again after nine days; one user more and one item more a day."""
+    rows = [(f"u{(day + shift) % (9 + day // 4)}", f"i{(3 * day + 5 * n) % (20 + day // 3)}", 100 * day + n)
+            for day in days for shift in (0, 4) for n in range(3)]  # fmt: skip
+    return pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row").unique(
+        ["user_id", "item_id"], keep="first", maintain_order=True
+    )
+
+
+RULE = SplitRule("temporal", valid=0.1, test=0.1)
+
+
+@pytest.fixture(scope="module")
+def yesterday() -> Dataset:
+    return Dataset.from_frame(log(range(60)), split=RULE)
+
+
+@pytest.fixture(scope="module")
+def today(yesterday: Dataset) -> Dataset:
+    return yesterday.append(log(range(60, 66)))
+
+
+@pytest.mark.parametrize("name", ["ease", "lightgcn"])
+def test_an_earlier_model_is_measured_on_the_newest_pairs(yesterday: Dataset, today: Dataset, name: str) -> None:
+    model = dpaa.fit(yesterday, name, **(TINY if name == "lightgcn" else {}))
+    found = dpaa.evaluate(model, today, k=5)
+    lists = {user: [] for user in today.user_ids}
+    known = set(today.frame("train").select("user_id", "item_id").iter_rows())
+    whole = model.recommend(list(lists), k=len(model.item_ids), seen=True)
+    for user, item in whole.select("user_id", "item_id").iter_rows():
+        if (user, item) not in known and len(lists[user]) < 5:
+            lists[user].append(item)
+    wanted = today.frame("test").select("user_id", "item_id")
+    hits = []
+    for (user,), items in wanted.group_by("user_id"):
+        relevant = {item for item in items["item_id"] if (user, item) not in known}
+        if relevant:
+            hits.append(len(relevant & set(lists[str(user)])) / len(relevant))
+    assert found.metrics["recall@5"] == pytest.approx(sum(hits) / len(hits))
+    assert "was trained on an earlier state" in found.notes[0]
+
+
+def test_its_own_data_is_measured_as_ever(yesterday: Dataset) -> None:
+    model, evaluator = dpaa.fit(yesterday, "ease"), Evaluator(yesterday, 5)
+    assert measured(model, evaluator).metrics == evaluator.evaluate(model.method).metrics
+
+
+def test_runs_of_two_days_are_compared_on_one_test(yesterday: Dataset, today: Dataset, tmp_path: Path) -> None:
+    today.write(tmp_path / "data")
+    again = dpaa.read_dataset(tmp_path / "data")
+    dpaa.fit(yesterday, "ease").save(tmp_path / "live")
+    dpaa.fit(again, "ease").save(tmp_path / "tonight")
+    said = run_dpaa("compare", tmp_path / "live", tmp_path / "tonight", "--k", 5)
+    assert said.code == 0
+    assert "live was trained on an earlier state" in said.err
+    call = ("compare", tmp_path / "live", tmp_path / "tonight", "--k", 5, "--fail-if")
+    assert run_dpaa(*call, f"ndcg@5 < 0 * {tmp_path / 'live'}").code == 0
+    failed = run_dpaa(*call, "ndcg < 100% * live")
+    passed = run_dpaa(*call, "ndcg >= 1 * live")
+    assert {failed.code, passed.code} == {0, 1}
+    assert "check failed: tonight: ndcg@5 is" in failed.err + passed.err
+    said = run_dpaa(*call, "ndcg < 2 * lite")
+    assert said.code == 2
+    assert "'lite' is not among the entries" in said.err
+
+
+def test_a_model_that_has_seen_test_pairs_is_refused(today: Dataset) -> None:
+    frame = pl.concat([today.frame(split) for split in ("train", "valid", "test")])
+    model = dpaa.fit(Dataset.from_frame(frame), "most-popular")
+    with pytest.raises(InputError, match=r"was trained on \d+ test pairs of frame"):
+        dpaa.evaluate(model, today)
+
+
+def test_a_model_of_another_log_is_refused(today: Dataset, small_world: Dataset) -> None:
+    with pytest.raises(InputError, match="trained on another dataset than frame: 0% of its training pairs"):
+        dpaa.evaluate(dpaa.fit(small_world, "most-popular"), today)
+    numbers = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]}))
+    with pytest.raises(InputError, match="ids of another type"):
+        dpaa.evaluate(dpaa.fit(numbers, "most-popular"), today)
+
+
+# ------------------------------------------------------------------ all pairs, for production
+
+
+@pytest.mark.parametrize("name", ["ease", "lightgcn", "macr", "dpaa"])
+def test_the_final_model_has_all_pairs_and_the_chosen_epoch(yesterday: Dataset, tmp_path: Path, name: str) -> None:
+    settings = {**TINY, "epochs": 5} if name != "ease" else {}
+    yesterday.write(tmp_path / "data")
+    data = dpaa.read_dataset(tmp_path / "data")
+    if name == "ease":
+        chosen = dpaa.fit(data, name)
+        chosen.save(tmp_path / "run")
+    else:
+        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        call = ("train", tmp_path / "data", "--method", name, "--out", tmp_path / "run", *options)
+        assert run_dpaa(*call).code == 0
+    chosen = dpaa.load(tmp_path / "run")
+    final = fit_final(chosen, data)
+    assert len(final.train) == len(data.train) + len(data.valid) + len(data.test)
+    about = final.manifest["final"]
+    assert about["run"] == str(tmp_path / "run")
+    if name != "ease":
+        assert final.manifest["training"]["epochs"] == chosen.manifest["training"]["best_epoch"] == about["epochs"]
+    if name == "macr":
+        assert final.method.reference == chosen.method.reference  # type: ignore[attr-defined]
+    assert final.kappa() == chosen.kappa()
+    with pytest.raises(InputError, match="was fitted on all pairs of frame, its test pairs too"):
+        dpaa.evaluate(final, data)
+
+
+def test_a_final_closed_form_is_that_of_all_pairs(yesterday: Dataset) -> None:
+    frame = pl.concat([yesterday.frame(split) for split in ("train", "valid", "test")])
+    whole = dpaa.fit(Dataset.from_frame(frame), "ease")
+    final = fit_final(dpaa.fit(yesterday, "ease"), yesterday)
+    assert final.recommend(k=5).equals(whole.recommend(k=5))
+
+
+def test_a_final_warm_start_begins_at_the_chosen_run(yesterday: Dataset, today: Dataset) -> None:
+    live = dpaa.fit(yesterday, "lightgcn", **TINY)
+    tonight = dpaa.fit(today, warm_start=live)
+    final = fit_final(tonight, today)
+    assert final.manifest["warm_start"]["fingerprint"] == today.fingerprint
