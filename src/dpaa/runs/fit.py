@@ -108,8 +108,8 @@ def fit_into(
             run.write_config(method)
         model = fit_method(method, data, callbacks, run, resume, **how)
         run.write_config(method)
-        run.write_model(model)
-    return replace(model, path=Path(folder))
+        written = run.write_model(model)
+    return replace(model, path=Path(folder), digest=written)
 
 
 def fit_method(
