@@ -174,6 +174,33 @@ class RunFolder:
         return next((run for run in places if run.has_config and not run.finished), None)
 
     @classmethod
+    def to_finish(cls, path: str | Path, overwrite: bool) -> RunFolder:
+        """The unfinished run whose best epoch so far can be kept.
+
+        Parameters
+        ----------
+        path
+            The run folder.
+        overwrite
+            Whether a run that is to replace the one in this folder is meant too.
+
+        Returns
+        -------
+        RunFolder
+            With a checkpoint; where there is none, or the run is finished, the call is refused.
+        """
+        run, there = cls.to_resume(path, overwrite), cls(settled(path))
+        if run is None and there.finished:
+            beside = cls._beside(settled(path)).has_config and not overwrite
+            other = "; finish the run that is to replace it with --finish --overwrite" if beside else ""
+            raise InputError(f"{path} is finished already{other or '; there is nothing to finish'}")
+        if run is None:
+            raise InputError(f"there is no unfinished run in {path}; check the path, or train without --finish")
+        if not run.checkpoints.file.exists():
+            raise InputError(f"{path} has no checkpoint to take its best epoch from; continue with --resume")
+        return run
+
+    @classmethod
     def _beside(cls, target: Path) -> RunFolder:
         """Where a run that is to replace another is made."""
         return cls(target.parent / f".{target.name}.unfinished")
@@ -356,6 +383,7 @@ class RunFolder:
         if not file.exists():
             unfinished = name == MANIFEST and self.has_config
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
+            remedy += ", or at its checkpoint with --finish" if unfinished and self.checkpoints.file.exists() else ""
             state = "an unfinished run" if unfinished else "not a run folder"
             raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
         return read_json(file, SMALL_JSON, "restore it or train again")
