@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from dpaa.runs import fit
+from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 
 
@@ -47,13 +50,49 @@ def test_evaluate_says_which_setting_was_in_force(run: Path, dial: str) -> None:
     kappa = stored["kappa"] if dial == "run" else float(dial)
     found = json.loads(dpaa_ok("evaluate", run, "--popularity-dial", dial, "--json").out)
     assert found["protocol"]["popularity_dial"] == kappa
-    kept = json.loads((run / "metrics.json").read_text())
-    assert kept["protocol"]["popularity_dial"] == kappa
-    assert kept["metrics"] == found["metrics"]
     said = dpaa_ok("evaluate", run, "--popularity-dial", dial).out
     assert (f"popularity dial at κ = {kappa:g}" in said) == (kappa != 0)
     assert (f"this call measured κ = {kappa:g}; the run keeps κ = 0" in said) == (dial != "run")
     assert manifest(run)["dial"] == stored
+
+
+@pytest.mark.parametrize(
+    "other", [("--popularity-dial", "-0.5"), ("--rerank", "xquad,strength=0.5"), ("--rerank", "dial,kappa=1")], ids=str
+)
+def test_an_evaluation_of_other_lists_leaves_the_metrics_of_the_runs_own(run: Path, other: tuple[str, str]) -> None:
+    dpaa_ok("evaluate", run)
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    sentence = f"the metrics were not written into {run}: its own popularity dial or re-ranker is another"
+    said = dpaa_ok("evaluate", run, *other)
+    assert said.out.splitlines()[-1] == f"{sentence}; --json prints the numbers for a file"
+    said = dpaa_ok("evaluate", run, *other, "--json")
+    assert said.err.splitlines()[-1] == f"note: {sentence}"
+    assert json.loads(said.out)["metrics"] != json.loads(before["metrics.json"])["metrics"]
+    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+    said = dpaa_ok("evaluate", run, "--popularity-dial", "0", "--rerank", "none", "--k", "5")
+    assert f"written to {run / 'metrics.json'}" in said.out.splitlines()[-1]
+    assert json.loads((run / "metrics.json").read_text())["protocol"]["k"] == [5]
+
+
+def test_a_run_that_is_replaced_while_it_is_evaluated_gets_no_metrics(
+    run: Path, walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = fit.evaluate
+
+    def replaced_meanwhile(*words: Any, **more: Any) -> Any:
+        found = measured(*words, **more)
+        dpaa_ok("train", walk / "data", *TINY, "--seed", 6, "--out", run, "--overwrite")
+        return found
+
+    monkeypatch.setattr(fit, "evaluate", replaced_meanwhile)
+    said = run_dpaa("evaluate", run, "--dial-objective", "recall", "--dial-figure", tmp_path / "dial.json")
+    assert said.code == 2
+    assert f"{run} was replaced while its model was measured, so nothing was written" in said.err
+    assert not (run / "metrics.json").exists()
+    assert not (tmp_path / "dial.json").exists()
+    dial = manifest(run)["dial"]
+    assert isinstance(dial, dict)
+    assert dial["objective"] != "recall"
 
 
 def test_lists_of_a_setting_have_the_metrics_of_the_setting(run: Path, walk: Path, tmp_path: Path) -> None:
@@ -90,8 +129,9 @@ def test_choosing_again_is_kept_and_every_command_follows_it(run: Path, tmp_path
 
 
 def test_a_number_measures_and_an_objective_keeps(run: Path) -> None:
-    dpaa_ok("evaluate", run, "--dial-objective", "niche:60", "--popularity-dial", "2")
-    assert json.loads((run / "metrics.json").read_text())["protocol"]["popularity_dial"] == 2
+    said = dpaa_ok("evaluate", run, "--dial-objective", "niche:60", "--popularity-dial", "2")
+    assert "this call measured κ = 2" in said.out
+    assert not (run / "metrics.json").exists()
     kept = manifest(run)["dial"]
     assert isinstance(kept, dict)
     assert kept["kappa"] < 0

@@ -210,6 +210,37 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
     assert resumed.manifest.get("tuned") == straight.manifest.get("tuned")
 
 
+@pytest.mark.parametrize("name", [name for name in TRAINED if METHODS[name].fit is Method.fit and name != "dpaa-auto"])
+def test_a_run_finished_at_its_checkpoint_is_one_of_so_many_epochs(
+    name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
+) -> None:
+    data, settings = suited(small_world, name), short(name) | {"epochs": 9, "validation_steps": 1}
+    asked, done = 0, 0
+
+    def count(_report: object) -> None:
+        nonlocal done
+        done += 1
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += done == 3
+        return asked == 2  # in the epoch after
+
+    needs = make_method(data, name, settings).pretrained_layers() is not None
+    how: dict[str, Any] = {"pretrained": run_of("lightgcn").path if needs else None}
+    callbacks = Callbacks(on_epoch=count, stop_requested=stop)
+    with pytest.raises(Interrupted):
+        fit_into(tmp_path / "run", data, make_method(data, name, settings), callbacks=callbacks, **how)
+    finished = fit_into(tmp_path / "run", data, make_method(data, name, settings), finish=True, **how)
+    assert finished.manifest["training"]["stopped"] == "finished early after epoch 3"
+    whole = fit_into(tmp_path / "three", data, make_method(data, name, settings | {"epochs": 3}), **how)
+    assert finished.manifest["training"].items() >= whole.manifest["training"].items()
+    assert finished.manifest.get("tuned") == whole.manifest.get("tuned")
+    for tensor, expected in whole.method.tensors().items():
+        assert torch.equal(finished.method.tensors()[tensor], expected), tensor
+    assert load(tmp_path / "run").recommend(k=10).equals(whole.recommend(k=10))
+
+
 @every_method
 def test_the_grid_names_settings_and_values_they_take(name: str) -> None:
     method = METHODS[name]

@@ -40,6 +40,7 @@ DEBIASING = [
     debiasing("settings and nothing to train", "--runs run --set epochs=1 --out trade", "that are trained here"),
     debiasing("a re-ranker to sweep that is none", "--methods ease --rerank xqaud --out trade", "did you mean xquad"),
     debiasing("a trade's baseline that is not there", "--runs run --base nowhere --out trade", "no run folder nowhere"),
+    debiasing("a file as a baseline", f"--base log.csv {QUICK}", "there is no run folder log.csv"),
     debiasing("a baseline on another dataset", "--runs run --base numbers-run --out trade", "another dataset than"),
     debiasing("a frontier among other things", "--methods ease --out diary", "diary holds something else"),
     debiasing("a frontier over a run", "--methods ease --out run", "run holds something else than a frontier"),

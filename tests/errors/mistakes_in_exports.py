@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from dpaa.reranking.pc import PC
 from tests.errors.mistake import Mistake
+from tests.errors.workshop import edit_json
+
+
+def keep_reranker() -> None:
+    edit_json(Path("run/manifest.json"), rerank=PC(strength=0.2).as_json())
+
 
 EXPORTS = [
     Mistake(
@@ -45,6 +54,18 @@ EXPORTS = [
         "an export of a method that has no vectors",
         "dpaa export untested-run --to npz --out e",
         "most-popular does not rank by an inner product",
+    ),
+    Mistake(
+        "an export of a run that re-ranks its lists",
+        "dpaa export run --to npz --out e",
+        ("run re-ranks its lists by pc,", "dpaa recommend run", "--without-reranker"),
+        spoil=keep_reranker,
+    ),
+    Mistake(
+        "vectors of a run that re-ranks its lists",
+        "dpaa recommend run --vectors e",
+        ("vectors cannot carry the re-ranker pc,", "add --rerank none"),
+        spoil=keep_reranker,
     ),
     Mistake("an export over something else", "dpaa export run --to npz --out diary --overwrite", "something else"),
     Mistake("an export into a file", "dpaa export run --to npz --out log.csv", "log.csv is a file; name a folder"),

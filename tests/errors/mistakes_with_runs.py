@@ -290,6 +290,23 @@ PLACES = [
         "dpaa train data --set layers=-1 --out run --overwrite",
         "setting layers",
     ),
+    Mistake("a finished run to be finished", "dpaa train data --out run --finish", "run is finished already"),
+    Mistake("no run to be finished", "dpaa train data --out new --finish", "there is no unfinished run in new"),
+    Mistake(
+        "an unfinished run without a checkpoint, to be finished",
+        "dpaa train data --out unfinished --finish",
+        ("unfinished has no checkpoint", "continue with --resume"),
+    ),
+    Mistake(
+        "a run to be finished and trained on",
+        "dpaa train data --out unfinished --finish --resume",
+        "--finish keeps the best epoch so far, --resume trains on",
+    ),
+    Mistake(
+        "a run to be finished by several processes",
+        "dpaa train data --out unfinished --finish --processes 2",
+        "leave --processes out",
+    ),
     Mistake(
         "a checkpoint that cannot be read",
         "dpaa train data --out unfinished --resume",

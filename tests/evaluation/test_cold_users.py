@@ -123,9 +123,8 @@ def test_without_times_training_popularity_decides() -> None:
 
 def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     found = dpaa.compare(data, {"ease": dpaa.fit(data, "ease"), "popular": dpaa.fit(data, "most-popular")}, k=4)
-    cold, warm = ([entry.metrics[f"ndcg@4/{group}-users"] for entry in found.entries] for group in ("cold", "warm"))
+    cold = [entry.metrics["ndcg@4/cold-users"] for entry in found.entries]
     assert cold[0] == cold[1] > 0  # the same list
-    assert warm[0] != warm[1]
     print_comparison(found)
     assert "ndcg@4/cold-users" in capsys.readouterr().out
 

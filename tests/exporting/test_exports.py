@@ -20,6 +20,7 @@ from dpaa.data.attributes import ItemAttributes
 from dpaa.errors import InputError
 from dpaa.exporting.folder import export
 from dpaa.exporting.formats import TARGETS
+from dpaa.reranking.xquad import XQuAD
 from dpaa.runs.model import Model
 from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.serving.made import drawn_model
@@ -35,14 +36,19 @@ def model(request: pytest.FixtureRequest) -> Model:
     )
 
 
-def asker(folder: Path) -> Callable[[Any, int, float], list[Any]]:
-    """The `recommend` of the folder's own query.py."""
+def opened(folder: Path) -> Any:
+    """The `Recommender` of the folder's own query.py."""
     place = importlib.util.spec_from_file_location("query", folder / "query.py")
     assert place is not None
     assert place.loader is not None
     module: ModuleType = importlib.util.module_from_spec(place)
     place.loader.exec_module(module)
-    recommender = module.Recommender(folder)
+    return module.Recommender(folder)
+
+
+def asker(folder: Path) -> Callable[[Any, int, float], list[Any]]:
+    """Its `recommend`."""
+    recommender = opened(folder)
     return lambda user, k, kappa: recommender.recommend(user, k, kappa)
 
 
@@ -139,3 +145,32 @@ def test_titles_go_along(tmp_path: Path) -> None:
     items = pl.read_parquet(tmp_path / "made" / "items.parquet")
     assert items.columns == ["item_id", "title"]
     assert items["title"].to_list() == [f"Film {int(item[1:])}" for item in items["item_id"]]
+
+
+def test_a_reranker_is_never_left_out_unasked(tmp_path: Path) -> None:
+    model = drawn_model(n_users=5, n_items=60, size=4)
+    kept = replace(model, manifest=model.manifest | {"rerank": XQuAD(strength=0.4).as_json()})
+    with pytest.raises(
+        InputError, match=r"re-ranks its lists by xquad.*strength=0\.4.*, which vectors cannot carry; write"
+    ):
+        export(kept, tmp_path / "made", "npz")
+    assert not list(tmp_path.iterdir())
+    about = export(kept, tmp_path / "made", "npz", without_reranker=True)
+    assert about["reranker_left_out"]["settings"]["strength"] == 0.4
+    assert json.loads((tmp_path / "made" / "export.json").read_text()) == about
+    assert "re-ranks its lists by xquad, which is left out" in (tmp_path / "made" / "README.md").read_text()
+    assert export(model, tmp_path / "plain", "npz", without_reranker=True)["reranker_left_out"] is None
+
+
+@pytest.mark.parametrize("to", SYSTEMS)
+def test_asked_without_a_dial_it_is_the_one_that_the_run_keeps(to: str, tmp_path: Path) -> None:
+    model = drawn_model(n_users=9, n_items=60, size=4, text=False)
+    turned = replace(model, manifest=model.manifest | {"dial": model.manifest["dial"] | {"kappa": -1.5}})
+    exported(turned, tmp_path / "made", to)
+    query = opened(tmp_path / "made")
+    expected = lists_of(turned, 5, -1.5)
+    assert expected != lists_of(turned, 5, 0.0)
+    assert {user: [item for item, _ in query.recommend(user, 5)] for user in expected} == expected
+    call = [sys.executable, "query.py", "3", "--k", "5"]
+    said = subprocess.run(call, cwd=tmp_path / "made", capture_output=True, text=True, check=True).stdout
+    assert [int(line.split("\t")[1]) for line in said.splitlines()] == expected[3]

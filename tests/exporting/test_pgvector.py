@@ -82,3 +82,10 @@ def test_a_null_character_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="null character, which PostgreSQL cannot store"):
         export(named, tmp_path / "made", "pgvector")
     assert not list(tmp_path.iterdir())
+
+
+def test_asked_without_a_dial_the_function_takes_that_of_the_run(tmp_path: Path) -> None:
+    model = drawn_model(n_users=3, n_items=40, size=4)
+    model.manifest["dial"]["kappa"] = -1.5
+    export(model, tmp_path / "made", "pgvector")
+    assert "kappa double precision DEFAULT -1.5," in (tmp_path / "made" / "load.sql").read_text()

@@ -17,10 +17,14 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.files import lock_of, locked
 from dpaa.frontier.debias import OutOfReachError, debias
+from dpaa.frontier.models import unwatched
 from dpaa.frontier.result import Debiased
+from dpaa.methods.base import Method
 from dpaa.reranking.xquad import XQuAD
 from dpaa.runs.fit import fit
+from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
+from tests.conftest import TINY
 
 QUICK: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial", "xquad"], "k": 10}
 
@@ -217,3 +221,42 @@ def test_a_dataset_with_candidates(tmp_path: Path) -> None:
     shown = load(tmp_path / "trade").recommend(k=10)["item_id"].unique()
     assert set(shown) <= set(data.item_ids.gather(few.candidates))
     assert lists_of(tmp_path / "trade", few, found)
+
+
+@pytest.mark.parametrize("wrong", ["log.csv", "of other data"])
+@pytest.mark.parametrize("how", ["base", "runs"])
+def test_what_cannot_be_taken_is_refused_before_anything_is_trained(
+    how: str, wrong: str, data: Dataset, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text("user_id,item_id\n")
+    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "of other data")
+    run = tmp_path / wrong
+    trained: list[str] = []
+
+    def watch(method: Method) -> Any:
+        trained.append(method.name)
+        return unwatched(method)
+
+    sentence = "there is no run folder" if wrong == "log.csv" else "trained on another dataset"
+    with pytest.raises(InputError, match=sentence):
+        debias(tmp_path / "trade", data, **QUICK, **{how: run if how == "base" else [run]}, watch=watch)
+    assert trained == []
+    assert not (tmp_path / "trade").exists()
+
+
+def test_a_model_that_the_call_makes_may_be_its_baseline(data: Dataset, tmp_path: Path) -> None:
+    found = debias(tmp_path / "trade", data, **QUICK, base=tmp_path / "trade" / "models" / "item-knn")
+    assert found.frontier.base.candidate.name == "item-knn"
+
+
+def test_the_shortest_budget_ends_with_an_answer(data: Dataset, tmp_path: Path) -> None:
+    """Also where nothing but trainings in epochs was asked for; the same call trains on."""
+    few = QUICK | {"methods": ["lightgcn"], "settings": TINY}
+    found = debias(tmp_path / "trade", data, **few, budget=1e-9)
+    assert lists_of(tmp_path / "trade", data, found)
+    assert "the time was up after 1 epoch of lightgcn" in found.notes[0]
+    run = load(tmp_path / "trade")
+    assert run.manifest["training"]["stopped"] == "finished early after epoch 1"
+    assert len(RunFolder(tmp_path / "trade").history()) == 1
+    debias(tmp_path / "trade", data, **few)
+    assert load(tmp_path / "trade").manifest["training"].keys() == {"epochs", "best_epoch", "best_valid_recall@20"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from dpaa.data.sources import world
 from dpaa.errors import InputError
 from dpaa.frontier.models import MODELS, ModelStore, default_methods
 from dpaa.methods import METHODS
+from dpaa.methods.base import Method
+from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
 from tests.conftest import TINY
@@ -60,21 +63,54 @@ def test_a_training_that_takes_too_long_is_gone_on_with(data: Dataset, tmp_path:
 
     short.watch = lambda _method: _watching(late)
     list(short.train(["lightgcn"], asked=True))
-    assert short.models == {}
-    assert short.notes == ["the time was up before lightgcn was trained; call again to go on with it"]
+    assert short.models["lightgcn"].manifest["training"]["stopped"] == "finished early after epoch 1"
+    assert short.models["lightgcn"].recommend(k=3).height
+    assert short.notes == ["the time was up after 1 epoch of lightgcn, whose best one is used; call again to train on"]
     assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
     longer = store(tmp_path, data, settings=TINY)
     longer.watch = lambda _method: _watching(epochs.append)
     list(longer.train(["lightgcn"], asked=True))
     assert len(epochs) == TINY["epochs"]
     assert RunFolder(tmp_path / MODELS / "lightgcn").finished
+    assert "stopped" not in longer.models["lightgcn"].manifest["training"]
+
+
+@pytest.mark.parametrize("methods", [["lightgcn", "dpaa", "ease"], ["lightgcn", "dpaa"]])
+def test_however_short_the_time_there_is_a_model(methods: list[str], data: Dataset, tmp_path: Path) -> None:
+    """What takes a moment comes first; without any such, the best of what there was time for."""
+    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic())
+    assert list(some.train(methods, asked=True)) == [methods[-1] if "ease" in methods else "lightgcn"]
+    late = ", ".join(name for name in methods if name not in some.models)
+    assert some.notes[-1] == f"the time is up, so these were not tried: {late}; call again with a larger --budget"
+
+
+@pytest.mark.parametrize("name", ["dpaa", "dap"])
+def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(name: str, data: Dataset, tmp_path: Path) -> None:
+    short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
+    list(short.train(["lightgcn"], asked=True))
+
+    def late(_report: object) -> None:
+        short.deadline = time.monotonic()
+
+    short.watch = lambda _method: _watching(late)
+    assert list(short.train([name], asked=True)) == [name]
+    assert short.models[name].manifest["training"]["epochs"] == 1
+    assert not RunFolder(tmp_path / MODELS / name).finished
+
+
+def test_time_that_is_up_before_the_first_epoch_leaves_a_method_out(data: Dataset, tmp_path: Path) -> None:
+    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
+
+    def late(method: Method, _notes: object) -> None:
+        if method.name == "lightgcn":
+            some.deadline = time.monotonic()
+
+    some.watch = lambda _method: nullcontext(Callbacks(on_start=late))
+    assert list(some.train(["ease", "lightgcn"], asked=True)) == ["ease"]
+    assert some.notes == ["the time was up before lightgcn was trained; call again to go on with it"]
 
 
 def _watching(on_epoch: Any) -> Any:
-    from contextlib import nullcontext
-
-    from dpaa.runs.callbacks import Callbacks
-
     return nullcontext(Callbacks(on_epoch=on_epoch))
 
 

@@ -13,7 +13,7 @@ from dpaa.report.inputs import gather
 from dpaa.reranking import Dial
 from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
-from tests.report.folders import copy_of
+from tests.report.folders import copy_of, put_metrics
 from tests.report.made import add_run, made_family
 
 
@@ -109,9 +109,9 @@ def test_lists_are_made_by_the_reranker_that_was_measured(demo_folder: Path, tmp
         return run.name, run.model.item_ids.gather(run.lists.ravel()).to_list()
 
     assert seen() == ("run", turned)
-    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data))
+    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data), model)
     assert seen() == ("run", turned)
-    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data, rerank=None))
+    put_metrics(tmp_path / "run", evaluate(model, data, rerank=None))
     assert seen() == ("run (not re-ranked)", plain)
-    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data, rerank=Dial(kappa=0.0)))
+    put_metrics(tmp_path / "run", evaluate(model, data, rerank=Dial(kappa=0.0)))
     assert seen() == ("run (re-ranked by dial,kappa=0.0)", plain)

@@ -112,7 +112,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, method in (("a", "lightgcn"), ("<b onclick=x>", "dpaa")):
         chosen = TINY | {"epochs": 1}
         model = fit_into(folder / name, data, make_method(data, method, chosen))
-        RunFolder(folder / name).write_evaluation(evaluate(model, data))
+        RunFolder(folder / name).write_evaluation(evaluate(model, data), model)
     return folder
 
 

@@ -193,7 +193,7 @@ def test_a_choice_is_kept_in_the_run_and_nothing_else_is_touched(
     folder = RunFolder(tmp_path / "run")
     before = {file.name: file.read_bytes() for file in folder.path.iterdir()}
     curve = choose_dial(model, small_world, "niche:20")
-    folder.write_dial(curve)
+    folder.write_dial(curve, load(folder.path))
     after = {file.name: file.read_bytes() for file in folder.path.iterdir()}
     assert {name for name in after if after[name] != before.get(name)} == {"manifest.json"}
     old, new = (json.loads(files["manifest.json"]) for files in (before, after))

@@ -164,8 +164,9 @@ def test_no_run_at_all(tmp_path: Path) -> None:
 
 def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
     folder = RunFolder(run)
-    found = evaluate(load(folder.path), small_world)
-    folder.write_evaluation(found)
+    model = load(folder.path)
+    found = evaluate(model, small_world)
+    folder.write_evaluation(found, model)
     kept = json.loads((run / "metrics.json").read_text())
     assert kept["metrics"]["recall@20"] == found.metrics["recall@20"]
     assert kept["protocol"]["overlap"] == "drop"
@@ -173,6 +174,39 @@ def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
     assert per_user["recall@20"].mean() == pytest.approx(found.metrics["recall@20"])
     for name in ("metrics.json", "per_user.parquet"):
         (run / name).unlink()
+
+
+def test_a_run_that_was_replaced_meanwhile_gets_no_metrics_of_the_old_model(
+    small_world: Dataset, run: Path, tmp_path: Path
+) -> None:
+    folder = RunFolder(shutil.copytree(run, tmp_path / "run"))
+    old = load(folder.path)
+    found = evaluate(old, small_world)
+    fit_into(folder.path, small_world, make_method(small_world, "lightgcn", SETTINGS | {"seed": 9}), overwrite=True)
+    before = {file.name: file.read_bytes() for file in folder.path.iterdir()}
+    with pytest.raises(InputError, match="was replaced while its model was measured, so nothing was written"):
+        folder.write_evaluation(found, old)
+    assert old.dial_curve is not None
+    with pytest.raises(InputError, match="was replaced while"):
+        folder.write_dial(old.dial_curve, old)
+    assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == before
+
+
+def test_metrics_are_not_written_while_another_process_replaces_the_run(
+    small_world: Dataset, run: Path, tmp_path: Path
+) -> None:
+    folder = RunFolder(shutil.copytree(run, tmp_path / "run"))
+    model = load(folder.path)
+    with locked(lock_of(folder.path)), pytest.raises(InputError, match="is in use by another process"):
+        folder.write_evaluation(evaluate(model, small_world), model)
+    assert not (folder.path / "metrics.json").exists()
+
+
+def test_only_metrics_of_the_runs_own_lists_are_kept_in_it(small_world: Dataset, run: Path) -> None:
+    model = load(run)
+    with pytest.raises(InputError, match="keeps another popularity dial or re-ranker"):
+        RunFolder(run).write_evaluation(evaluate(model, small_world, popularity_dial=-1.0), model)
+    assert not (run / "metrics.json").exists()
 
 
 def test_a_failed_overwrite_brings_the_old_run_back(small_world: Dataset, run: Path, tmp_path: Path) -> None:
@@ -255,7 +289,7 @@ def test_metrics_without_a_value_are_null(tmp_path: Path) -> None:
     frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]})
     data = Dataset.from_frame(frame, test=pl.DataFrame({"user_id": [2], "item_id": [6]}), name="made")
     model = fit_into(tmp_path / "run", data, make_method(data, "most-popular", {}))
-    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data))
+    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data), model)
     text = (tmp_path / "run" / "metrics.json").read_text()
     assert "NaN" not in text
     assert None in json.loads(text)["metrics"].values()

@@ -10,6 +10,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
+from dpaa.reranking import Dial
 from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
@@ -72,3 +73,26 @@ def test_what_cannot_be_trained_further(small_world: Dataset, tmp_path: Path) ->
     )
     with pytest.raises(InputError, match=r"was trained on another dataset than other .* --warm-start"):
         train(tmp_path / "run", other, 9)
+
+
+def test_a_run_that_is_trained_further_can_be_finished_on_the_way(small_world: Dataset, tmp_path: Path) -> None:
+    train(tmp_path / "run", small_world, 2, rerank=Dial(kappa=-1.0))
+    done = 0
+
+    def count(_report: object) -> None:
+        nonlocal done
+        done += 1
+
+    callbacks = Callbacks(on_epoch=count, stop_requested=lambda: done == 2)
+    with pytest.raises(Interrupted):
+        train(tmp_path / "run", small_world, 9, callbacks=callbacks, rerank=Dial(kappa=-1.0))
+    method = make_method(small_world, "lightgcn", TINY | {"epochs": 9})
+    model = fit_into(tmp_path / "run", small_world, method, finish=True, overwrite=True)
+    assert model.manifest["training"]["stopped"] == "finished early after epoch 4"
+    assert model.manifest["trained_further"]["epochs"] == 2
+    assert model.reranker() == Dial(kappa=-1.0)
+    assert [line["epoch"] for line in RunFolder(tmp_path / "run").history()] == [1, 2, 3, 4]
+    train(tmp_path / "other", small_world, 2)
+    whole = train(tmp_path / "other", small_world, 4)
+    for name, tensor in whole.method.tensors().items():
+        assert torch.equal(tensor, model.method.tensors()[name])

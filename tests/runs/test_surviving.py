@@ -262,7 +262,8 @@ def test_a_file_of_another_run_is_refused(place: Path, name: str) -> None:
 def test_metrics_of_another_model_are_refused(place: Path) -> None:
     data = read_dataset(place / "data")
     for seed in (1, 2):
-        RunFolder(place / f"seed-{seed}").write_evaluation(evaluate(load(place / f"seed-{seed}"), data))
+        model = load(place / f"seed-{seed}")
+        RunFolder(place / f"seed-{seed}").write_evaluation(evaluate(model, data), model)
     shutil.copy(place / "seed-2" / "metrics.json", place / "seed-1" / "metrics.json")
     said = run_dpaa("report", place / "seed-1", "--out", place / "page.html")
     assert said.code == 2

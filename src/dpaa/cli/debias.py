@@ -69,7 +69,10 @@ def debias(
         list[str] | None, Option("--rerank", metavar="NAME", help="Re-rankers to sweep; repeatable; default: all.")
     ] = None,
     k: options.K = 20,
-    budget: Annotated[float | None, Option(metavar="MINUTES", help="No training goes on after so long.")] = None,
+    budget: Annotated[
+        float | None,
+        Option(metavar="MINUTES", help="No training goes on after so long; its best epoch so far is used."),
+    ] = None,
     confidence: Annotated[float, Option(help="With which --keep-accuracy must be confirmed.")] = 0.95,
     assignments: options.Assignments = None,
     seed: options.Seed = 0,

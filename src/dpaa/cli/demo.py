@@ -116,8 +116,9 @@ def _evaluate(data: Dataset, folder: Path) -> Evaluation:
     from dpaa.runs.folder import RunFolder
     from dpaa.runs.model import load
 
-    found = evaluate(load(folder), data)
-    RunFolder(folder).write_evaluation(found)
+    model = load(folder)
+    found = evaluate(model, data)
+    RunFolder(folder).write_evaluation(found, model)
     return found
 
 

@@ -80,13 +80,13 @@ class DialOptions:
         if curve is None:
             print_notes([_missing(model, data)])
             return
+        if self.objective is not None:  # first: it is refused where the run was replaced meanwhile
+            folder.write_dial(curve, model)
         if self.figure is not None:
             from dpaa.report.dial_figure import dial_figure
             from dpaa.report.figures import save
 
             save(dial_figure(curve, model.method.name), self.figure)
-        if self.objective is not None:
-            folder.write_dial(curve)
 
 
 def _missing(model: Model, data: Dataset) -> str:

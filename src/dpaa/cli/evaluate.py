@@ -55,8 +55,9 @@ def evaluate(
 
     The protocol stands beside the numbers; docs/metrics.md defines each.
 
-    For a run, metrics.json and per_user.parquet are written into its folder, and the curve of its popularity dial on
-    validation is shown; docs/dial.md explains it.
+    For a run, metrics.json and per_user.parquet are written into its folder, unless its lists were made with another
+    popularity dial or re-ranker than it keeps, and the curve of its dial on validation is shown; docs/dial.md explains
+    it.
 
     \b
     Example:
@@ -78,7 +79,7 @@ def evaluate(
         import numpy as np
 
         propensities(np.ones(1), power, floor)  # refuse a wrong setting before the long part
-    curve = None
+    curve, kept = None, True
     if recs is not None:
         dial.refuse_for_a_file()
         if rerank is not None:
@@ -86,10 +87,11 @@ def evaluate(
         name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid, group_by)
     else:
         assert run is not None
-        name, found, curve = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank, group_by)
+        name, found, curve, kept = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank, group_by)
     estimates = found.off_policy(power, floor) if off_policy else None
     print_notes(found.notes)
     if as_json:
+        print_notes([] if kept else [_not_kept(run)])
         extra = {} if estimates is None else {"off_policy": estimates.as_json()}
         print_json(found.as_json() | extra | ({} if recs else {"dial": curve and curve.as_json()}))
         return
@@ -101,7 +103,8 @@ def evaluate(
     if run is not None:
         from dpaa.runs.folder import RunFolder
 
-        out.print(f"written to {RunFolder(run).path / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet")
+        written = f"written to {RunFolder(run).path / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet"
+        out.print(written if kept else f"{_not_kept(run)}; --json prints the numbers for a file")
 
 
 def _of_run(
@@ -113,7 +116,8 @@ def _of_run(
     dial: DialOptions,
     rerank: str | None,
     group_by: str | None,
-) -> tuple[str, Evaluation, DialCurve | None]:
+) -> tuple[str, Evaluation, DialCurve | None, bool]:
+    """The method's name, the numbers, the dial's curve, and whether the numbers are kept in the run."""
     from dpaa.comparison import chances
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
@@ -127,9 +131,15 @@ def _of_run(
     curve = dial.curve(model, data)
     found = measure(model, data, cuts, overlap, mask_valid, dial.kappa, rerank or "run", group_by)  # type: ignore[arg-type]
     dial.commit(folder, curve, model, data)
-    folder.write_evaluation(found)
+    kept = model.makes_lists_of(found.protocol)
+    if kept:
+        folder.write_evaluation(found, model)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
-    return model.method.name, replace(found, notes=(*found.notes, *([unfinished] if unfinished else ()))), curve
+    return model.method.name, replace(found, notes=(*found.notes, *([unfinished] if unfinished else ()))), curve, kept
+
+
+def _not_kept(run: Path | None) -> str:
+    return f"the metrics were not written into {run}: its own popularity dial or re-ranker is another"
 
 
 def _of_file(

@@ -20,6 +20,10 @@ def export(
         Option(metavar="exact|hnsw|ivf", help="Kind of FAISS's index; exact finds all, the others are faster."),
     ] = None,
     users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
+    without_reranker: Annotated[
+        bool,
+        Option("--without-reranker", help="Leave out the re-ranker of a run that keeps one: vectors cannot carry it."),
+    ] = False,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -41,7 +45,9 @@ def export(
     check_export(out_folder, to, index, overwrite)
     model = load(run)
     chosen = read_ids(users, model.user_ids, "user") if users else None
-    about = write(model, out_folder, to, index=index, users=chosen, overwrite=overwrite)
+    about = write(
+        model, out_folder, to, index=index, users=chosen, overwrite=overwrite, without_reranker=without_reranker
+    )
     if as_json:
         print_json(about)
         return

@@ -116,7 +116,7 @@ def recommend(
                 "--vectors are of the model's own users and serve every κ and any choice of items; leave --history, "
                 "--items, --exclude, --out, --format, --shard and --popularity-dial out"
             )
-        export(run, vectors, users, overwrite)
+        export(run, vectors, users, overwrite, rerank)
         return
     target = find_target(out_file, form, shard, overwrite)
     how: dict[str, Any] = {
@@ -196,7 +196,7 @@ def find_target(file: Path | None, form: str | None, shard: str | None, overwrit
     return Target(part.file(file, shard_ending(chosen)), chosen, part)
 
 
-def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) -> None:
+def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool, rerank: str | None) -> None:
     """Write the vectors, and say how they are used."""
     from dpaa.cli.ids import read_ids
     from dpaa.runs.model import load
@@ -204,6 +204,11 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool) ->
 
     check_vector_folder(folder, overwrite)
     model = load(run)
+    if (reranker := model.reranker(rerank or "run")) is not None:
+        raise InputError(
+            f"vectors cannot carry the re-ranker {reranker.in_words()}; add --rerank none for those of the scores "
+            "alone, or write lists with --out"
+        )
     chosen = read_ids(users, model.user_ids, "user") if users else None
     n_users, n_items = write_vectors(model, folder, chosen, overwrite)
     out.print(

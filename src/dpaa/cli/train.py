@@ -58,6 +58,13 @@ def train(
             help="Resume from the last checkpoint of the run; a finished run is trained further with --set epochs=N.",
         ),
     ] = False,
+    finish: Annotated[
+        bool,
+        Option(
+            "--finish",
+            help="Train no more: make a finished run of the best epoch so far, from the checkpoint of a stopped one.",
+        ),
+    ] = False,
     log_to: Annotated[
         list[str] | None,
         Option(metavar="mlflow|wandb", help="Log the training there as well; repeatable."),
@@ -88,6 +95,7 @@ def train(
       dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
+      dpaa train data/coat --out runs/lightgcn --finish
       dpaa train data/kuairec --set embedding_size=256 --processes 4 --out runs/wide
     """
     from dpaa.cli.training_plan import plan_training
@@ -96,13 +104,15 @@ def train(
     from dpaa.runs.fit import make_method
     from dpaa.tuning.trial import trials_behind
 
+    if finish and processes > 1:
+        raise InputError("--finish trains nothing and takes one process; leave --processes out")
     launch_if_asked(processes, user_parts)
     with taking_part(lambda: read_dataset(dataset), method, user_parts) as together:
         settings = read_settings(config, assignments or [], seed)
         named = settings.pop("method", method)
         if named is not None and ":" in str(named) and named != method:
             raise InputError(f"{config} names the class {named}; a class is named in the call: --method {named}")
-        plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite)
+        plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite, finish)
         data = read_dataset(dataset)
         fitted = make_method(data, plan.method, plan.settings)
         if fitted.retired:
@@ -120,6 +130,7 @@ def train(
             log_to,
             overwrite=overwrite,
             resume=resume,
+            finish=finish,
             pretrained=pretrained,
             rerank=parse_reranker(rerank) if rerank else plan.reranker,
             warm_start=plan.before,
@@ -161,7 +172,10 @@ def _fit(
         with signals, display, tracked(log_to, fitted, data, callbacks) as (logged, told):
             return told(fit_into(folder, data, fitted, callbacks=logged, **how))
     except Interrupted:
-        err.print(f"stopped; continue with the same call and --resume (what is done is in {folder})")
+        err.print(
+            f"stopped; continue with the same call and --resume, or keep its best epoch so far with --finish (what is "
+            f"done is in {folder})"
+        )
         sys.exit(128 + (signals.received or signal.SIGINT))
 
 
@@ -183,6 +197,8 @@ def _say_best(model: Model) -> None:
         best = f"best epoch {training['best_epoch']} of {training['epochs']}"
         if training["best_epoch"] == 0:
             best = f"no epoch of {training['epochs']} was better than the start"
+        if "stopped" in training:
+            best += f" ({training['stopped']})"
         out.print(f"{model.method.name}: {best}, validation recall@20 {training['best_valid_recall@20']:.4f}")
     elif training:
         out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")

@@ -30,10 +30,20 @@ class TrainingPlan:
 
 
 def plan_training(
-    folder: Path, method: str | None, settings: dict[str, Any], warm_start: Path | None, resume: bool, overwrite: bool
+    folder: Path,
+    method: str | None,
+    settings: dict[str, Any],
+    warm_start: Path | None,
+    resume: bool,
+    overwrite: bool,
+    finish: bool = False,
 ) -> TrainingPlan:
-    """The call, completed from the run to be resumed, trained further or started from."""
+    """The call, completed from the run to be resumed, finished, trained further or started from."""
     before = None if warm_start is None else load(warm_start)
+    if finish:
+        if resume:
+            raise InputError("--finish keeps the best epoch so far, --resume trains on; give one of them")
+        return TrainingPlan(*_as_made(RunFolder.to_finish(folder, overwrite), method, settings), before, None, True)
     done = RunFolder(folder) if resume and not overwrite and RunFolder(folder).finished else None
     if done is not None:
         if before is not None:
@@ -49,14 +59,19 @@ def plan_training(
 
 
 def _further(done: RunFolder, method: str | None, settings: dict[str, Any]) -> TrainingPlan:
-    made_with = done.read_json(CONFIG)
+    reranker = stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
+    return TrainingPlan(*_as_made(done, method, settings), None, reranker, kernel_stays=True)
+
+
+def _as_made(run: RunFolder, method: str | None, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The run's method and settings, as far as the call names no others."""
+    made_with = run.read_json(CONFIG)
     own = str(made_with.pop("method", DEFAULT))
     chosen = own if method is None else str(method)
-    reranker = stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
     kind = find_method(chosen)
     if kind.name == own:
         settings = with_settings_of_old(kind.settings_type, made_with) | settings
-    return TrainingPlan(chosen, settings, None, reranker, kernel_stays=True)
+    return chosen, settings
 
 
 def _as_begun(begun: RunFolder, method: str, settings: dict[str, Any]) -> dict[str, Any]:

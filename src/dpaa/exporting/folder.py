@@ -82,14 +82,23 @@ def export(
     index: str | None = None,
     users: Ids | None = None,
     overwrite: bool = False,
+    without_reranker: bool = False,
 ) -> dict[str, Any]:
     """Write a model's vectors for `faiss`, `hnswlib`, `pgvector`, `onnx` or `npz`; the dial stays a choice of queries.
 
     `index` is the kind of FAISS's index (`exact`, `hnsw`, `ivf`), `users` those whose vectors are wanted (all).
+    Vectors cannot carry a re-ranker: a model that keeps one is refused, unless it is left out (`without_reranker`).
     Returns what `export.json` says.
     """
     target = Path(folder)
     check_export(target, to, index, overwrite)
+    reranker, shown = model.reranker(), model.path or "RUN"
+    if reranker is not None and not without_reranker:
+        raise InputError(
+            f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot carry; write the "
+            f"lists with `dpaa recommend {shown} --out recs.parquet`, or export the scores alone with "
+            "--without-reranker"
+        )
     system, kind = find_target(to, index)
     vectors = ExportedVectors.of(model, users)
     with whole_folder(settled(target), REMEDY) as fresh:
@@ -99,7 +108,7 @@ def export(
             own = asset(f"search_{to}.py").template
             search = own if to == "onnx" else asset("recommend.py").template + own
             code = {"packages": system.packages, "imports": IMPORTS.get(to, ""), "search": search}
-            text = asset("query.py").substitute(code)
+            text = asset("query.py").substitute(code, kappa=f"{model.kappa():g}")
             write_into(fresh, "query.py", text)
         about = _about(vectors, to, kind) | extra
         write_into(fresh, ABOUT, as_json(about))
@@ -118,6 +127,7 @@ def _about(vectors: ExportedVectors, to: str, kind: str) -> dict[str, Any]:
         "method": model.method.name,
         "dataset": model.manifest.get("dataset"),
         "popularity_dial": model.kappa(),
+        "reranker_left_out": model.manifest.get("rerank"),
         "users": len(vectors.users),
         "items": len(vectors.items),
         "coordinates": vectors.items.shape[1],
@@ -148,6 +158,11 @@ def _readme(about: dict[str, Any], packages: str) -> str:
         how += (
             f"\n\nThe index is approximate ({about['index']}, searched {about['width']:,} wide): it found "
             f"{about['recall']:.1%} of the best 20 when it was tried with users of the run at κ from −1 to 1."
+        )
+    if about["reranker_left_out"]:
+        how += (
+            f"\n\nThe run re-ranks its lists by {about['reranker_left_out']['name']}, which is left out here: lists "
+            "from this export are those of `dpaa recommend RUN --rerank none`."
         )
     trained_on = about["dataset"] or {}
     return asset("README.md").substitute(

@@ -37,6 +37,7 @@ def write_pgvector(vectors: ExportedVectors, folder: Path, kind: str) -> dict[st
         size=size,
         user_type=types[Column.USER],
         item_type=types[Column.ITEM],
+        kappa=repr(model.kappa()),
         popularity_mean=repr(float(vectors.mean[-1])),
     )
     write_into(folder, "load.sql", script)

@@ -81,8 +81,8 @@ def debias(
     share of its accuracy that must be kept, confirmed with `confidence` on users who had no part in the choice;
     `targets`: such as "coverage>=0.8", for the least accuracy; without either, the point where returns diminish.
     `estimate`: logged, ips, balanced, or auto by where validation comes from.  `rerank`: names of re-rankers to sweep
-    (all that can be).  `budget`: minutes for training.  `settings`: for every method that has them.  What was trained
-    before is taken up again.
+    (all that can be).  `budget`: minutes for training; of a method under way then the best epoch so far is used.
+    `settings`: for every method that has them.  What was trained before is taken up again.
     """
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset")
     goals, targets, runs = _several(goals), _several(targets), _several(runs)
@@ -194,6 +194,7 @@ def _points(
 ) -> tuple[list[Point], int | None]:
     """Every model with every re-ranker, and the place of the run in production as it stands."""
     points: dict[str, list[Point]] = {}
+    store.check([*runs, *([] if base is None else [base])])
     for name in store.train(methods, asked=asked):
         points[name] = _swept(store, name, measured, sweeps)
     store.take(runs)

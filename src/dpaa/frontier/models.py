@@ -16,11 +16,12 @@ from dpaa.frontier.pace import Pace
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import TrainedSettings
-from dpaa.runs.fit import Callbacks, fit_into, make_method
+from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import CHOSEN, RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
-from dpaa.training.trainer import Interrupted
+from dpaa.training.trainer import EpochReport, Interrupted
+from dpaa.words import counted
 
 MODELS = "models"
 """Where they are kept, a run each."""
@@ -60,7 +61,11 @@ class ModelStore:
     """For every method that has them."""
     seed: int
     deadline: float | None = None
-    """`time.monotonic()` at which no training begins any more, and one under way is left for the next call."""
+    """`time.monotonic()` at which no training begins any more, and of one under way the best epoch so far is used.
+
+    Its checkpoint stays for the next call.  Where there is no model yet, the next method is tried all the same: in one
+    go, or for an epoch.
+    """
     overwrite: bool = False
     watch: Watch = unwatched
     say: Callable[[str], None] = lambda _line: None
@@ -75,12 +80,13 @@ class ModelStore:
         One that cannot be had is noted, unless it was asked for by name.
         """
         names = {find_method(name).name: name for name in methods}
+        names = {name: names[name] for name in sorted(names, key=_in_epochs)}  # a budget may end before the slow ones
         self._check_settings(list(names))
         home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY) if names else self.folder
         late = []
         for place, (name, given) in enumerate(names.items()):
             folder = check_within(home / name, self.folder)
-            if self._late and not RunFolder(folder).finished:
+            if self._late and self.models and not RunFolder(folder).finished:
                 late.append(name)
                 continue
             todo = Counter(kind for one in list(names)[place:] for kind in self._work(home / one, one))
@@ -122,8 +128,16 @@ class ModelStore:
     def _train_one(self, folder: Path, method: Method) -> None:
         before = self.models.get(method.pretrained_from) if method.pretrained_layers() is not None else None
         with self.watch(method) as callbacks:
-            asked_to_stop = callbacks.stop_requested
-            limited = replace(callbacks, stop_requested=lambda: asked_to_stop() or self._late)
+            asked_to_stop, on_epoch, begun = callbacks.stop_requested, callbacks.on_epoch, bool(self.models)
+
+            def count(report: EpochReport) -> None:
+                nonlocal begun
+                begun = True
+                on_epoch(report)
+
+            limited = replace(
+                callbacks, on_epoch=count, stop_requested=lambda: asked_to_stop() or (begun and self._late)
+            )
             try:
                 model = fit_into(
                     folder,
@@ -137,9 +151,26 @@ class ModelStore:
             except Interrupted:
                 if asked_to_stop():
                     raise
-                self.notes.append(f"the time was up before {method.name} was trained; call again to go on with it")
-                return
+                best = self._best_so_far(folder, method, callbacks, before)
+                if best is None:
+                    self.notes.append(f"the time was up before {method.name} was trained; call again to go on with it")
+                    return
+                model = best
+                epochs = counted(model.manifest["training"]["epochs"], "epoch", "epochs")
+                self.notes.append(
+                    f"the time was up after {epochs} of {method.name}, whose best one is used; call again to train on"
+                )
         self.models[method.name] = model
+
+    def _best_so_far(self, folder: Path, method: Method, callbacks: Callbacks, before: Model | None) -> Model | None:
+        """A model of the best epoch of the checkpoint, which stays; None where there is no such epoch."""
+        fresh = make_method(self.data, type(method), method.settings.model_dump())
+        try:
+            run = RunFolder.to_finish(folder, self.overwrite)
+            pretrained = None if before is None else before.path
+            return fit_method(fresh, self.data, callbacks, run, resume=True, finish=True, pretrained=pretrained)
+        except InputError:
+            return None
 
     def _check_same(self, folder: Path, method: Method) -> None:
         if not RunFolder(folder).finished_before(method, self.data.fingerprint):
@@ -157,6 +188,12 @@ class ModelStore:
                 remedy = "give it with --seed" if key == "seed" else f"known are: {', '.join(sorted(known - {'seed'}))}"
                 raise InputError(f"no method of these has a setting {key!r} to set ({', '.join(names)}); {remedy}")
 
+    def check(self, runs: Sequence[str | Path]) -> None:
+        """Refuse, before anything is trained, what could not be taken; models of this folder may be yet to come."""
+        for run in map(Path, runs):
+            if not settled(RunFolder(run).path).is_relative_to(settled(self.folder / MODELS)):
+                self._read(run)
+
     def take(self, runs: Sequence[str | Path]) -> list[str]:
         """Finished runs on the same dataset, under their folders' names; one that is there already is taken once.
 
@@ -166,18 +203,23 @@ class ModelStore:
 
     def _take(self, run: Path) -> str:
         place = settled(RunFolder(run).path)
-        if place == settled(self.folder / CHOSEN):
-            raise InputError(f"{run} is what this call writes; choose another folder with --out")
         for name, model in self.models.items():
             if model.path is not None and settled(model.path) == place:
                 return name
+        model = self._read(run)
+        names = (printable(settled(run).name), printable(str(run)), printable(str(place)))
+        name = next((one for one in names if one not in self.models), f"{names[-1]} {len(self.models)}")
+        self.models[name] = model
+        return name
+
+    def _read(self, run: Path) -> Model:
+        """A finished run on the same dataset."""
+        if settled(RunFolder(run).path) == settled(self.folder / CHOSEN):
+            raise InputError(f"{run} is what this call writes; choose another folder with --out")
         model = load(run)
         if model.trained_on.fingerprint != self.data.fingerprint:
             raise InputError(
                 f"{run} was trained on another dataset than {self.data.name} (fingerprints differ); "
                 "name runs on this dataset"
             )
-        names = (printable(settled(run).name), printable(str(run)), printable(str(place)))
-        name = next((one for one in names if one not in self.models), f"{names[-1]} {len(self.models)}")
-        self.models[name] = model
-        return name
+        return model

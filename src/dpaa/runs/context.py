@@ -23,7 +23,7 @@ from dpaa.runs.stages import FitPart, RunStages
 from dpaa.runs.together import announce, check_shared, part_of
 from dpaa.runs.warm_start import in_words, warm_start
 from dpaa.text import finite
-from dpaa.training.checkpoint import Checkpoint
+from dpaa.training.checkpoint import STARTED_FROM, Checkpoint
 from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport, Trainer
 from dpaa.words import counted
@@ -46,6 +46,8 @@ class RunContext:
     """Whether the last epoch is kept instead of the best."""
     before: Model | None = None
     """A model to begin with, of earlier data perhaps."""
+    finish: bool = False
+    """Whether the run is finished at its checkpoint, without training on."""
     _vectors: Pretrained | None = None
     """Of the pre-trained model, until the other processes have them too."""
 
@@ -103,7 +105,7 @@ class RunContext:
         start = self._start(method, notes)
         if start is not None and start.origin:
             manifest |= start.origin
-            extra_identity |= {"start": start.digest}
+            extra_identity |= {STARTED_FROM: start.digest}
         if validation is None:
             notes.append(
                 f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
@@ -139,23 +141,31 @@ class RunContext:
             keep_last=self.keep_last,
             together=callbacks.together,
             whole=method,
+            finish=self.finish,
         )
         checkpoint = run.checkpoints.load() if run and self.resume else None
         if checkpoint:
             trainer.check(checkpoint)
+            if STARTED_FROM in checkpoint.progress["identity"] and STARTED_FROM not in extra_identity:
+                raise InputError("the training started from another run; name it with --warm-start, as when it began")
         notes += self._take_up_history(checkpoint, start)
-        callbacks.on_start(method, notes)
+        if self.finish:
+            callbacks.say("nothing is trained: the best epoch of the checkpoint is kept")
+        else:
+            callbacks.on_start(method, notes)
         announce(trainer, self._vectors, checkpoint)
         self._vectors = None
         stopping = trainer.run(checkpoint)
         tuned = method.tune(validation) if validation else {}
+        done = epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0)
         return manifest | {
             "validation": validation.protocol.as_json() if validation else None,
             "compute": compute.as_json() | _shared(processes, user_parts),
             "training": {
-                "epochs": epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0),
+                "epochs": done,
                 "best_epoch": start.best_epoch if start and stopping.best_epoch < start.epoch else stopping.best_epoch,
                 "best_valid_recall@20": stopping.best_measured if validation else None,
+                **({"stopped": f"finished early after epoch {done}"} if self.finish else {}),
             },
             "tuned": tuned,
         }
@@ -197,6 +207,11 @@ class RunContext:
             return read_pretrained(given, self.data, n_layers)
 
         def train(folder: Path | None, plain: GraphMethod) -> Model:
+            if self.finish:
+                raise InputError(
+                    f"the pre-trained model that {method.name} started from is not at {folder}; name it with "
+                    "--pretrained, as when the training began"
+                )
             kept = f" and kept in {folder}" if folder else ""
             self.callbacks.on_part(f"pre-training for {method.name}", plain)
             self.callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")

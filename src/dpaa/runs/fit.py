@@ -28,6 +28,7 @@ from dpaa.runs.model import Model, load
 from dpaa.runs.notebook import watched
 from dpaa.runs.tracking import LogTo, tracked
 from dpaa.text import finite
+from dpaa.training.checkpoint import STARTED_FROM
 from dpaa.training.start import Start
 from dpaa.training.trainer import Interrupted
 
@@ -89,16 +90,23 @@ def fit_into(
     *,
     overwrite: bool = False,
     resume: bool = False,
+    finish: bool = False,
     callbacks: Callbacks | None = None,
     **how: Any,
 ) -> Model:
     """Train into a run folder: history line by line, checkpoints, and the finished run; `how` as in `fit_method`.
 
     A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
-    `resume` goes on from a checkpoint, or trains a finished run further where more epochs are allowed now.
+    `resume` goes on from a checkpoint, or trains a finished run further where more epochs are allowed now.  `finish`
+    trains no more: the best epoch of the checkpoint of an unfinished run becomes the model.
     """
     callbacks = callbacks or Callbacks()
-    if resume and not overwrite and RunFolder(folder).finished:
+    if finish:
+        how["finish"] = resume = True
+        checkpoint = RunFolder.to_finish(folder, overwrite).checkpoints.load()
+        if checkpoint and STARTED_FROM in checkpoint.progress["identity"] and not how.get("warm_start"):
+            how |= _begun_further(folder, method, data, how)
+    elif resume and not overwrite and RunFolder(folder).finished:
         if RunFolder(folder).finished_before(method, data.fingerprint, how.get("rerank")):
             callbacks.say(f"{folder} is finished already, with these settings on this dataset")
             return load(folder)
@@ -110,8 +118,20 @@ def fit_into(
             run.write_config(method)
         model = fit_method(method, data, callbacks, run, resume, **how)
         run.write_config(method)
-        run.write_model(model)
-    return replace(model, path=Path(folder))
+        written = run.write_model(model)
+    return replace(model, path=Path(folder), digest=written)
+
+
+def _begun_further(folder: str | Path, method: Method, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
+    """What a finished run that is trained further goes on from; nothing where there is no such run."""
+    further = train_further(folder, method, data) if RunFolder(folder).finished else None
+    if further is None:
+        return {}
+    return {
+        "start": further[0],
+        "pretrained": how.get("pretrained") or further[1],
+        "rerank": how.get("rerank") or load(folder).reranker(),
+    }
 
 
 def fit_method(
@@ -129,12 +149,14 @@ def fit_method(
     rerank: Reranker | None = None,
     warm_start: Model | None = None,
     about: dict[str, Any] | None = None,
+    finish: bool = False,
 ) -> Model:
     """Train and wrap up; with a run folder, keep history and checkpoints there.
 
     `dial=False` leaves out the popularity dial's curve, which the parts of a staged method need not have; `trials`:
     how many settings were tried before these were taken, for the manifest; `start` and `keep_last` as in `Trainer`;
-    `warm_start`: a model to begin with (`dpaa.runs.warm_start`); `about`: further entries of the manifest.
+    `warm_start`: a model to begin with (`dpaa.runs.warm_start`); `about`: further entries of the manifest; `finish`:
+    take the best epoch of the run's checkpoint.
     """
     callbacks = callbacks or Callbacks()
     if pretrained and method.pretrained_layers() is None:
@@ -152,7 +174,7 @@ def fit_method(
         "started": started,
         "tuning": {"trials": trials},
     }
-    context = RunContext(data, callbacks, run, resume, pretrained, _fit_part, start, keep_last, warm_start)
+    context = RunContext(data, callbacks, run, resume, pretrained, _fit_part, start, keep_last, warm_start, finish)
     manifest |= method.train(context)
     if callbacks.stop_requested():
         raise Interrupted

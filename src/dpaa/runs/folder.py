@@ -174,6 +174,33 @@ class RunFolder:
         return next((run for run in places if run.has_config and not run.finished), None)
 
     @classmethod
+    def to_finish(cls, path: str | Path, overwrite: bool) -> RunFolder:
+        """The unfinished run whose best epoch so far can be kept.
+
+        Parameters
+        ----------
+        path
+            The run folder.
+        overwrite
+            Whether a run that is to replace the one in this folder is meant too.
+
+        Returns
+        -------
+        RunFolder
+            With a checkpoint; where there is none, or the run is finished, the call is refused.
+        """
+        run, there = cls.to_resume(path, overwrite), cls(settled(path))
+        if run is None and there.finished:
+            beside = cls._beside(settled(path)).has_config and not overwrite
+            other = "; finish the run that is to replace it with --finish --overwrite" if beside else ""
+            raise InputError(f"{path} is finished already{other or '; there is nothing to finish'}")
+        if run is None:
+            raise InputError(f"there is no unfinished run in {path}; check the path, or train without --finish")
+        if not run.checkpoints.file.exists():
+            raise InputError(f"{path} has no checkpoint to take its best epoch from; continue with --resume")
+        return run
+
+    @classmethod
     def _beside(cls, target: Path) -> RunFolder:
         """Where a run that is to replace another is made."""
         return cls(target.parent / f".{target.name}.unfinished")
@@ -254,8 +281,8 @@ class RunFolder:
         """All lines at once."""
         self._write(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def write_model(self, model: RunRecord) -> None:
-        """Tensors, tables and at last the manifest: from then on the run is finished."""
+    def write_model(self, model: RunRecord) -> str:
+        """Tensors, tables and at last the manifest: from then on the run is finished.  Returns the tensors' digest."""
         graph = model.method.graph
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.tensors().items()}
         users, items = graph.user_degree.cpu().numpy(), graph.item_degree.cpu().numpy()
@@ -281,6 +308,7 @@ class RunFolder:
         write_files(self.path, contents, ROOM)
         files = {name: digest(self.path / name) for name in BOUND if (self.path / name).exists()}
         self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
+        return files[TENSORS]
 
     @staticmethod
     def _edges(model: RunRecord) -> pl.DataFrame:
@@ -296,19 +324,52 @@ class RunFolder:
         weights = [pl.Series(name, weight.cpu().numpy()) for name, weight in model.method.message_weights()]
         return pl.DataFrame([*columns, *weights])
 
-    def write_evaluation(self, evaluation: Evaluation) -> None:
-        """`metrics.json` and `per_user.parquet`, of the model that is here."""
-        measured = {"model": digest(self.path / TENSORS)}
+    def write_evaluation(self, evaluation: Evaluation, model: RunRecord) -> None:
+        """Write `metrics.json` and `per_user.parquet`.
+
+        Parameters
+        ----------
+        evaluation
+            Of the run's own lists: an evaluation with another popularity dial or re-ranker is refused.
+        model
+            The model that was measured; refused where the run holds another one by now.
+        """
+        if not model.makes_lists_of(evaluation.protocol):
+            raise InputError(
+                f"the lists that were measured are not those of {self.path}, which keeps another popularity dial or "
+                "re-ranker; write the numbers elsewhere"
+            )
         contents: dict[str, Content] = {
             PER_USER: evaluation.per_user.write_parquet,
-            METRICS: as_json(evaluation.as_json() | measured),
+            METRICS: as_json(evaluation.as_json() | {"model": model.digest}),
         }
-        write_files(self.path, contents, "make room, or copy the run to where it can be written")
+        with self._held_for(model):
+            write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
-    def write_dial(self, curve: DialCurve) -> None:
-        """Put another curve of the popularity dial, and so another choice, into the manifest of a finished run."""
-        manifest = self.read_json(MANIFEST)
-        self._write(MANIFEST, as_json(manifest | {"dial": finite(curve.as_json())}))
+    def write_dial(self, curve: DialCurve, model: RunRecord) -> None:
+        """Put another curve of the popularity dial, and so another choice, into the manifest of a finished run.
+
+        Parameters
+        ----------
+        curve
+            The curve with its choice.
+        model
+            The model that the curve was measured with; refused where the run holds another one by now.
+        """
+        with self._held_for(model):
+            manifest = self.read_json(MANIFEST)
+            self._write(MANIFEST, as_json(manifest | {"dial": finite(curve.as_json())}))
+
+    @contextmanager
+    def _held_for(self, model: RunRecord) -> Iterator[None]:
+        """Nobody replaces the run while something measured with its model is written into it."""
+        with hold_folder(settled(self.path), self.path):
+            if model.digest != digest(self.path / TENSORS):
+                raise InputError(
+                    f"{self.path} was replaced while its model was measured, so nothing was written; "
+                    f"measure the new one with `dpaa evaluate {self.path}`"
+                )
+            yield
 
     def _write(self, name: str, content: str) -> None:
         write_file(self.path / name, content, ROOM)
@@ -324,6 +385,7 @@ class RunFolder:
         if not file.exists():
             unfinished = name == MANIFEST and self.has_config
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
+            remedy += ", or at its checkpoint with --finish" if unfinished and self.checkpoints.file.exists() else ""
             state = "an unfinished run" if unfinished else "not a run folder"
             raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
         return read_json(file, SMALL_JSON, "restore it or train again")
@@ -357,9 +419,11 @@ class RunFolder:
         candidates = self._candidates(items)
         self._check_bound(about)
         known = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), "restore it or train again")
-        recent = self._popularity(items)
-        edges = self.path / EDGES
-        return RunRecord(method, user_ids, item_ids, pairs, candidates, manifest, self.path, edges, known, recent)
+        edges, read = self.path / EDGES, about.files.get(TENSORS) or digest(self.path / TENSORS)
+        return RunRecord(
+            *(method, user_ids, item_ids, pairs, candidates, manifest, self.path, edges, known, read),
+            popularity=self._popularity(items),
+        )
 
     def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
         """The message weights of layers 0..L−1 in the order of the model's edges."""

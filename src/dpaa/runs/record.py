@@ -14,7 +14,10 @@ from dpaa.data.attributes import ItemAttributes
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
+from dpaa.evaluation.dial_curve import kappa_in_force
+from dpaa.evaluation.evaluator import Protocol
 from dpaa.methods.base import Method
+from dpaa.reranking.choose import stored_reranker
 from dpaa.runs.manifest import TrainedOn
 
 
@@ -36,6 +39,8 @@ class RunRecord:
     """The message weights of a loaded run, which only their file knows."""
     attributes: ItemAttributes | None = None
     """What is known of the items: titles, and any other columns."""
+    digest: str | None = None
+    """SHA-256 of the file that its tensors were read from or written to; None for a model in memory alone."""
 
     popularity: NDArray[Any] | None = None
     """Recent popularity of the items (`Dataset.recent_popularity`); None where the log has no times."""
@@ -64,6 +69,23 @@ class RunRecord:
         for tensor in self.method.tensors().values():
             found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return found.hexdigest()
+
+    def makes_lists_of(self, protocol: Protocol) -> bool:
+        """Whether an evaluation is of the model's own lists.
+
+        Parameters
+        ----------
+        protocol
+            How the lists were made and measured.
+
+        Returns
+        -------
+        bool
+            False where the popularity dial or the re-ranker is another than the one the model keeps.
+        """
+        reranker = stored_reranker(self.manifest.get("rerank"), self.path or self)
+        kappa = kappa_in_force(self.manifest.get("dial"), self.method.popularity_dial)
+        return (protocol.popularity_dial, protocol.rerank) == (kappa, reranker.in_words() if reranker else None)
 
     def check_trained_on(self, data: Dataset, remedy: str) -> None:
         """Refuse another dataset than that."""

@@ -20,6 +20,10 @@ DIGEST = "digest"
 """Of all that is in the file, so that damage is found; a checkpoint of before it was kept has none."""
 
 
+STARTED_FROM = "start"
+"""In what a checkpoint was made with: the digest of the tables of another run, where training started from them."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """Tensors by name, and the small rest as JSON."""

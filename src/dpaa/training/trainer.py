@@ -176,6 +176,8 @@ class Trainer:
     """The processes that train other parts of the same tables, step by step with this one; one of them leads."""
     whole: GraphMethod | None = None
     """Where the method has some users alone: in the process that leads, the one that takes over in the end."""
+    finish: bool = False
+    """Whether nothing is trained on: the best epoch of the checkpoint is kept."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
     _unread: list[tuple[Tensor, int]] = field(default_factory=list, init=False, repr=False)
     """Losses of the last steps, with their numbers of triples, that nobody has looked at."""
@@ -200,14 +202,16 @@ class Trainer:
         self._best: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
         at = self._resume(checkpoint) if checkpoint else Progress(start.epoch, step=start.step) if start else Progress()
-        self.on_start(self._seconds_per_step() * method.compute.n_batches)
+        if not self.finish:
+            self.on_start(self._seconds_per_step() * method.compute.n_batches)
         stopping = at.stopping(settings)
         if start:
             stopping.patience = start.patience(settings)
         early = self.validate is not None and not self.keep_last
         if start and start.measured and early and not checkpoint:
             self._measure_start(at, stopping)
-        while at.epoch <= settings.epochs and not (early and stopping.exhausted(at.epoch - 1, at.step)):
+        last = at.epoch - 1 if self.finish else settings.epochs
+        while at.epoch <= last and not (early and stopping.exhausted(at.epoch - 1, at.step)):
             self._train_epoch(at)
             began = time.perf_counter()
             valid = self._validate(at)
@@ -401,6 +405,8 @@ class Trainer:
 
     def _resume(self, checkpoint: Checkpoint) -> Progress:
         self.check(checkpoint)
+        if self.finish and not checkpoint.part("best"):
+            raise InputError("training was stopped in its first epoch and has none to keep; continue with --resume")
         try:
             at = Progress(**{"best_measured": checkpoint.progress["at"]["best_value"]} | checkpoint.progress["at"])
             at.check()

@@ -11,10 +11,9 @@ import pytest
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.report.page import write_page
 from dpaa.runs.fit import evaluate, fit
-from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from tests.command import dpaa_ok
-from tests.report.folders import copy_of
+from tests.report.folders import copy_of, put_metrics
 from tests.report.reader import Reader
 
 pytest.importorskip("altair")
@@ -28,7 +27,7 @@ def shown(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tup
     data = read_dataset(folder / "data")
     model = fit(data, "ease")
     model.save(folder / "run")
-    RunFolder(folder / "run").write_evaluation(evaluate(model, data, popularity_dial=-1.0))
+    put_metrics(folder / "run", evaluate(model, data, popularity_dial=-1.0))
     write_page([folder / "run"], folder / "page.html")
     return folder / "page.html", model
 
