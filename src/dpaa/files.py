@@ -177,6 +177,31 @@ def check_folder_name(path: str | Path) -> Path:
     return target
 
 
+def check_replaceable(target: Path, shown: str | Path) -> None:
+    """Refuse, before any work, a filled folder that no rename can replace.
+
+    That is a mount point, or another user's folder in a sticky directory.  The system is asked by `rmdir`, which checks
+    both before it finds that the folder is not empty; a bind mount cannot be found with `os.path.ismount`.
+
+    Parameters
+    ----------
+    target
+        The folder, settled; one without any file is not asked about.
+    shown
+        The folder as the user named it.
+    """
+    if not any(target.iterdir()):
+        return
+    try:
+        target.rmdir()
+    except OSError as error:
+        if error.errno in (errno.EBUSY, errno.EPERM):
+            raise InputError(
+                f"{shown} cannot be replaced ({reason(error)}: it is a mount point, or another user's folder in a "
+                "sticky directory); choose another folder with --out"
+            ) from None
+
+
 def _check_link(path: str | Path) -> None:
     """A link to nowhere would let us make something where nobody expects it."""
     if Path(path).is_symlink() and not Path(path).exists():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -120,6 +123,41 @@ def test_overwrite_through_a_link_works_again_and_again(place: Path) -> None:
         assert load(place / "seed-1").manifest["seed"] == seed
     assert (place / "link").is_symlink()
     assert names(place) == ["data", "link", "seed-1", "seed-2"]
+
+
+def test_a_finished_training_that_cannot_take_its_place_survives(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> bool:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    data, before = read_dataset(place / "data"), content(place / "seed-1")
+    monkeypatch.setattr(files, "_exchange", busy)
+    with pytest.raises(InputError, match=r"resource busy\); it waits in .*\.seed-1\.unfinished, move it"):
+        fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
+    assert content(place / "seed-1") == before
+    assert load(place / ".seed-1.unfinished").manifest["seed"] == 7
+
+
+ON_A_MOUNT = """
+mount --bind {0}/seed-1 {0}/mounted || exit 77
+{1} -m dpaa train {0}/data --out {0}/mounted --overwrite
+"""
+
+
+def test_a_mount_point_is_refused_before_the_training(place: Path) -> None:
+    (place / "mounted").mkdir()
+    before = content(place / "seed-1")
+    call = ["unshare", "-m", "bash", "-c", ON_A_MOUNT.format(place, sys.executable)]
+    try:
+        ended = subprocess.run(call, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare and bash")
+    if ended.returncode == 77 or ended.stderr.startswith("unshare:"):
+        pytest.skip(f"only root of a system with mount namespaces can mount here: {ended.stderr}")
+    assert ended.returncode == 2
+    assert "mounted cannot be replaced (Device or resource busy: it is a mount point" in ended.stderr
+    assert "epoch" not in ended.stderr
+    assert content(place / "seed-1") == before
+    assert names(place) == ["data", "mounted", "seed-1", "seed-2"]
 
 
 @pytest.mark.parametrize("step", ["before", "after"])

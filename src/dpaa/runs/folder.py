@@ -38,6 +38,7 @@ from dpaa.files import (
     as_json,
     check_folder_name,
     check_regular,
+    check_replaceable,
     digest,
     lock_of,
     locked,
@@ -109,7 +110,8 @@ class RunFolder:
                     yield run
                     run._commit(target)
                 except Exception as error:
-                    came_to_nothing = not isinstance(error, Interrupted) and not (begun or run._can_go_on)
+                    kept = begun or run._can_go_on or run.finished  # finished: it could not be put in its place
+                    came_to_nothing = not isinstance(error, Interrupted) and not kept
                     if isinstance(error, DivergedError) or came_to_nothing:
                         remove_folder(run.path)
                     raise
@@ -136,6 +138,7 @@ class RunFolder:
         if resume and not there.finished and not go_on_beside:
             return there
         if overwrite:
+            check_replaceable(target, shown)
             own_folder(beside.path, ROOM)
             if not go_on_beside or beside.finished:
                 for file in beside.path.iterdir():
@@ -186,7 +189,8 @@ class RunFolder:
                 put_in_place(self.path, target)
             except OSError as error:
                 raise InputError(
-                    f"cannot put the new run in the place of {target} ({reason(error)}); it waits in {self.path}"
+                    f"cannot put the new run in the place of {target} ({reason(error)}); it waits in {self.path}, "
+                    "move it to a folder of its own"
                 ) from None
             remove_folder(self.path)
 
