@@ -32,7 +32,6 @@ from dpaa.evaluation.evaluator import Evaluation
 from dpaa.files import (
     LARGE_JSON,
     SMALL_JSON,
-    STAGING,
     Content,
     append_line,
     as_json,
@@ -40,6 +39,7 @@ from dpaa.files import (
     check_regular,
     check_replaceable,
     digest,
+    is_staging,
     lock_of,
     locked,
     missing_folders,
@@ -139,10 +139,7 @@ class RunFolder:
             return there
         if overwrite:
             check_replaceable(target, shown)
-            own_folder(beside.path, ROOM)
-            if not go_on_beside or beside.finished:
-                for file in beside.path.iterdir():
-                    remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
+            beside._make_room(keep=go_on_beside and not beside.finished)
             return beside
         waits = (
             "; a run to replace it is unfinished, continue with --resume --overwrite" if beside.path.exists() else ""
@@ -152,6 +149,17 @@ class RunFolder:
                 f"{shown} holds a finished run; pass --overwrite or choose another folder with --out{waits}"
             )
         raise InputError(f"{shown} holds an unfinished run; continue with --resume or pass --overwrite{waits}")
+
+    def _make_room(self, keep: bool) -> None:
+        """A folder beside the run that is to be replaced; an unfinished run in it stays (`keep`) or goes."""
+        if self.filled and not self.has_config:
+            raise InputError(
+                f"{self.path}, where the new run would be made, holds something else than a run; move it away"
+            )
+        own_folder(self.path, ROOM)
+        if not keep:
+            for file in self.path.iterdir():
+                remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
 
     def finished_before(self, method: Method, fingerprint: str, rerank: Reranker | None = None) -> bool:
         """Whether this is a whole run with this method, settings and re-ranker on this dataset.
@@ -214,7 +222,7 @@ class RunFolder:
     @property
     def filled(self) -> bool:
         """Whether anything is there but what a killed process left half written."""
-        return self.path.is_dir() and any(not file.name.startswith(STAGING) for file in self.path.iterdir())
+        return self.path.is_dir() and any(not is_staging(file) for file in self.path.iterdir())
 
     @property
     def finished(self) -> bool:
