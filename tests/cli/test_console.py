@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from dpaa.cli.console import attributes, cells, number, print_objects
+
+HANGS = 120
+"""Seconds after which a command that takes one or two hangs."""
+
+
+def in_shell(line: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """`sh -c LINE`, where `"$@"` is `dpaa WORDS…` and descriptors can be closed."""
+    call = ["sh", "-c", line, "sh", sys.executable, "-m", "dpaa", *map(str, words)]
+    return subprocess.run(call, capture_output=True, text=True, check=False, timeout=HANGS)
 
 
 @dataclass
@@ -30,3 +42,10 @@ def test_objects_become_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown[-4:] == ["x", "25.0%", "y", "-"]
     print_objects("Nothing", {"item": "name"}, [])
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-", "<&-"])
+def test_closed_descriptors_are_no_reason_to_hang(walk: Path, closed: str) -> None:
+    ended = in_shell(f'"$@" {closed}', "data", "describe", walk / "data")
+    assert ended.returncode == 0, ended.stderr
+    assert bool(ended.stdout) == (closed == "<&-")

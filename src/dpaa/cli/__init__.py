@@ -12,7 +12,7 @@ import dpaa
 from dpaa.cli.audit import audit
 from dpaa.cli.benchmark import benchmark
 from dpaa.cli.compare import compare
-from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print
+from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print, open_closed_streams
 from dpaa.cli.data import app as data_app
 from dpaa.cli.debias import debias
 from dpaa.cli.demo import demo
@@ -84,6 +84,7 @@ def root(
 
 def main() -> None:
     """Run, and turn what is wrong with the input or the call into one sentence and exit code 2."""
+    open_closed_streams()
     interrupts = Interrupts()
     try:
         with interrupts:

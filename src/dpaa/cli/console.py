@@ -171,6 +171,21 @@ def titled(items: Iterable[Any]) -> dict[str, str]:
     return {"title": "title"} if any(item.title is not None for item in items) else {}
 
 
+def open_closed_streams() -> None:
+    """Open the null device where a standard stream is closed, as in `dpaa … >&- 2>&-`.
+
+    Else the next files that are opened get the numbers 0, 1 and 2, and libraries write into them or wait for them.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 def never_fail_to_print() -> None:
     """Escape what the streams' encoding lacks, such as a κ in ASCII, or bytes of an argument that are no text."""
     for stream in (sys.stdout, sys.stderr):
