@@ -52,6 +52,9 @@ for _group in (app, data_app):
     for _info in _group.registered_commands:
         _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
+NO_MEMORY = "DefaultCPUAllocator"
+"""In what torch raises where Python raises a `MemoryError`."""
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -109,9 +112,11 @@ def _tell(error: BaseException) -> None:
             sys.exit(2)
         _refuse(in_one_sentence(error))
     elif isinstance(error, OSError):  # a full disk, a device that is gone
-        leave_output()
+        leave_output(sys.stdout)
         place = error.filename or "the output"
         _refuse(f"cannot go on with {place} ({reason(error)}); check the place and call again")
+    elif isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY in str(error)):
+        _refuse("there is not enough memory; use less data, a smaller model or batch, or a machine or limit with more")
     else:
         raise error
 

@@ -13,7 +13,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -73,9 +73,14 @@ class Screen:
         return self._console.is_terminal
 
     def print(self, *pieces: str | Styled) -> None:
-        """A line, or several where the text has line ends."""
+        """A line, or several where the text has line ends; what stderr does not take is not worth a training."""
         styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
-        self._console.print(Text.assemble(*((printable(piece.text), piece.style) for piece in styled)))
+        try:
+            self._console.print(Text.assemble(*((printable(piece.text), piece.style) for piece in styled)))
+        except OSError:
+            if not self._console.stderr:
+                raise
+            leave_output(sys.stderr)
 
     def json(self, content: Any) -> None:
         """One JSON document, in letters that the stream's encoding has."""
@@ -193,10 +198,10 @@ def never_fail_to_print() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def leave_output() -> None:
-    """Let go of a stdout that takes no more, a full disk's: Python would try once more at the end, and complain."""
+def leave_output(stream: TextIO) -> None:
+    """Let go of a stream that takes no more, a full disk's: Python would try once more at the end, and complain."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
         with suppress(OSError, io.UnsupportedOperation):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
