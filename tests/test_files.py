@@ -257,6 +257,48 @@ def test_what_a_killed_process_left_is_swept_by_the_next_writer(tmp_path: Path) 
     assert names(tmp_path) == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        (".dpaa-notes", "notes.txt"),
+        (".dpaa-new-ideas", "notes.txt"),
+        (".dpaa-0123456789ab", "notes.txt"),
+        (".dpaa-new-0123456789ab", "notes.txt"),
+        (".dpaa-0123456789ab", ".lock"),
+        (".dpaa-0123456789abc", ".lock"),
+    ],
+)
+def test_folders_of_the_user_s_are_not_taken_for_staging_folders(tmp_path: Path, name: str, inside: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / inside).write_text("mine")
+    write_file(tmp_path / "a", "new", "")
+    assert (tmp_path / name / inside).read_text() == "mine"
+
+
+def test_a_folder_of_the_user_s_is_not_taken_for_one_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / ".data.replaced"
+    own.mkdir()
+    (own / "notes.txt").write_text("mine")
+    assert not settled(tmp_path / "data").exists()
+    for name in ("data", "fresh"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    monkeypatch.setattr("dpaa.files._exchange", lambda *_: False)
+    with pytest.raises(OSError, match="is in the way"):
+        put_in_place(tmp_path / "fresh", tmp_path / "data")
+    assert names(tmp_path / "data") == ["data"]
+    assert names(tmp_path / "fresh") == ["fresh"]
+    assert (own / "notes.txt").read_text() == "mine"
+
+
+def test_an_empty_folder_that_was_not_locked_yet_is_swept(tmp_path: Path) -> None:
+    (tmp_path / ".dpaa-new-0123456789ab").mkdir()
+    write_file(tmp_path / "a", "new", "")
+    assert names(tmp_path) == ["a"]
+
+
 INTERRUPTED = """
 import shutil, sys
 from pathlib import Path
@@ -308,6 +350,22 @@ def test_a_lock_file_is_there_only_while_it_is_held(tmp_path: Path) -> None:
         assert held(tmp_path / ".lock")
         with pytest.raises(InputError, match="is in use by another process"), locked(tmp_path / ".lock"):
             pass
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", ["", "1234\n"])
+def test_a_file_of_the_user_s_with_the_name_of_a_lock_stays(tmp_path: Path, content: str) -> None:
+    file = tmp_path / ".run.lock"
+    file.write_text(content)
+    with locked(file):
+        assert held(file)
+    assert file.read_text() == content
+
+
+def test_the_lock_file_of_a_killed_process_goes_with_the_next_holder(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_bytes(files.MARK)
+    with locked(tmp_path / ".lock"):
+        pass
     assert names(tmp_path) == []
 
 

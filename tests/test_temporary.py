@@ -62,6 +62,11 @@ def test_what_only_has_the_name_is_left_alone(place: Path) -> None:
     (secret / "file").touch()
     (place / "dpaa-here-link").symlink_to(secret)
     (place / "dpaa-here-file").write_text("mine")
+    own = [place / "dpaa-here-training" / "a.csv", place / "dpaa-here-12345678" / "b.csv"]
+    for file in own:
+        file.parent.mkdir()
+        file.touch()
     with temporary_folder("dpaa-here-"):
         assert (secret / "file").exists()
+        assert all(file.exists() for file in own)
         assert (place / "dpaa-here-file").read_text() == "mine"

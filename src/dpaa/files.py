@@ -17,6 +17,7 @@ import ctypes
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -43,8 +44,12 @@ SMALL_JSON, LARGE_JSON = 10_000_000, 50_000_000
 """Bytes of a config or manifest (ours have a few thousand), and of a comparison, a history or a result."""
 STAGING, NASCENT, HOLD = ".dpaa-", ".dpaa-new-", ".lock"
 """Beginnings of the names of staging folders: in use, and not yet locked; the lock file in them."""
+STAGED = re.compile(r"\.dpaa-(new-)?[0-9a-f]{12}")
+"""A whole name of a staging folder."""
+MARK = b"lock of dpaa\n"
+"""Content of our lock files: whatever else has such a name is the user's, and is never removed."""
 REPLACED = ".replaced"
-"""Ending of the hidden name under which an old folder waits where two names cannot be exchanged in one step."""
+"""Ending of the hidden folder in which an old folder waits where two names cannot be exchanged in one step."""
 
 # ---------------------------------------------------------------------- reading
 
@@ -128,9 +133,10 @@ def settled(path: str | Path) -> Path:
     """The path without links, `.` and `..`; a folder whose replacement was cut off half-way is put back."""
     target = _resolved(path)
     waiting = _waiting(target)
-    if target.name and not target.exists() and waiting.is_dir() and not waiting.is_symlink():
+    if target.name and not target.exists() and _waits(waiting):
         with suppress(OSError):
-            waiting.rename(target)
+            (waiting / "old").rename(target)
+            shutil.rmtree(waiting)
     return target
 
 
@@ -175,6 +181,31 @@ def check_folder_name(path: str | Path) -> Path:
     if not target.name or here == target or (here is not None and target in here.parents):
         raise InputError(f"{str(path)!r} is the current folder, one above it or the root; name a folder of its own")
     return target
+
+
+def check_replaceable(target: Path, shown: str | Path) -> None:
+    """Refuse, before any work, a filled folder that no rename can replace.
+
+    That is a mount point, or another user's folder in a sticky directory.  The system is asked by `rmdir`, which checks
+    both before it finds that the folder is not empty; a bind mount cannot be found with `os.path.ismount`.
+
+    Parameters
+    ----------
+    target
+        The folder, settled; one without any file is not asked about.
+    shown
+        The folder as the user named it.
+    """
+    if not any(target.iterdir()):
+        return
+    try:
+        target.rmdir()
+    except OSError as error:
+        if error.errno in (errno.EBUSY, errno.EPERM):
+            raise InputError(
+                f"{shown} cannot be replaced ({reason(error)}: it is a mount point, or another user's folder in a "
+                "sticky directory); choose another folder with --out"
+            ) from None
 
 
 def _check_link(path: str | Path) -> None:
@@ -292,8 +323,13 @@ def put_in_place(fresh: Path, target: Path) -> None:
         fresh.rename(target)
     elif not _exchange(fresh, target):
         waiting = _waiting(target)
-        remove_folder(waiting)
-        target.rename(waiting)
+        if _waits(waiting):  # of a process that was killed before it removed it
+            remove_folder(waiting)
+        waiting.mkdir(exist_ok=True)
+        if any(waiting.iterdir()):
+            raise FileExistsError(errno.EEXIST, f"{waiting} is in the way", str(waiting))
+        write_into(waiting, HOLD, MARK)
+        target.rename(waiting / "old")
         fresh.rename(target)
         remove_folder(waiting)
     _flush(target.parent)
@@ -374,8 +410,29 @@ if hasattr(os, "register_at_fork"):
 def sweep(parent: Path) -> None:
     """Remove staging folders whose process is gone; one that is swept before it is locked is made again."""
     for left in parent.glob(f"{STAGING}*"):
-        if left.is_dir() and not left.is_symlink() and not held(left / HOLD):
+        if is_staging(left) and not held(left / HOLD):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def is_staging(path: Path) -> bool:
+    """Whether this is a staging folder of ours, and not something of the user's with such a name.
+
+    Parameters
+    ----------
+    path
+        A file or folder; a link is none of ours.
+
+    Returns
+    -------
+    bool
+        By its whole name and the lock file in it; one that was not locked yet has nothing in it.
+    """
+    if not STAGED.fullmatch(path.name) or path.is_symlink():
+        return False
+    try:
+        return is_lock(path / HOLD) or (path.name.startswith(NASCENT) and not any(path.iterdir()))
+    except OSError:  # no folder, another user's, or gone by now
+        return False
 
 
 @contextmanager
@@ -411,6 +468,11 @@ def _shown(path: Path) -> Path:
 
 def _waiting(target: Path) -> Path:
     return target.parent / f".{target.name}{REPLACED}"
+
+
+def _waits(waiting: Path) -> bool:
+    """Whether this is such a folder of ours."""
+    return waiting.is_dir() and not waiting.is_symlink() and is_lock(waiting / HOLD)
 
 
 def _flush(path: Path) -> None:
@@ -456,7 +518,7 @@ def _exchange(one: Path, other: Path) -> bool:
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
     """Hold a lock file, which exists while it is held; another holder is waited for, or refused in one sentence.
 
-    The lock ends with its process, however it ends.
+    The lock ends with its process, however it ends.  A file of the user's that has the name is held and stays.
     """
     while True:
         handle = _lock(path, wait)
@@ -466,9 +528,40 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
+        remove_lock(path)
+        os.close(handle)
+
+
+def remove_lock(path: Path) -> None:
+    """Remove a lock file of ours, and nothing else that has its name.
+
+    Parameters
+    ----------
+    path
+        The file; it need not exist.
+    """
+    if is_lock(path):
         with suppress(OSError):
             path.unlink(missing_ok=True)
-        os.close(handle)
+
+
+def is_lock(path: Path) -> bool:
+    """Whether this is a lock file of ours.
+
+    Parameters
+    ----------
+    path
+        The file; a link is none of ours, nor is what is not there.
+
+    Returns
+    -------
+    bool
+        By its content.
+    """
+    try:
+        return not path.is_symlink() and read_bytes(path, len(MARK), whole=False) == MARK
+    except InputError:
+        return False
 
 
 def lock_of(target: Path) -> Path:
@@ -478,7 +571,7 @@ def lock_of(target: Path) -> Path:
 
 def _lock(path: Path, wait: bool) -> int:
     """An open, locked file; it is opened for writing because network file systems lock no other."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    handle = _opened_lock(path)
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -487,6 +580,24 @@ def _lock(path: Path, wait: bool) -> int:
         what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))
         raise InputError(f"{what} is in use by another process; wait for it or choose another folder") from None
     except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _opened_lock(path: Path) -> int:
+    """A lock file opened; a new one says that it is ours, one that is there stays as it is."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    while True:
+        with suppress(FileExistsError):
+            handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+            break
+        with suppress(FileNotFoundError):  # removed by its holder since
+            return os.open(path, flags)
+    try:
+        os.write(handle, MARK)
+    except BaseException:
+        path.unlink(missing_ok=True)
         os.close(handle)
         raise
     return handle

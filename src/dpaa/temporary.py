@@ -16,15 +16,17 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+MARK = ".dpaa-temporary"
+"""A file in every such folder: others are never removed."""
+
 
 def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
     """A folder of this process, locked as long as it lives."""
     _remove_abandoned(Path(tempfile.gettempdir()), prefix)
-    while True:
-        folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-        _lock(Path(folder.name), wait=True)
-        if Path(folder.name).exists():  # else somebody took it for abandoned before it was locked
-            return folder
+    folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    _lock(Path(folder.name), wait=True)
+    os.close(os.open(Path(folder.name) / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # once it is locked
+    return folder
 
 
 def _lock(folder: Path, wait: bool = False) -> int | None:
@@ -45,10 +47,12 @@ def _lock(folder: Path, wait: bool = False) -> int | None:
 
 
 def _remove_abandoned(place: Path, prefix: str) -> None:
-    """Folders whose processes had no time to tidy up."""
+    """Folders whose processes had no time to tidy up; what the user has given such a name stays."""
     with suppress(OSError):
-        for folder in place.glob(f"{prefix}*"):
+        for folder in place.glob(f"{prefix}{8 * '[a-z0-9_]'}"):  # a name that `tempfile` makes
             handle = _lock(folder)
-            if handle is not None:
+            if handle is not None and not (folder / MARK).is_file():
+                os.close(handle)
+            elif handle is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(handle)

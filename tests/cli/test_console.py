@@ -1,10 +1,27 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from dpaa.cli.console import attributes, cells, number, print_objects
+from tests.cli.conftest import TINY
+from tests.command import run_dpaa
+
+HANGS = 120
+"""Seconds after which a command that takes one or two hangs."""
+
+
+def in_shell(line: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """`sh -c LINE`, where `"$@"` is `dpaa WORDS…` and descriptors can be closed."""
+    call = ["sh", "-c", line, "sh", sys.executable, "-m", "dpaa", *map(str, words)]
+    return subprocess.run(call, capture_output=True, text=True, check=False, timeout=HANGS)
 
 
 @dataclass
@@ -30,3 +47,52 @@ def test_objects_become_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown[-4:] == ["x", "25.0%", "y", "-"]
     print_objects("Nothing", {"item": "name"}, [])
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-", "<&-"])
+def test_closed_descriptors_are_no_reason_to_hang(walk: Path, closed: str) -> None:
+    ended = in_shell(f'"$@" {closed}', "data", "describe", walk / "data")
+    assert ended.returncode == 0, ended.stderr
+    assert bool(ended.stdout) == (closed == "<&-")
+
+
+full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+
+
+@full
+def test_a_progress_output_that_fails_does_not_end_the_training(walk: Path, tmp_path: Path) -> None:
+    ended = in_shell('"$@" 2>/dev/full', "train", walk / "data", *TINY, "--out", tmp_path / "run")
+    assert ended.returncode == 0
+    assert "run written to" in ended.stdout
+    assert (tmp_path / "run" / "manifest.json").exists()
+
+
+@full
+def test_results_that_cannot_be_printed_are_a_fault(walk: Path) -> None:
+    ended = in_shell('"$@" >/dev/full', "data", "describe", walk / "data")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: cannot go on with the output (No space left on device)")
+
+
+def _no_memory() -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("wants", [_no_memory, lambda: np.empty(1 << 58), lambda: torch.empty(1 << 50)])
+def test_too_little_memory_is_one_sentence(
+    walk: Path, monkeypatch: pytest.MonkeyPatch, wants: Callable[[], object]
+) -> None:
+    monkeypatch.setattr("dpaa.data.dataset.read_dataset", lambda *_: wants())
+    said = run_dpaa("data", "describe", walk / "data")
+    assert said.code == 2
+    assert said.err.startswith("error: there is not enough memory; use less data")
+    assert said.err.count("\n") == 1
+
+
+def test_other_faults_are_not_taken_for_too_little_memory(walk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr("dpaa.data.dataset.read_dataset", broken)
+    with pytest.raises(RuntimeError, match="something else"):
+        run_dpaa("data", "describe", walk / "data")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,7 +36,8 @@ def server() -> Iterator[Postgres]:
             f"INSERT INTO clicks (who, what, stars) VALUES {values};"
             "CREATE TABLE films (id bigint, title text, genre text);"
             "INSERT INTO films SELECT g, 'Film ' || g, 'Drama' FROM generate_series(0, 9) g;"
-            f"CREATE ROLE dpaa LOGIN PASSWORD '{PASSWORD}'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO dpaa;",
+            f"CREATE ROLE dpaa LOGIN PASSWORD '{PASSWORD}'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO dpaa;"
+            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO dpaa;",
         )
         rules = found.socket / "data" / "pg_hba.conf"
         rules.write_text("local all dpaa scram-sha-256\n" + rules.read_text())
@@ -81,6 +83,9 @@ def test_a_dataset_from_postgresql_keeps_no_secret(server: Postgres, tmp_path: P
         ({"database": "nowhere"}, QUERY, 'database "nowhere" does not exist'),
         ({}, "SELECT nothing FROM clicks", 'column "nothing" does not exist'),
         ({}, "DELETE FROM clicks", "syntax error"),
+        ({}, "COPY clicks TO PROGRAM 'cat'", "syntax error"),
+        ({}, "SELECT 1; COMMIT; DELETE FROM clicks", "cannot insert multiple commands"),
+        ({}, "SELECT nextval('clicks_id_seq')", "cannot execute nextval() in a read-only transaction"),
         ({}, "SELECT who AS a, what AS a FROM clicks", "gives two columns of one name"),
         ({}, "SELECT set_config('transaction_read_only', 'off', false) FROM clicks", "must be set before any query"),
         ({}, "SELECT who AS user_id FROM clicks", "has no column that is known as item_id"),
@@ -138,6 +143,32 @@ def test_a_query_to_a_file(kind: str, tmp_path: Path, monkeypatch: pytest.Monkey
     Path("text.db").write_text("this is no database, but a text of some length\n" * 100)
     with pytest.raises(InputError, match=f"the query to {kind}:///text.db failed"):
         query_table(f"{kind}:///text.db", QUERY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "words"),
+    [
+        ("duckdb", "COPY clicks TO 'stolen.csv'", "only one SELECT is run, this is COPY"),
+        ("duckdb", "SELECT 1; COPY clicks TO 'stolen.csv'", "only one SELECT is run, this is SELECT and COPY"),
+        ("duckdb", "EXPORT DATABASE 'stolen'", "only one SELECT is run, this is EXPORT"),
+        ("duckdb", "ATTACH 'stolen.db'", "only one SELECT is run, this is ATTACH"),
+        ("duckdb", "-- nothing", "only one SELECT is run, this is none"),
+        ("sqlite", "VACUUM INTO 'stolen.db'", "only one SELECT is run"),
+        ("sqlite", "ATTACH 'stolen.db' AS other", "only one SELECT is run"),
+        ("sqlite", "CREATE TEMP TABLE other AS SELECT * FROM clicks", "attempt to write a readonly database"),
+    ],
+)
+def test_a_query_that_writes_is_not_run(
+    kind: str, query: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect if kind == "sqlite" else pytest.importorskip("duckdb", reason="not installed").connect
+    monkeypatch.chdir(tmp_path)
+    with closing(connect("clicks.db")) as database:
+        database.execute("CREATE TABLE clicks (user_id INTEGER, item_id INTEGER)")
+    said = run_dpaa("data", "sql", f"{kind}:///clicks.db", "--query", query, "--out", "data")
+    assert said.code == 2
+    assert said.err.startswith(f"error: the query to {kind}:///clicks.db failed ({words})")
+    assert [file.name for file in tmp_path.iterdir()] == ["clicks.db"]
 
 
 @pytest.mark.parametrize("url", ["clicks.db", "mysql://me:s3cret@host/x", "://", "oracle:s3cret"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dpaa.errors import InputError
+from dpaa.files import MARK
 from dpaa.reproduction.importing import import_results, read_foreign
 from dpaa.reproduction.results import ResultStore, RunResult, pack_results
 from tests.command import dpaa_ok, run_dpaa
@@ -55,6 +56,7 @@ def test_what_a_killed_import_left_goes_with_the_next_one_that_finds_all_there(t
     import_results([theirs], tmp_path / "results", ORIGIN)
     left = tmp_path / "results" / "overall" / ".dpaa-0123456789ab"
     left.mkdir()
+    (left / ".lock").write_bytes(MARK)
     assert import_results([theirs], tmp_path / "results", ORIGIN).new == 0
     assert not left.exists()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dpaa.files import MARK
 from dpaa.reproduction.trainings import Runner
 from tests.command import dpaa_ok, run_dpaa
 from tests.reproduction.conftest import ROWS, TINY, cells, places
@@ -79,9 +80,10 @@ def test_what_killed_processes_left_is_swept(twice: Path, files: Path) -> None:
     left = [home.parent / ".dpaa-0123456789ab", home / ".dpaa-new-0123456789ab"]
     for folder in left:
         folder.mkdir()
+    (left[0] / ".lock").write_bytes(MARK)
     left += [home / f".{key}.lock", home / f".{key}.turn"]
     for file in left[2:]:
-        file.touch()
+        file.write_bytes(MARK)
     dpaa_ok("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(twice))
     assert [file for file in left if file.exists()] == []
 

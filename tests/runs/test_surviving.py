@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from dpaa.files import lock_of, locked
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
+from dpaa.runs.vectors import check_vector_folder
 from dpaa.training.trainer import Interrupted
 from tests.command import run_dpaa
 
@@ -100,6 +104,7 @@ def test_staging_folders_of_a_killed_overwrite_are_no_obstacle_to_the_next(
     assert (beside / "checkpoint").is_dir()
     for number in range(3):  # whichever comes first when the folder is listed: removing one sweeps the others
         (beside / f".dpaa-{number:012x}").mkdir()
+        (beside / f".dpaa-{number:012x}" / ".lock").write_bytes(files.MARK)
     monkeypatch.setattr(files, "_swept", set())  # as in a new process
     fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
     assert not beside.exists()
@@ -120,6 +125,62 @@ def test_overwrite_through_a_link_works_again_and_again(place: Path) -> None:
         assert load(place / "seed-1").manifest["seed"] == seed
     assert (place / "link").is_symlink()
     assert names(place) == ["data", "link", "seed-1", "seed-2"]
+
+
+def test_a_finished_training_that_cannot_take_its_place_survives(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> bool:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    data, before = read_dataset(place / "data"), content(place / "seed-1")
+    monkeypatch.setattr(files, "_exchange", busy)
+    with pytest.raises(InputError, match=r"resource busy\); it waits in .*\.seed-1\.unfinished, move it"):
+        fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
+    assert content(place / "seed-1") == before
+    assert load(place / ".seed-1.unfinished").manifest["seed"] == 7
+
+
+def test_a_folder_of_the_user_s_where_the_new_run_would_be_made_is_refused(place: Path) -> None:
+    own = place / ".seed-1.unfinished"
+    own.mkdir()
+    (own / "notes.txt").write_text("mine")
+    data, before = read_dataset(place / "data"), content(place)
+    with pytest.raises(InputError, match=r"seed-1\.unfinished, where the new run would be made, holds something else"):
+        fit_into(place / "seed-1", data, make_method(data, "ease", {}), overwrite=True)
+    assert content(place) == before
+
+
+def test_a_folder_with_something_of_the_user_s_is_no_empty_one(place: Path, small_world: Dataset) -> None:
+    (place / "new" / ".dpaa-notes").mkdir(parents=True)
+    (place / "new" / ".dpaa-notes" / "notes.txt").write_text("mine")
+    model, before = fit(small_world, "ease"), content(place)
+    with pytest.raises(InputError, match="holds something else than a run"):
+        model.save(place / "new", overwrite=True)
+    with pytest.raises(InputError, match="holds something else than exported vectors"):
+        check_vector_folder(place / "new", overwrite=True)
+    assert content(place) == before
+
+
+ON_A_MOUNT = """
+mount --bind {0}/seed-1 {0}/mounted || exit 77
+{1} -m dpaa train {0}/data --out {0}/mounted --overwrite
+"""
+
+
+def test_a_mount_point_is_refused_before_the_training(place: Path) -> None:
+    (place / "mounted").mkdir()
+    before = content(place / "seed-1")
+    call = ["unshare", "-m", "bash", "-c", ON_A_MOUNT.format(place, sys.executable)]
+    try:
+        ended = subprocess.run(call, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare and bash")
+    if ended.returncode == 77 or ended.stderr.startswith("unshare:"):
+        pytest.skip(f"only root of a system with mount namespaces can mount here: {ended.stderr}")
+    assert ended.returncode == 2
+    assert "mounted cannot be replaced (Device or resource busy: it is a mount point" in ended.stderr
+    assert "epoch" not in ended.stderr
+    assert content(place / "seed-1") == before
+    assert names(place) == ["data", "mounted", "seed-1", "seed-2"]
 
 
 @pytest.mark.parametrize("step", ["before", "after"])

@@ -105,7 +105,12 @@ def test_two_metrics_end_in_files_of_settings(world: Dataset, tmp_path: Path) ->
         kept = tomllib.loads((tmp_path / "study" / "pareto" / f"trial-{one.number}.toml").read_text())
         assert kept == {"method": "lightgcn"} | TINY | one.settings
     assert len(list((tmp_path / "study" / "pareto").iterdir())) == len(found.front)
+    own, dominated = (tmp_path / "study" / "pareto" / f"trial-{name}.toml" for name in ("mine", "99"))
+    own.write_text("layers = 3\n")
+    dominated.write_text("# trial 99 of 4, validation\n")
     again = tune(tmp_path / "study", world, "lightgcn", metric=["ndcg@20", "arp@20"], **how)  # type: ignore[arg-type]
+    assert own.exists(), "a file of the user's"
+    assert not dominated.exists()
     assert again.front == found.front
     assert again.kept == 4
     with pytest.raises(InputError, match="holds a study with another goal"):

@@ -12,6 +12,7 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, MissingExtraError
+from dpaa.files import MARK
 from dpaa.runs.model import Model, load
 from dpaa.tuning import worker
 from dpaa.tuning.tune import tune
@@ -152,8 +153,13 @@ def test_what_a_kill_in_the_last_moment_left_in_a_run_is_swept(world: Dataset, t
     found = tune(tmp_path, world, "ease", trials=2, seeds=1)
     run = Path(found.runs[0].folder)
     left = [run.parent / f".{run.name}.lock", run / ".dpaa-0123456789ab"]
-    left[0].touch()
+    own = tmp_path / ".locks" / "notes.txt"
+    own.parent.mkdir(exist_ok=True)
+    own.write_text("mine")
+    left[0].write_bytes(MARK)
     left[1].mkdir()
+    (left[1] / ".lock").write_bytes(MARK)
     tune(tmp_path, world, "ease", trials=2, seeds=1)
     assert [file for file in left if file.exists()] == []
+    assert own.read_text() == "mine"
     assert load(run).method.name == "ease"

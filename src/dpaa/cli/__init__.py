@@ -12,7 +12,7 @@ import dpaa
 from dpaa.cli.audit import audit
 from dpaa.cli.benchmark import benchmark
 from dpaa.cli.compare import compare
-from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print
+from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print, open_closed_streams
 from dpaa.cli.data import app as data_app
 from dpaa.cli.debias import debias
 from dpaa.cli.demo import demo
@@ -52,6 +52,9 @@ for _group in (app, data_app):
     for _info in _group.registered_commands:
         _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
+NO_MEMORY = "DefaultCPUAllocator"
+"""In what torch raises where Python raises a `MemoryError`."""
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -84,6 +87,7 @@ def root(
 
 def main() -> None:
     """Run, and turn what is wrong with the input or the call into one sentence and exit code 2."""
+    open_closed_streams()
     interrupts = Interrupts()
     try:
         with interrupts:
@@ -108,9 +112,11 @@ def _tell(error: BaseException) -> None:
             sys.exit(2)
         _refuse(in_one_sentence(error))
     elif isinstance(error, OSError):  # a full disk, a device that is gone
-        leave_output()
+        leave_output(sys.stdout)
         place = error.filename or "the output"
         _refuse(f"cannot go on with {place} ({reason(error)}); check the place and call again")
+    elif isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY in str(error)):
+        _refuse("there is not enough memory; use less data, a smaller model or batch, or a machine or limit with more")
     else:
         raise error
 

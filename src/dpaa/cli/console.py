@@ -13,7 +13,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -73,9 +73,14 @@ class Screen:
         return self._console.is_terminal
 
     def print(self, *pieces: str | Styled) -> None:
-        """A line, or several where the text has line ends."""
+        """A line, or several where the text has line ends; what stderr does not take is not worth a training."""
         styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
-        self._console.print(Text.assemble(*((printable(piece.text), piece.style) for piece in styled)))
+        try:
+            self._console.print(Text.assemble(*((printable(piece.text), piece.style) for piece in styled)))
+        except OSError:
+            if not self._console.stderr:
+                raise
+            leave_output(sys.stderr)
 
     def json(self, content: Any) -> None:
         """One JSON document, in letters that the stream's encoding has."""
@@ -171,6 +176,21 @@ def titled(items: Iterable[Any]) -> dict[str, str]:
     return {"title": "title"} if any(item.title is not None for item in items) else {}
 
 
+def open_closed_streams() -> None:
+    """Open the null device where a standard stream is closed, as in `dpaa … >&- 2>&-`.
+
+    Else the next files that are opened get the numbers 0, 1 and 2, and libraries write into them or wait for them.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 def never_fail_to_print() -> None:
     """Escape what the streams' encoding lacks, such as a κ in ASCII, or bytes of an argument that are no text."""
     for stream in (sys.stdout, sys.stderr):
@@ -178,10 +198,10 @@ def never_fail_to_print() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def leave_output() -> None:
-    """Let go of a stdout that takes no more, a full disk's: Python would try once more at the end, and complain."""
+def leave_output(stream: TextIO) -> None:
+    """Let go of a stream that takes no more, a full disk's: Python would try once more at the end, and complain."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
         with suppress(OSError, io.UnsupportedOperation):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -27,6 +27,7 @@ PATIENCE = 10
 """Seconds to wait for a server, unless the URL says otherwise."""
 LONGEST_QUERY = 200
 """Characters of a query that a name quotes."""
+ONE_SELECT = "only one SELECT is run"
 Rows = Callable[[int], Sequence[Sequence[Any]]]
 
 
@@ -94,6 +95,9 @@ def _postgresql(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
 def _duckdb(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
     duckdb = _driver("duckdb", "DuckDB")
     with duckdb.connect(str(_file(rest)), read_only=True) as connection:
+        kinds = [statement.type.name for statement in connection.extract_statements(query)]
+        if kinds != ["SELECT"]:  # COPY … TO writes files even where the database is opened to be read
+            raise ValueError(f"{ONE_SELECT}, this is {' and '.join(kinds) or 'none'}")
         connection.execute(query)
         yield [column[0] for column in connection.description or ()], connection.fetchmany
 
@@ -101,8 +105,20 @@ def _duckdb(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
 @contextmanager
 def _sqlite(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
     with closing(sqlite3.connect(f"file:{quote(str(_file(rest)))}?mode=ro", uri=True)) as connection:
-        cursor = connection.execute(query)
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_no_other_file)
+        try:
+            cursor = connection.execute(query)
+        except sqlite3.DatabaseError as error:
+            if "authoriz" in str(error):
+                raise ValueError(ONE_SELECT) from None
+            raise
         yield [column[0] for column in cursor.description or ()], cursor.fetchmany
+
+
+def _no_other_file(action: int, *_: object) -> int:
+    """ATTACH and VACUUM INTO make files even where the database is opened to be read."""
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
 
 
 _DATABASES: dict[str, Any] = {

@@ -15,7 +15,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial_curve import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
-from dpaa.files import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, sweep
+from dpaa.files import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, remove_lock, sweep
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -162,8 +162,8 @@ class Runner:
             sweep(home)
             if not held(_turn(home, key)):
                 remove_folder(home / key)
-                lock_of(home / key).unlink(missing_ok=True)
-                _turn(home, key).unlink(missing_ok=True)
+                remove_lock(lock_of(home / key))
+                remove_lock(_turn(home, key))
 
     def summary(self) -> str:
         """What it took."""

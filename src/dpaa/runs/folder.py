@@ -32,13 +32,14 @@ from dpaa.evaluation.evaluator import Evaluation
 from dpaa.files import (
     LARGE_JSON,
     SMALL_JSON,
-    STAGING,
     Content,
     append_line,
     as_json,
     check_folder_name,
     check_regular,
+    check_replaceable,
     digest,
+    is_staging,
     lock_of,
     locked,
     missing_folders,
@@ -109,7 +110,8 @@ class RunFolder:
                     yield run
                     run._commit(target)
                 except Exception as error:
-                    came_to_nothing = not isinstance(error, Interrupted) and not (begun or run._can_go_on)
+                    kept = begun or run._can_go_on or run.finished  # finished: it could not be put in its place
+                    came_to_nothing = not isinstance(error, Interrupted) and not kept
                     if isinstance(error, DivergedError) or came_to_nothing:
                         remove_folder(run.path)
                     raise
@@ -136,10 +138,8 @@ class RunFolder:
         if resume and not there.finished and not go_on_beside:
             return there
         if overwrite:
-            own_folder(beside.path, ROOM)
-            if not go_on_beside or beside.finished:
-                for file in beside.path.iterdir():
-                    remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
+            check_replaceable(target, shown)
+            beside._make_room(keep=go_on_beside and not beside.finished)
             return beside
         waits = (
             "; a run to replace it is unfinished, continue with --resume --overwrite" if beside.path.exists() else ""
@@ -149,6 +149,17 @@ class RunFolder:
                 f"{shown} holds a finished run; pass --overwrite or choose another folder with --out{waits}"
             )
         raise InputError(f"{shown} holds an unfinished run; continue with --resume or pass --overwrite{waits}")
+
+    def _make_room(self, keep: bool) -> None:
+        """A folder beside the run that is to be replaced; an unfinished run in it stays (`keep`) or goes."""
+        if self.filled and not self.has_config:
+            raise InputError(
+                f"{self.path}, where the new run would be made, holds something else than a run; move it away"
+            )
+        own_folder(self.path, ROOM)
+        if not keep:
+            for file in self.path.iterdir():
+                remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
 
     def finished_before(self, method: Method, fingerprint: str, rerank: Reranker | None = None) -> bool:
         """Whether this is a whole run with this method, settings and re-ranker on this dataset.
@@ -213,7 +224,8 @@ class RunFolder:
                 put_in_place(self.path, target)
             except OSError as error:
                 raise InputError(
-                    f"cannot put the new run in the place of {target} ({reason(error)}); it waits in {self.path}"
+                    f"cannot put the new run in the place of {target} ({reason(error)}); it waits in {self.path}, "
+                    "move it to a folder of its own"
                 ) from None
             remove_folder(self.path)
 
@@ -237,7 +249,7 @@ class RunFolder:
     @property
     def filled(self) -> bool:
         """Whether anything is there but what a killed process left half written."""
-        return self.path.is_dir() and any(not file.name.startswith(STAGING) for file in self.path.iterdir())
+        return self.path.is_dir() and any(not is_staging(file) for file in self.path.iterdir())
 
     @property
     def finished(self) -> bool:

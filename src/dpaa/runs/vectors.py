@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from dpaa.errors import InputError
-from dpaa.files import STAGING, check_folder_name, settled, whole_folder
+from dpaa.files import check_folder_name, is_staging, settled, whole_folder
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import Model
 from dpaa.runs.stream import write_stream
@@ -23,7 +23,7 @@ def check_vector_folder(folder: Path, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder for the vectors")
     if folder.is_dir():
-        there = {file.name for file in folder.iterdir() if not file.name.startswith(STAGING)}
+        there = {file.name for file in folder.iterdir() if not is_staging(file)}
         if there - {USERS, ITEMS}:
             raise InputError(f"{folder} holds something else than exported vectors; name another folder")
         if there and not overwrite:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaa.errors import InputError, MissingExtraError
-from dpaa.files import held, locked, own_folder
+from dpaa.files import held, locked, own_folder, remove_lock
 from dpaa.tuning.storage import (
     cannot_open,
     connection_words,
@@ -146,8 +146,8 @@ class FileLocks(Locks):
         """As for a turn; what workers that were killed have left goes."""
         with self.turn():
             for left in self._folder.glob("*"):
-                if not left.is_symlink() and not held(left):
-                    left.unlink(missing_ok=True)
+                if not held(left):
+                    remove_lock(left)
             yield
 
     @contextmanager

@@ -50,7 +50,7 @@ from dpaa.tuning.locks import LOCK, check_storage
 from dpaa.tuning.space import SMALL, Space, first_point, in_words, search_space, size
 from dpaa.tuning.storage import on_postgresql, without_secrets
 from dpaa.tuning.study import STORAGE, TRIAL_LINES, Study, TrialStore, storage_in_words
-from dpaa.tuning.trial import TRAINED, Trial, best_toml
+from dpaa.tuning.trial import TRAINED, Trial, best_toml, trials_behind
 from dpaa.tuning.worker import Stage, Worker, WorkOrder, in_processes
 from dpaa.words import counted
 
@@ -406,5 +406,5 @@ def _write_front(folder: Path, method: str, fixed: dict[str, Any], front: Sequen
     for name, trial in zip(names, front, strict=True):
         write_file(home / name, best_toml(method, fixed | trial.settings, trial, tried, f"{FRONT}/{name}"), REMEDY)
     for left in home.glob("trial-*.toml"):
-        if left.name not in names:
+        if left.name not in names and left.is_file() and trials_behind(left):  # a file of the user's stays
             left.unlink(missing_ok=True)
