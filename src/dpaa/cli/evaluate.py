@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dpaa.cli import options
+from dpaa.cli.checks import FailIf, applied, fail_if_any, parse_checks
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 from dpaa.cli.dial import DialOptions, PopularityDial, Rerank, print_dial
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
+    from dpaa.auditing.checks import Check, CheckResult
+    from dpaa.data.dataset import Dataset
     from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.evaluation.offpolicy import OffPolicy
@@ -46,6 +49,7 @@ def evaluate(
             "recall for at most 5 % less NDCG.",
         ),
     ] = None,
+    fail_if: FailIf = None,
     dial_figure: Annotated[Path | None, Option(help="Draw the dial's curve: .png, .svg, .pdf, .html or .json.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -56,14 +60,15 @@ def evaluate(
     The protocol stands beside the numbers; docs/metrics.md defines each.
 
     For a run, metrics.json and per_user.parquet are written into its folder, unless its lists were made with another
-    popularity dial or re-ranker than it keeps, and the curve of its dial on validation is shown; docs/dial.md explains
-    it.
+    popularity dial or re-ranker than it keeps, or the dataset is a later state of its log, and the curve of its dial on
+    validation is shown; docs/dial.md explains it.
 
     \b
     Example:
       dpaa evaluate runs/lightgcn --k 10 --k 20
       dpaa evaluate runs/lightgcn --group-by genre
       dpaa evaluate runs/lightgcn --dial-objective niche:5 --dial-figure dial.png
+      dpaa evaluate runs/tonight --fail-if "ndcg@20 < 0.98 * runs/live"
       dpaa evaluate --recs recs.csv --dataset data/shop
     """
     from dpaa.evaluation.offpolicy import FLOOR, POWER, propensities
@@ -79,32 +84,60 @@ def evaluate(
         import numpy as np
 
         propensities(np.ones(1), power, floor)  # refuse a wrong setting before the long part
+    checks = parse_checks(fail_if)
     curve, kept = None, True
     if recs is not None:
         dial.refuse_for_a_file()
         if rerank is not None:
             raise InputError("--rerank needs the scores of a run and cannot be used with --recs; leave it out")
-        name, found = recs.name, _of_file(recs, dataset, cuts, overlap, mask_valid, group_by)
+        name, found, data = recs.name, *_of_file(recs, dataset, cuts, overlap, mask_valid, group_by)
     else:
         assert run is not None
-        name, found, curve, kept = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank, group_by)
+        name, found, data, curve, kept = _of_run(run, dataset, cuts, overlap, mask_valid, dial, rerank, group_by)
+    results = [(str(run or recs), _checked(check, found, data)) for check in checks]
     estimates = found.off_policy(power, floor) if off_policy else None
     print_notes(found.notes)
     if as_json:
         print_notes([] if kept else [_not_kept(run)])
         extra = {} if estimates is None else {"off_policy": estimates.as_json()}
-        print_json(found.as_json() | extra | ({} if recs else {"dial": curve and curve.as_json()}))
-        return
-    print_evaluation(name, found)
-    if estimates is not None:
-        print_estimates(estimates, found)
-    if curve is not None and found.protocol.rerank is None:  # it is that of lists that are not re-ranked
-        print_dial(curve, found.protocol.popularity_dial)
-    if run is not None:
-        from dpaa.runs.folder import RunFolder
+        checked = {"checks": [one.as_json() for _, one in results]} if checks else {}
+        print_json(found.as_json() | extra | ({} if recs else {"dial": curve and curve.as_json()}) | checked)
+    else:
+        print_evaluation(name, found)
+        if estimates is not None:
+            print_estimates(estimates, found)
+        if curve is not None and found.protocol.rerank is None:  # it is that of lists that are not re-ranked
+            print_dial(curve, found.protocol.popularity_dial)
+        if run is not None:
+            from dpaa.runs.folder import RunFolder
 
-        written = f"written to {RunFolder(run).path / 'metrics.json'}; next: dpaa recommend {run} --out recs.parquet"
-        out.print(written if kept else f"{_not_kept(run)}; --json prints the numbers for a file")
+            written = RunFolder(run).path / "metrics.json"
+            following = f"written to {written}; next: dpaa recommend {run} --out recs.parquet"
+            out.print(following if kept else f"{_not_kept(run)}; --json prints the numbers for a file")
+    fail_if_any(results)
+
+
+def _checked(check: Check, found: Evaluation, data: Dataset) -> CheckResult:
+    """A check of the evaluation; a run or file that it names is measured by the same protocol."""
+    from dpaa.evaluation.evaluator import Evaluator
+    from dpaa.evaluation.recommendations import read_recommendations
+    from dpaa.runs.measure import measured
+    from dpaa.runs.model import load
+
+    protocol, reference = found.protocol, found
+    if check.reference is not None:
+        place = Path(check.reference)
+        if not place.exists():
+            raise InputError(
+                f"--fail-if names {place}, but there is no such run or recommendation file; check the name"
+            )
+        evaluator = Evaluator(data, protocol.k, "test", protocol.overlap, protocol.mask_valid, protocol.group_by)
+        if place.is_dir():
+            reference = measured(load(place), evaluator)
+        else:
+            lists = read_recommendations(place, data.user_ids, data.item_ids, protocol.k[-1])
+            reference = evaluator.evaluate_recommendations(lists)
+    return applied(check, found.metrics, protocol.k[-1], reference.metrics)
 
 
 def _of_run(
@@ -116,8 +149,8 @@ def _of_run(
     dial: DialOptions,
     rerank: str | None,
     group_by: str | None,
-) -> tuple[str, Evaluation, DialCurve | None, bool]:
-    """The method's name, the numbers, the dial's curve, and whether the numbers are kept in the run."""
+) -> tuple[str, Evaluation, Dataset, DialCurve | None, bool]:
+    """The method's name, the numbers and their data, the dial's curve, and whether the run keeps the numbers."""
     from dpaa.comparison import chances
     from dpaa.comparison.chances import Chances
     from dpaa.data.dataset import read_dataset
@@ -131,20 +164,21 @@ def _of_run(
     curve = dial.curve(model, data)
     found = measure(model, data, cuts, overlap, mask_valid, dial.kappa, rerank or "run", group_by)  # type: ignore[arg-type]
     dial.commit(folder, curve, model, data)
-    kept = model.makes_lists_of(found.protocol)
+    kept = model.makes_lists_of(found.protocol) and model.trained_on.fingerprint == data.fingerprint
     if kept:
         folder.write_evaluation(found, model)
     unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
-    return model.method.name, replace(found, notes=(*found.notes, *([unfinished] if unfinished else ()))), curve, kept
+    found = replace(found, notes=(*found.notes, *([unfinished] if unfinished else ())))
+    return model.method.name, found, data, curve, kept
 
 
 def _not_kept(run: Path | None) -> str:
-    return f"the metrics were not written into {run}: its own popularity dial or re-ranker is another"
+    return f"the metrics were not written into {run}: its own popularity dial, re-ranker or dataset is another"
 
 
 def _of_file(
     recs: Path, dataset: Path | None, cuts: tuple[int, ...], overlap: str, mask_valid: bool, group_by: str | None
-) -> Evaluation:
+) -> tuple[Evaluation, Dataset]:
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.evaluator import Evaluator
     from dpaa.evaluation.recommendations import read_recommendations
@@ -153,7 +187,8 @@ def _of_file(
         raise InputError(f"{recs} does not say what it should have recommended; name the dataset with --dataset")
     data = read_dataset(dataset)
     evaluator = Evaluator(data, cuts, "test", overlap, mask_valid, group_by)  # type: ignore[arg-type]
-    return evaluator.evaluate_recommendations(read_recommendations(recs, data.user_ids, data.item_ids, cuts[-1]))
+    lists = read_recommendations(recs, data.user_ids, data.item_ids, cuts[-1])
+    return evaluator.evaluate_recommendations(lists), data
 
 
 def print_evaluation(name: str, found: Evaluation) -> None:

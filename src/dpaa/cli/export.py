@@ -19,7 +19,9 @@ def export(
         str | None,
         Option(metavar="exact|hnsw|ivf", help="Kind of FAISS's index; exact finds all, the others are faster."),
     ] = None,
-    users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
+    users: Annotated[
+        list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")
+    ] = None,
     without_reranker: Annotated[
         bool,
         Option("--without-reranker", help="Leave out the re-ranker of a run that keeps one: vectors cannot carry it."),

@@ -58,6 +58,14 @@ def train(
             help="Resume from the last checkpoint of the run; a finished run is trained further with --set epochs=N.",
         ),
     ] = False,
+    final: Annotated[
+        Path | None,
+        Option(
+            metavar="RUN",
+            help="Fit for production: the run's method on train, validation and test pairs, with its hyperparameters "
+            "and best epoch; such a run cannot be evaluated.",
+        ),
+    ] = None,
     finish: Annotated[
         bool,
         Option(
@@ -96,6 +104,7 @@ def train(
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
       dpaa train data/coat --out runs/lightgcn --finish
+      dpaa train data/shop --final runs/tonight --out runs/live
       dpaa train data/kuairec --set embedding_size=256 --processes 4 --out runs/wide
     """
     from dpaa.cli.training_plan import plan_training
@@ -106,6 +115,12 @@ def train(
 
     if finish and processes > 1:
         raise InputError("--finish trains nothing and takes one process; leave --processes out")
+    if final is not None:
+        given = [method, config, assignments, seed, pretrained, warm_start, rerank]
+        if any(one is not None for one in given) or resume or finish or calibrate or processes > 1:
+            raise InputError("--final takes everything from the run that it names; leave the other options out")
+        _train_final(dataset, final, out_folder, checkpoint_seconds, log_to, overwrite)
+        return
     launch_if_asked(processes, user_parts)
     with taking_part(lambda: read_dataset(dataset), method, user_parts) as together:
         settings = read_settings(config, assignments or [], seed)
@@ -137,6 +152,26 @@ def train(
             trials=0 if config is None else trials_behind(config),
         )
     _say_done(model, data, out_folder, plan.method)
+
+
+def _train_final(
+    dataset: Path, run: Path, folder: Path, checkpoint_seconds: float, log_to: list[str] | None, overwrite: bool
+) -> None:
+    """Fit the method of a run on all pairs of its dataset."""
+    from dpaa.data.dataset import read_dataset
+    from dpaa.runs.final import final_training
+    from dpaa.runs.fit import fit_method
+    from dpaa.runs.model import load
+    from dpaa.training.together import ONE_PROCESS
+
+    chosen, data = load(run), read_dataset(dataset)
+    chosen.check_trained_on(data, "name the dataset that the run was trained on")
+    whole = data.with_all_pairs()
+    method, how = final_training(chosen, whole, fit_method)
+    model = _fit(folder, whole, method, ONE_PROCESS, checkpoint_seconds, log_to, overwrite=overwrite, **how)
+    pairs = len(whole.train)
+    out.print(f"{model.method.name}: fitted on all {pairs:,} pairs, as {run} was chosen")
+    out.print(f"run written to {folder}; next: dpaa recommend {folder} --out recs.parquet")
 
 
 def _fit(
