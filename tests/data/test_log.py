@@ -147,6 +147,11 @@ BAD_CSV = {
     "not UTF-8 header": (b"user_id,item\xff_id\n1,2\n", None, "line 1 of {file} is not UTF-8 text"),
     "UTF-16": ("user_id,item_id\n1,2\n".encode("utf-16"), None, "line 1 of {file} is not UTF-8 text"),
     "open quote": ('user_id,item_id\n1,2\n3,"4\n', None, "line 3 of {file} has wrong quotes"),
+    "line ends of old Macs": (
+        b"user_id,item_id\r1,2\r3,4\r",
+        None,
+        "{file} has line ends of old Macs (CR alone); save",
+    ),
     "no user column": ("a,item_id\n1,2\n", None, "no column that is known as user_id (it has 'a', 'item_id')"),
     "no item column": ("user_id,b\n1,2\n", None, "name the column with --item-column"),
     "no header": ("1,2\n3,4\n", None, "if the file has no header line, name its columns with --columns"),
