@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from dpaa.errors import InputError, reason
 
 try:
     import fcntl
@@ -27,6 +30,24 @@ def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
     _lock(Path(folder.name), wait=True)
     os.close(os.open(Path(folder.name) / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # once it is locked
     return folder
+
+
+@contextmanager
+def enough_room(folder: Path, what: str) -> Iterator[None]:
+    """Name the place and the remedy where the temporary directory is full.
+
+    Parameters
+    ----------
+    folder
+        The temporary folder that is written to; `tempfile.gettempdir` names another directory if its own is full.
+    what
+        What is written there.
+    """
+    try:
+        yield
+    except OSError as error:
+        why = reason(error) if error.errno else "No space left on device"  # numpy counts items instead
+        raise InputError(f"cannot prepare {what} in {folder.parent} ({why}); make room there, or set TMPDIR") from None
 
 
 def _lock(folder: Path, wait: bool = False) -> int | None:

@@ -38,7 +38,16 @@ def test_parsed(text: str, check: Check) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "head_share", "head_share=0.8", "0.8<head_share", "head_share>a", "head_share>0.8 or 1", "gini>>1"),
+        *(
+            "",
+            "head_share",
+            "head_share=0.8",
+            "0.8<head_share",
+            "head_share>a",
+            "head_share>٣",
+            "head_share>0.8 or 1",
+            "gini>>1",
+        ),
         *("gini>nan", "gini>inf", "gini>1;2", "gini > 1 2"),
     ],
 )

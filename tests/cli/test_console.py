@@ -51,7 +51,7 @@ def test_objects_become_rows(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-", "<&-"])
 def test_closed_descriptors_are_no_reason_to_hang(walk: Path, closed: str) -> None:
-    ended = in_shell(f'"$@" {closed}', "data", "describe", walk / "data")
+    ended = in_shell(f'exec "$@" {closed}', "data", "describe", walk / "data")
     assert ended.returncode == 0, ended.stderr
     assert bool(ended.stdout) == (closed == "<&-")
 
@@ -61,7 +61,7 @@ full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /d
 
 @full
 def test_a_progress_output_that_fails_does_not_end_the_training(walk: Path, tmp_path: Path) -> None:
-    ended = in_shell('"$@" 2>/dev/full', "train", walk / "data", *TINY, "--out", tmp_path / "run")
+    ended = in_shell('exec "$@" 2>/dev/full', "train", walk / "data", *TINY, "--out", tmp_path / "run")
     assert ended.returncode == 0
     assert "run written to" in ended.stdout
     assert (tmp_path / "run" / "manifest.json").exists()
@@ -69,7 +69,7 @@ def test_a_progress_output_that_fails_does_not_end_the_training(walk: Path, tmp_
 
 @full
 def test_results_that_cannot_be_printed_are_a_fault(walk: Path) -> None:
-    ended = in_shell('"$@" >/dev/full', "data", "describe", walk / "data")
+    ended = in_shell('exec "$@" >/dev/full', "data", "describe", walk / "data")
     assert ended.returncode == 2
     assert ended.stderr.startswith("error: cannot go on with the output (No space left on device)")
 

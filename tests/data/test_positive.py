@@ -32,7 +32,7 @@ def test_columns_may_have_spaces() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "rating", "rating=3", "rating>=", ">=3", "rating>=three", "rating>=3 and x>1", "3"]
+    "text", ["", "rating", "rating=3", "rating>=", ">=3", "rating>=three", "rating>=٣", "rating>=3 and x>1", "3"]
 )
 def test_not_a_rule(text: str) -> None:
     with pytest.raises(InputError, match="is not COLUMN OP NUMBER"):

@@ -60,3 +60,12 @@ def test_wrong_values(method: str, setting: str, built: Path, tmp_path: Path, mo
         assert said.err.startswith(f"error: setting {setting}: "), said.err
         assert said.err.endswith(f", got {value!r}\n"), said.err
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("setting", ["layers=1_0", "batch_size=2_048", "layers=2.0", "learning_rate=1_0.5", "layers=٣"])
+def test_numbers_are_written_in_digits(setting: str, built: Path, tmp_path: Path) -> None:
+    said = run_dpaa("train", built / "data", "--set", setting, "--out", tmp_path / "run")
+    name, _, value = setting.partition("=")
+    assert said.code == 2
+    assert said.err.startswith(f"error: setting {name}: ")
+    assert said.err.endswith(f", got {value!r}\n")

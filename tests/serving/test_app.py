@@ -149,6 +149,11 @@ def test_items_users_search_audit_and_about(served: Served, model: Model) -> Non
     [
         ("/recommend/u00001?k=0", 400, "k must be a whole number from 1 to 200, got '0'"),
         ("/recommend/u00001?k=two", 400, "got 'two'"),
+        ("/recommend/u00001?k=1_0", 400, "k must be a whole number from 1 to 200, got '1_0'"),
+        ("/recommend/u00001?k=%D9%A3", 400, "k must be a whole number from 1 to 200, got '٣'"),
+        ("/recommend/u00001?at_most=colour=%D9%A3", 400, "at_most takes COLUMN=N"),
+        ("/recommend/u00001?dial=1_0", 400, "dial must be run or a number, got '1_0'"),
+        ("/recommend/u00001?dial=%D9%A3", 400, "dial must be run or a number, got '٣'"),
         ("/recommend/u00001?k=201", 400, "from 1 to 200"),
         ("/recommend/u00001?k=5&k=6", 400, "'k' is given twice"),
         ("/recommend/u00001?colour=red", 400, "there is no parameter 'colour'; known here: k, dial"),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import socket
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpaa.errors import InputError
-from dpaa.serving.settings import check_token, is_loopback
+from dpaa.runs.model import Model
+from dpaa.serving.prepare import prepare
+from dpaa.serving.settings import ServeSettings, check_token, is_loopback
+from dpaa.serving.standalone import write_live
 from dpaa.serving.supervisor import listen
 from tests.command import run_dpaa
 
@@ -73,6 +78,27 @@ def test_each_worker_gets_some_of_the_connections() -> None:
         one.close()
     assert sum(taken) == 40
     assert min(taken) > 0
+
+
+def test_a_full_temporary_folder_is_named_with_a_remedy(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("7603 requested and 7136 written")  # numpy's words
+
+    model.save(tmp_path / "run")
+    monkeypatch.setattr(np, "save", full)
+    snapshot = tmp_path / "dpaa-serve-12345678" / "run-one"
+    snapshot.parent.mkdir()
+    with pytest.raises(InputError) as refused:
+        prepare(ServeSettings(run=tmp_path / "run"), snapshot)
+    assert str(refused.value) == (
+        f"cannot prepare the run in {tmp_path} (No space left on device); make room there, or set TMPDIR"
+    )
+    assert not snapshot.exists()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(InputError, match=f"cannot prepare the run in {tmp_path} "):
+        write_live(tmp_path / "run", tmp_path / "live.html")
 
 
 def test_a_port_that_somebody_has_is_refused() -> None:

@@ -76,6 +76,8 @@ def test_every_metric_of_the_table_can_be_searched_for(world: Dataset) -> None:
     [
         (["precision"], [], "there is no metric 'precision'"),
         (["recall@0"], [], "there is no metric 'recall@0'"),
+        (["recall@1٣"], [], "there is no metric 'recall@1٣'"),
+        (["recall@20"], ["ndcg@20=0.0_2"], "the largest loss is KEY=SHARE"),
         (["recall@20/odd"], [], "there is no metric 'recall@20/odd'"),
         (["gini@20/niche"], [], "there is no metric 'gini@20/niche'"),
         (["recall@20", "ndcg@20", "arp@20"], [], "one metric or two, got 3"),

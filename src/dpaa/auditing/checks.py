@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dpaa.errors import InputError
 
 _CHECK = re.compile(
-    r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)"
+    r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
     r"\s*(?P<percent>%?)\s*(\*\s*(?P<reference>\S+)\s*)?"
 )
 _SIGNS: dict[str, tuple[Callable[[float, float], bool], str, str]] = {

@@ -11,7 +11,7 @@ import polars as pl
 from dpaa.errors import InputError
 
 _RULE = re.compile(
-    r"\s*(?P<column>[^<>=!]+?)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)\s*"
+    r"\s*(?P<column>[^<>=!]+?)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
 )
 _COMPARISONS = {
     ">=": operator.ge,

@@ -35,7 +35,7 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Shard:
         """`3/16`."""
-        found = re.fullmatch(r"\s*(\d{1,5})\s*/\s*(\d{1,5})\s*", text)
+        found = re.fullmatch(r"\s*([0-9]{1,5})\s*/\s*([0-9]{1,5})\s*", text)
         number, of = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= number <= of <= MOST:
             raise InputError(f"{text!r} is no shard; write 3/16 for the third of sixteen")

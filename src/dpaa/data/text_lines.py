@@ -85,6 +85,8 @@ def rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
             yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
+        if b"\r" in next(raw_lines(path)).rstrip(b"\r\n"):
+            raise UnreadableError(f"{path} has line ends of old Macs (CR alone); save it with line ends LF") from None
         raise InputError(f"line {line:,} of {path} has wrong quotes ({error}); correct the line") from error
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import dpaa
 from dpaa.errors import InputError
+from dpaa.text import in_digits
 
 
 class Settings(BaseModel):
@@ -98,13 +99,17 @@ def make_settings(kind: type[S], values: Mapping[str, object], owner: str, what:
             hint = f"did you mean {close[0]}?" if close else f"it has: {', '.join(kind.model_fields)}"
             raise InputError(f"{what} {owner} has no setting {name!r}; {hint}")
     try:
-        return kind(**values)  # checked by pydantic, that is what it is for
+        made = kind(**values)  # checked by pydantic, that is what it is for
     except ValidationError as error:
         first, *rest = error.errors()
         setting = first["loc"][0]
         messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == setting)]
         wanted = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in messages))
         raise InputError(f"setting {setting}: {wanted}, got {first['input']!r}") from None
+    for name, value in values.items():
+        if not in_digits(value, getattr(made, name)):
+            raise InputError(f"setting {name}: a number is written in digits, got {value!r}")
+    return made
 
 
 def first_error(error: ValidationError) -> str:

@@ -113,7 +113,14 @@ def read_limits(given: Sequence[str], option: str, example: str) -> dict[str, in
     found: dict[str, int] = {}
     for text in given:
         column, equals, number = (part.strip() for part in text.rpartition("="))
-        if not (equals and column and number.isdecimal() and len(number) <= LONGEST_NUMBER and int(number)):
+        if not (
+            equals
+            and column
+            and number.isdecimal()
+            and number.isascii()
+            and len(number) <= LONGEST_NUMBER
+            and int(number)
+        ):
             raise InputError(f"{option} takes COLUMN=N with N from 1, got {text!r}; write for example {example}")
         if column in found:
             raise InputError(f"{option} is given twice for column {column!r}; give it once")

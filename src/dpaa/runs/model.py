@@ -47,6 +47,7 @@ from dpaa.runs.lists import (
     shortest,
 )
 from dpaa.runs.record import RunRecord
+from dpaa.text import in_digits
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are handed out at once."""
@@ -191,7 +192,7 @@ class Model(RunRecord):
             kappa = float(dial)
         except (TypeError, ValueError, OverflowError):
             kappa = float("nan")
-        if not abs(kappa) <= LARGEST_DIAL:
+        if not abs(kappa) <= LARGEST_DIAL or not in_digits(dial, kappa):
             raise InputError(
                 f"the popularity dial must be `run` or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, "
                 f"got {dial!r}"

@@ -20,7 +20,7 @@ from dpaa.serving.lookup import Id, IdTable
 from dpaa.serving.problems import ProblemError
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import Snapshot
-from dpaa.text import LARGEST_INTEGER
+from dpaa.text import LARGEST_INTEGER, in_digits
 
 Ints = NDArray[Any]
 LONGEST_TEXT = 1000
@@ -104,7 +104,7 @@ def whole(value: object, name: str, most: int, least: int = 1) -> int:
         number = int(value) if isinstance(value, int) or (isinstance(value, str) and len(value) < 20) else None
     except ValueError:
         number = None
-    if number is None or isinstance(value, bool) or not least <= number <= most:
+    if number is None or isinstance(value, bool) or not least <= number <= most or not in_digits(value, number):
         raise refuse(f"{name} must be a whole number from {least} to {most:,}, got {_short(value)}")
     return number
 
@@ -141,7 +141,7 @@ def kappa(snapshot: Snapshot, given: object) -> float:
         )
     except (ValueError, OverflowError):
         number = None
-    if number is None or isinstance(given, bool) or not isfinite(number):
+    if number is None or isinstance(given, bool) or not isfinite(number) or not in_digits(given, number):
         raise refuse(f"dial must be run or a number, got {_short(given)}")
     return snapshot.model.kappa(number) + 0.0  # -0.0 is 0
 

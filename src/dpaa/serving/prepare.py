@@ -23,6 +23,7 @@ from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import write_snapshot
 from dpaa.serving.state import State
 from dpaa.serving.titles import read_titles
+from dpaa.temporary import enough_room
 
 
 def prepare(settings: ServeSettings, folder: Path) -> None:
@@ -30,7 +31,8 @@ def prepare(settings: ServeSettings, folder: Path) -> None:
     model = load(settings.run)
     titles = None if settings.titles is None else read_titles(settings.titles, model.item_ids)
     try:
-        write_snapshot(model, folder, settings.index, titles)
+        with enough_room(folder.parent, "the run"):
+            write_snapshot(model, folder, settings.index, titles)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -20,7 +20,7 @@ from dpaa.serving.live import standalone_page
 from dpaa.serving.sample import lists_of, sample_asks, sampled_users
 from dpaa.serving.snapshot import Snapshot, open_snapshot, write_snapshot
 from dpaa.serving.titles import read_titles
-from dpaa.temporary import temporary_folder
+from dpaa.temporary import enough_room, temporary_folder
 
 K = 20
 STEP = 0.25
@@ -39,7 +39,8 @@ def write_live(run: str | Path, file: str | Path, customers: int = 60, titles: P
     model = load(run)
     named = None if titles is None else read_titles(titles, model.item_ids)
     with temporary_folder("dpaa-live-") as folder:
-        write_snapshot(model, Path(folder) / "run", titles=named)
+        with enough_room(Path(folder), "the run"):
+            write_snapshot(model, Path(folder) / "run", titles=named)
         snapshot = open_snapshot(Path(folder) / "run")
         content = embedded(snapshot, customers)
     write_file(file, standalone_page(content), "make room or choose another place with --live", make_folders=True)

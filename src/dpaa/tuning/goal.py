@@ -17,10 +17,11 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import GROUPS, METRICS, Metric
 from dpaa.methods.base import Method
+from dpaa.text import in_digits
 from dpaa.tuning.trial import Trial
 
 DEFAULT = "recall@20"
-_KEY = re.compile(r"(?P<name>[a-z_]+)@(?P<k>[1-9]\d{0,5})(/(?P<group>[a-z-]+))?")
+_KEY = re.compile(r"(?P<name>[a-z_]+)@(?P<k>[1-9][0-9]{0,5})(/(?P<group>[a-z-]+))?")
 OUT_OF_BOUNDS = 1e9
 """What is taken off for each share lost beyond what may be, so that such trials rank below all others."""
 
@@ -56,7 +57,7 @@ class MostLoss:
             share = float(amount.strip().removesuffix("%")) / (100 if amount.strip().endswith("%") else 1)
         except ValueError:
             share = math.nan
-        if not equals or not 0 <= share < 1:
+        if not equals or not 0 <= share < 1 or not in_digits(amount, share):
             raise InputError(f"the largest loss is KEY=SHARE, got {text!r}; write for example ndcg@20=2%")
         if metric_of(key)[0].better == "zero":
             raise InputError(f"of {key} nothing can be lost: it is best at 0; limit another metric")
