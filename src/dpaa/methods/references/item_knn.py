@@ -27,7 +27,7 @@ from dpaa.methods.settings import Settings
 class ItemKnnSettings(Settings):
     """How many neighbours vote."""
 
-    neighbours: int = Field(default=100, ge=1)
+    neighbours: int = Field(default=50, ge=1)
     """Most similar items kept per item."""
 
 
