@@ -255,6 +255,7 @@ def test_who_likes_everything_alike_is_left_alone() -> None:
     assert not dialled(by_vectors, 2.0)(torch.tensor([4])).any()
     by_scores = ItemKNN(graph, ItemKNN.settings_type())
     by_scores.fit()
+    by_scores.offset.zero_()
     alone = torch.tensor([graph.n_users - 1])  # nothing taken
     assert not dialled(by_scores, 2.0)(alone).any()
 

@@ -43,12 +43,17 @@ class Lists:
         """(rows,) int64."""
         return self.starts.diff()
 
-    def entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """All entries of these rows: which of `rows` each belongs to, and its column."""
+    def positions(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """All entries of these rows: which of `rows` each belongs to, and its position in `columns`."""
         lengths = self.lengths[rows]
         owner = torch.repeat_interleave(lengths)
         within = torch.arange(len(owner), device=owner.device) - (lengths.cumsum(0) - lengths)[owner]
-        return owner, self.columns[self.starts[rows][owner] + within]
+        return owner, self.starts[rows][owner] + within
+
+    def entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """All entries of these rows: which of `rows` each belongs to, and its column."""
+        owner, position = self.positions(rows)
+        return owner, self.columns[position]
 
 
 def row_blocks(rows: Tensor, one: Lists, other: Lists) -> tuple[Tensor, ...]:

@@ -548,7 +548,10 @@ class RunFolder:
                 present = set(opened.keys())
                 for name, shape in shapes.items():
                     if name not in present:
-                        raise InputError(f"{file} lacks the tensor {name!r}; it belongs to another run")
+                        raise InputError(
+                            f"{file} lacks the tensor {name!r}; it belongs to another run, or to an earlier version of "
+                            "the method: train again"
+                        )
                     part = opened.get_slice(name)
                     if tuple(part.get_shape()) != shape or part.get_dtype() != "F32":
                         found = f"{part.get_dtype()} {tuple(part.get_shape())}"

@@ -1,17 +1,23 @@
-"""Item-KNN: every item a user took votes for the items most like it, by cosine (Sarwar et al., WWW 2001).
+"""Item-KNN: an item is scored by those of its nearest items that the user took (Sarwar et al., WWW 2001).
 
-A reference without training: what counting alone achieves.
+    score(u, j) = m_j + Σ_{i ∈ N(j)} s_ij (r_ui − m_i) / Σ_{i ∈ N(j)} s_ij
+
+N(j) are the k items nearest to j by the cosine s of their users, r_ui is 1 where u took i, and m_i is the share of
+users who took i: Sarwar's weighted sum over the neighbours of the item to be scored, of deviations from the items'
+means.  A reference without training: what counting alone achieves.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.kernels.cooccurrence import in_common, row_blocks
+from dpaa.kernels import cooccurrence
+from dpaa.kernels.cooccurrence import Lists, in_common, row_blocks
 from dpaa.kernels.topk import top_k
 from dpaa.methods.base import Histories, Method, Scorer
 from dpaa.methods.neighbourhood import items_of, users_of_items
@@ -21,28 +27,33 @@ from dpaa.methods.settings import Settings
 class ItemKnnSettings(Settings):
     """How many neighbours vote."""
 
-    neighbours: int = Field(default=100, ge=1)
+    neighbours: int = Field(default=50, ge=1)
     """Most similar items kept per item."""
 
 
 class ItemKNN(Method):
-    """Score = sum over the user's items of their cosine with the item, where it is among their nearest."""
+    """Score = share of the item's nearest, weighted by their cosine, that the user took, above what all users do."""
 
     name: ClassVar[str] = "item-knn"
     title: ClassVar[str] = "items like those taken, by cosine of their users; no training"
     default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "Sarwar et al., Item-Based Collaborative Filtering, WWW 2001"
+    version: ClassVar[int] = 2  # neighbours of the item to be scored, in place of those of the user's items
     seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = ItemKnnSettings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (20, 50, 100, 200, 500)}
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "similarity": ("items", "neighbours"),
+        "weight": ("items", "neighbours"),
         "neighbour": ("items", "neighbours"),
+        "offset": ("items",),
     }
-    """Cosines, and the items they belong to (−1 where there are fewer)."""
+    """`s_ij / Σ s_ij`, the items i they belong to (−1 where there are fewer), and `m_j − Σ weight · m_i`."""
 
     settings: ItemKnnSettings
+    weight: Tensor
+    neighbour: Tensor
+    offset: Tensor
 
     def fit(self) -> None:
         """Cosines of the matrix's columns, block by block; a repeated pair counts once."""
@@ -54,19 +65,39 @@ class ItemKNN(Method):
             cosine = in_common(users, block, users) / (length[block][:, None] * length)
             cosine[torch.arange(len(block), device=block.device), block] = 0.0
             found.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.settings.neighbours))
-        similarity, neighbour = (torch.cat(parts) for parts in zip(*found, strict=True))
-        self.similarity = torch.where(neighbour >= 0, similarity, 0.0)
-        self.neighbour = neighbour
+        self.weigh(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+
+    def weigh(self, similarity: Tensor, neighbour: Tensor) -> None:
+        """Score by these neighbours, (items, k) with −1 where there are fewer, and how similar they are."""
+        similarity, near = torch.where(neighbour >= 0, similarity, 0.0), neighbour.clamp(min=0)
+        degree, users = torch.bincount(self.graph.edge_item, minlength=len(near)), torch.bincount(self.graph.edge_user)
+        mean = degree / (users > 0).sum().clamp(min=1)
+        self.neighbour, self.weight = neighbour, similarity / similarity.sum(dim=1, keepdim=True).clamp(min=1e-12)
+        self.offset = mean - (self.weight * mean[near]).sum(dim=1)
+        vars(self).pop("_scored_by", None)
+
+    @cached_property
+    def _scored_by(self) -> tuple[Lists, Tensor]:
+        """The items whose neighbour each item is, and with what weight: a user's items are few, all items many."""
+        target, place = (self.neighbour >= 0).nonzero(as_tuple=True)
+        near, order = self.neighbour[target, place].long().sort(stable=True)
+        target, place = target[order], place[order]
+        return Lists.of(near, target, self.graph.n_items, self.graph.n_items), self.weight[target, place]
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The votes of the user's items."""
+        """The weighted sum over the neighbours that the user took."""
         taken, n_items = items_of(self.graph, histories), self.graph.n_items
-        to, vote = self.neighbour.long().clamp(min=0), self.similarity
+        targets, weight = self._scored_by
 
         def score(index: Tensor) -> Tensor:
             owner, item = taken.entries(index)
-            cells = torch.zeros(len(index) * n_items, device=vote.device)
-            cells.index_add_(0, (owner[:, None] * n_items + to[item]).view(-1), vote[item].view(-1))
+            cells = self.offset.repeat(len(index))
+            # A popular item is a neighbour of many: a few of the users' items at a time.
+            reach = targets.lengths[item].cumsum(0) // cooccurrence.BLOCK_CELLS
+            sizes: list[int] = torch.bincount(reach).tolist()
+            for user, part in zip(torch.split(owner, sizes), torch.split(item, sizes), strict=True):
+                place, position = targets.positions(part)
+                cells.index_add_(0, user[place] * n_items + targets.columns[position], weight[position])
             whole = cells.view(len(index), n_items)
             return whole if items is None else whole[:, items]
 

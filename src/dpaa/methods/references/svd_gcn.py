@@ -22,8 +22,8 @@ from dpaa.methods.settings import Settings
 class SvdGcnSettings(Settings):
     """Three numbers."""
 
-    rank: int = Field(default=60, ge=1, le=4096)
-    """How many singular vectors (K)."""
+    rank: int = Field(default=120, ge=1, le=4096)
+    """How many singular vectors (K); a large log needs hundreds."""
     emphasis: float = Field(default=3.0, ge=0, le=20)
     """b: how much more the smooth directions count; 0 counts all alike."""
     degree_shift: float = Field(default=4.0, ge=0)
@@ -38,7 +38,7 @@ class SvdGcn(Method):
     paper: ClassVar[str] = "Peng et al., SVD-GCN: A Simplified Graph Convolution Paradigm, CIKM 2022"
     seeded: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = SvdGcnSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"rank": (15, 30, 60, 120), "emphasis": (0.0, 2.0, 4.0, 6.0)}
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"rank": (30, 60, 120, 240, 480), "emphasis": (0.0, 2.0, 4.0, 6.0)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"degree_shift": (0.0, 2.0, 4.0, 8.0)}
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
