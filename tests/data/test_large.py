@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset, read_dataset
@@ -17,6 +21,7 @@ from dpaa.data.large import write_log
 from dpaa.data.prepare import one_table
 from dpaa.data.splits import SPLIT_KINDS, SplitRule, _permutation
 from dpaa.data.table import Table
+from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from tests.command import dpaa_ok, run_dpaa
 
@@ -65,6 +70,32 @@ def test_every_split(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     found = same(open_log(tmp_path / "log.csv"), tmp_path, **how)
     assert any("with fewer than" in note for note in found.notes)
     assert any("duplicate pairs" in note for note in found.notes)
+
+
+@given(
+    st.sampled_from(SPLIT_KINDS),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9), st.integers(1, 5), st.integers(0, 5)), min_size=1),
+    st.integers(1, 30),
+    st.integers(0, 3),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=40)
+def test_every_split_of_rows_in_another_order(
+    kind: str, rows: list[tuple[int, ...]], block_rows: int, seed: int, random: Random
+) -> None:
+    """All at once, and in pieces of the same rows in another order: one fingerprint."""
+    schema = ["user_id", "item_id", "rating", "timestamp"]
+    how: dict[str, Any] = {"split": SplitRule(kind, 0.1, 0.15, support=2), "seed": seed}
+    prepared = one_table(as_table(pl.DataFrame(rows, schema, orient="row"), "a"), **how)
+    assume(prepared.frames["train"].height)
+    whole = Dataset.of_prepared(prepared, "a")
+    shuffled = as_table(pl.DataFrame(random.sample(rows, len(rows)), schema, orient="row"), "a")
+    with TemporaryDirectory() as folder:
+        pieces = write_log(shuffled, Path(folder) / "made", "a", memory=0, block_rows=block_rows, **how)
+        found = read_dataset(Path(folder) / "made")
+        assert pieces.fingerprint == whole.fingerprint
+        for name in SPLITS:
+            assert found.frame(name).equals(whole.frame(name))
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+from random import Random
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaa.data.columns import SPLITS
+from dpaa.data.prepare import one_table
 from dpaa.data.splits import (
     SPLIT_KINDS,
     SplitRule,
     drawn_by_id,
     drop_rare,
     leave_last,
+    pair_numbers,
     random_per_user,
     split_frame,
     temporal,
     time_window,
 )
+from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=60, unique_by=lambda pair: pair)
@@ -28,7 +35,9 @@ rules = st.builds(
     st.floats(0, 0.49),
     st.floats(0, 0.49),
     st.integers(1, 3),
+    support=st.integers(0, 3),
 )
+windows = st.builds(SplitRule, st.just("time-windows"), st.floats(0, 0.15), st.floats(0, 0.15))
 
 
 def log(rows: list[tuple[int, int]], times: list[int] | None = None) -> pl.DataFrame:
@@ -74,7 +83,9 @@ def test_ties_are_told() -> None:
 
 def test_random_shares_hold_on_average() -> None:
     user = np.repeat(np.arange(3000, dtype=np.int32), 3)
-    labels = random_per_user(user, 0.1, 0.2, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    numbers, chances = rng.integers(0, 2**64, len(user), dtype=np.uint64), rng.random((2, 3000))
+    labels = random_per_user(user, numbers, chances, 0.1, 0.2)
     share = np.bincount(labels) / len(labels)
     assert share == pytest.approx([0.7, 0.1, 0.2], abs=0.01)
 
@@ -139,9 +150,58 @@ def test_cold_ones_keep_few_training_pairs_the_earliest(kind: str, column: str, 
 
 def test_draws_by_id_do_not_depend_on_other_ids() -> None:
     few, many = pl.Series(["b", "d"]), pl.Series(["a", "b", "c", "d"])
-    assert drawn_by_id(few, 5).tolist() == drawn_by_id(many, 5)[[1, 3]].tolist()
+    assert drawn_by_id(few, 5).tolist() == drawn_by_id(many, 5)[:, [1, 3]].tolist()
     assert drawn_by_id(few, 5).tolist() != drawn_by_id(few, 6).tolist()
-    assert abs(drawn_by_id(pl.Series(range(2000)), 0).mean() - 0.5) < 0.03
+    drawn = drawn_by_id(pl.Series(range(2000)), 0)
+    assert drawn.mean(1) == pytest.approx([0.5, 0.5], abs=0.03)
+    assert abs(np.corrcoef(drawn)[0, 1]) < 0.1
+
+
+def test_numbers_are_digests_of_the_seed_and_both_ids() -> None:
+    """As SQL computes them: ('0x' || left(md5(seed || chr(0) || user_id || chr(0) || item_id), 16))::UBIGINT."""
+    users, items = pl.Series([7, -1, 2**40]), pl.Series(["a", "é", ""])
+    wanted = [
+        int(hashlib.md5(text.encode()).hexdigest()[:16], 16)
+        for text in ("3\x007\0a", "3\0-1\0é", "3\x001099511627776\0")
+    ]
+    assert pair_numbers(users, items, 3).tolist() == wanted
+    digits = hashlib.md5(b"3\0a").hexdigest()
+    assert drawn_by_id(items[:1], 3)[:, 0] == pytest.approx(
+        [int(digits[:16], 16) / 2**64, int(digits[16:], 16) / 2**64]
+    )
+
+
+texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=3)
+rows_of_a_log = st.lists(
+    st.tuples(st.integers(0, 6) | texts, st.integers(0, 9), st.integers(1, 5), st.integers(0, 5)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(
+    rows_of_a_log, rules | windows, st.integers(0, 5), st.booleans(), st.booleans(), st.randoms(use_true_random=False)
+)
+def test_the_order_of_rows_changes_nothing(
+    rows: list[tuple[int | str, int, int, int]],
+    rule: SplitRule,
+    seed: int,
+    timed: bool,
+    keep_duplicates: bool,
+    random: Random,
+) -> None:
+    """Repeated pairs, tied times and all: rows in another order gave other splits and kept other ratings."""
+    shuffled = random.sample(rows, len(rows))
+    columns = {"user_id": pl.String, "item_id": pl.Int64, "rating": pl.Int64, "timestamp": pl.Int64}
+    found = []
+    for some in (rows, shuffled):
+        frame = pl.DataFrame([(str(user), *rest) for user, *rest in some], schema=columns, orient="row")
+        if not timed and not rule.needs_times:
+            frame = frame.drop("timestamp")
+        made = one_table(as_table(frame, "log"), split=rule, seed=seed, keep_duplicates=keep_duplicates)
+        found.append({name: part.sort("user_id", "item_id") for name, part in made.frames.items()})
+    for name in SPLITS:
+        assert found[0][name].equals(found[1][name])
 
 
 def test_seeds_differ() -> None:

@@ -17,7 +17,7 @@ from dpaa.data.dataset import ABOUT_FILE, check_target
 from dpaa.data.fingerprint import Blocks, fingerprint
 from dpaa.data.lint import empty_splits, untrained
 from dpaa.data.log import ColumnNames, Reading
-from dpaa.data.pieces import IDS, ROW, LogInPieces
+from dpaa.data.pieces import IDS, LogInPieces
 from dpaa.data.positive import PositiveRule
 from dpaa.data.prepare import about_log
 from dpaa.data.scratch import scratch_folder
@@ -123,20 +123,20 @@ class _Splits:
     def __post_init__(self) -> None:
         if not (self.labels == 0).any():
             raise InputError(f"the training split of {self.name} is empty; there is nothing to learn from")
-        self._place = self.log.places()
         used = self.log.alive
         if (self.labels < 0).any():  # pairs that are in no split, and ids that are in no other
             used = {column: np.zeros(len(self.log.ids[column]), dtype=np.bool_) for column in IDS}
-            for frame in self.log.pairs(ROW):
-                inside = self._labels(frame) >= 0
+            for frame, labels in self._labelled(*IDS):
                 for column in IDS:
-                    used[column][frame[column].to_numpy()[inside]] = True
+                    used[column][frame[column].to_numpy()[labels >= 0]] = True
         self.ids = {column: self.log.ids[column].filter(pl.Series(used[column])) for column in IDS}
         self._index = {column: np.cumsum(used[column], dtype=np.int32) - 1 for column in IDS}
 
-    def _labels(self, frame: pl.DataFrame) -> Labels:
-        found: Labels = self.labels[self._place[frame[ROW].to_numpy()]]
-        return found
+    def _labelled(self, *columns: str) -> Iterator[tuple[pl.DataFrame, Labels]]:
+        first = 0
+        for frame in self.log.pairs(*columns):
+            yield frame, self.labels[first : first + frame.height]
+            first += frame.height
 
     def sink(self, split: SplitName) -> Callable[[Path], object]:
         """Writes a split, sorted, to a file; its indices stay for the fingerprint."""
@@ -144,16 +144,14 @@ class _Splits:
         self.present |= {(split, column): np.zeros(len(self.ids[column]), dtype=np.bool_) for column in IDS}
         self.sizes[split] = 0
         parts: list[Path] = []
-        for frame in self.log.pairs():
-            mine = frame.filter(pl.Series(self._labels(frame) == SPLITS.index(split)))
+        for frame, labels in self._labelled():
+            mine = frame.filter(pl.Series(labels == SPLITS.index(split)))
             if not mine.height and parts:
                 continue
             index = {column: self._index[column][mine[column].to_numpy()] for column in IDS}
-            order = np.lexsort((index[Column.ITEM], index[Column.USER]))
             for column in IDS:
-                index[column] = index[column][order]
                 self.present[split, column][index[column]] = True
-            rest = mine.drop(*IDS, ROW)[order]
+            rest = mine.drop(*IDS)
             if split != "train":
                 rest = rest.drop(Column.COUNT, strict=False)
             self.sizes[split] += mine.height

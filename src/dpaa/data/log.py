@@ -148,20 +148,24 @@ def _integers_again(log: Log, column: str) -> pl.Series:
 
 
 def once_each(log: Log, keep_duplicates: bool = False) -> Log:
-    """Each pair once: its first row by time, else by position; `keep_duplicates` adds a `count` of its rows."""
+    """Each pair once: its first row by time, of several at that time the one with the lowest rating.
+
+    So the order of rows changes nothing; `keep_duplicates` adds a `count` of a pair's rows.
+    """
     frame = log.frame
     users, items = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
     keys = encode(frame[Column.USER], users).astype(np.int64) * len(items) + encode(frame[Column.ITEM], items)
     order = np.argsort(keys, kind="stable")
     in_order = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
+    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1]))[: len(keys)])
     counts = np.diff(starts, append=frame.height)
     repeated = frame.height - len(starts)
-    if repeated and Column.TIMESTAMP in frame.columns:
+    if repeated:
         several = np.repeat(counts > 1, counts)
         rows = order[several]
-        time = frame[Column.TIMESTAMP].to_physical().to_numpy()[rows]
-        order[several] = rows[np.lexsort((time, keys[rows]))]
+        by = [column for column in (Column.RATING, Column.TIMESTAMP) if column in frame.columns]
+        values = (frame[column].to_physical().to_numpy()[rows] for column in by)
+        order[several] = rows[np.lexsort((*values, keys[rows]))]
     first = order[starts]
     in_file = np.argsort(first)
     if repeated:

@@ -4,16 +4,15 @@
 2. Rows that are sound and positive, and the ids that occur.
 3. Indices instead of ids, in buckets of neighbouring users.
 4. Bucket by bucket each pair once; over all of them, rare users and items out.
-5. A label for every pair, in the order of the file.
-6. Bucket by bucket the splits, sorted, and their fingerprint.
+5. A label for every pair, in the order of their users and items.
+6. Bucket by bucket the splits and their fingerprint.
 
-In memory are a block or a bucket, the ids, and a few numbers per pair (about 10 bytes while labels are drawn, 26 by
-time).
+In memory are a block or a bucket, the ids, and a few numbers per pair (13 to 21 bytes while labels are drawn).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,12 +37,22 @@ from dpaa.data.log import (
 )
 from dpaa.data.pairs import Indices
 from dpaa.data.positive import PositiveRule
-from dpaa.data.splits import Counts, Labels, SplitRule, Work, check_times, label, none_left, rare_note
+from dpaa.data.splits import (
+    Counts,
+    Labels,
+    Numbers,
+    SplitRule,
+    Work,
+    check_times,
+    label,
+    none_left,
+    pair_numbers,
+    rare_note,
+)
 from dpaa.data.table import Table
 from dpaa.data.values import Seen, complete_column, number_column, time_column, times_or_nothing, without_time
 from dpaa.errors import InputError, need_whole
 
-ROW = "row"
 IDS = (Column.USER, Column.ITEM)
 PARTS_TOGETHER = 16
 """Pieces of distinct ids that are made one."""
@@ -67,8 +76,8 @@ class LogInPieces:
     """All that occur in sound rows, ascending."""
     alive: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     """Which of them have pairs that count."""
-    kept: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """Which rows count, of the sound and positive ones."""
+    n_pairs: int = 0
+    """That count."""
     _buckets: int = 0
     _timed: bool = False
     _roles: dict[str, str] = field(default_factory=dict)
@@ -199,13 +208,12 @@ class LogInPieces:
     def pair(self, keep_duplicates: bool, min_user: int, min_item: int) -> None:
         """Each pair once, without rare users and items."""
         self._into_buckets()
-        self.kept = np.zeros(self.n_rows, dtype=np.bool_)
         for bucket in range(self._buckets):
             frame = self._bucket(bucket)
-            once = once_each(Log(frame, "", typed=True), keep_duplicates).frame
-            self.kept[once[ROW].to_numpy()] = True
+            once = once_each(Log(frame, "", typed=True), keep_duplicates).frame.sort(IDS)
+            self.n_pairs += once.height
             once.write_ipc(self._pairs_file(bucket), compression="uncompressed")
-        repeated = self.n_rows - int(np.count_nonzero(self.kept))
+        repeated = self.n_rows - self.n_pairs
         if repeated:
             self.notes.append(duplicates_note(self.table.name, repeated, keep_duplicates))
         self.alive = {column: self._counts(column) > 0 for column in IDS}
@@ -215,7 +223,7 @@ class LogInPieces:
     def _into_buckets(self) -> None:
         self._buckets = max(-(-self.n_rows // (2 * self.block_rows)), 1)
         width = -(-max(len(self.ids[Column.USER]), 1) // self._buckets)
-        files, first = self._sound.files, 0
+        files = self._sound.files
         types = _common_types(files)
         for number, file in enumerate(files):
             frame = pl.read_ipc(file).cast(types)  # type: ignore[arg-type]
@@ -223,11 +231,8 @@ class LogInPieces:
             if not self._timed:
                 frame = frame.drop(Column.TIMESTAMP, strict=False)
             codes = {column: encode(frame[column].cast(self.ids[column].dtype), self.ids[column]) for column in IDS}
-            rows = np.arange(first, first + frame.height, dtype=np.int64)
-            first += frame.height
             frame = frame.with_columns(
                 *(pl.Series(column, codes[column]) for column in IDS),
-                pl.Series(ROW, rows),
                 pl.Series("bucket", codes[Column.USER] // width),
             )
             for (bucket,), part in frame.partition_by("bucket", maintain_order=True, as_dict=True).items():
@@ -252,7 +257,7 @@ class LogInPieces:
         return self.home / f"pairs-{bucket:06}.arrow"
 
     def pairs(self, *columns: str) -> Iterator[pl.DataFrame]:
-        """The pairs that count, bucket by bucket, users ascending; some columns of them."""
+        """The pairs that count, bucket by bucket, sorted by user and item; some columns of them."""
         wanted = list(dict.fromkeys([*IDS, *columns])) if columns else None
         for bucket in range(self._buckets):
             frame = pl.read_ipc(self._pairs_file(bucket), columns=wanted)
@@ -270,7 +275,6 @@ class LogInPieces:
     def _drop_rare(self, least: dict[str, int]) -> None:
         """Users and items with fewer pairs go, until all that are left have enough of each other."""
         before = {column: int(self.alive[column].sum()) for column in IDS}
-        pairs = int(np.count_nonzero(self.kept))
         while True:
             counts = {column: self._counts(column) for column in IDS}
             enough = {column: self.alive[column] & (counts[column] >= least[column]) for column in IDS}
@@ -279,10 +283,8 @@ class LogInPieces:
             self.alive = enough
         if not self.alive[Column.USER].any() or not self.alive[Column.ITEM].any():
             raise none_left(least[Column.USER], least[Column.ITEM])
-        self.kept[:] = False
-        for frame in self.pairs(ROW):
-            self.kept[frame[ROW].to_numpy()] = True
-        dropped = pairs - int(np.count_nonzero(self.kept))
+        dropped = self.n_pairs - int(counts[Column.USER].sum())
+        self.n_pairs -= dropped
         if dropped:
             gone = [before[column] - int(self.alive[column].sum()) for column in IDS]
             self.notes.append(rare_note(gone, (least[Column.USER], least[Column.ITEM]), dropped))
@@ -290,37 +292,19 @@ class LogInPieces:
     # ------------------------------------------------------------------ splits
 
     def label(self, split: SplitRule | None, seed: int) -> Labels:
-        """A label for every pair that counts, in the order of the file."""
+        """A label for every pair that counts, in the order of `pairs`."""
         if split is None:
-            return np.zeros(int(np.count_nonzero(self.kept)), dtype=np.int8)
+            return np.zeros(self.n_pairs, dtype=np.int8)
         need_whole(seed, "seed", least=0)
         check_times(split, self._timed, self.table.name)
-        labels, notes = label(_WorkInPieces(split, np.random.default_rng(seed), seed, self))
+        labels, notes = label(_WorkInPieces(split, seed, 0, self))
         self.notes += notes
         return labels
-
-    def in_file_order(self, column: str, dtype: Any, values: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        """A number for every pair, by a column of it, in the order of the file."""
-        found = np.empty(int(np.count_nonzero(self.kept)), dtype=dtype)
-        place = self.places()
-        for frame in self.pairs(column, ROW):
-            found[place[frame[ROW].to_numpy()]] = values(frame[column].to_physical().to_numpy())
-        return found
-
-    def places(self) -> NDArray[Any]:
-        """Of every row, its place among those that count.  (n_rows,)."""
-        place: NDArray[Any] = np.cumsum(self.kept, dtype=np.int32 if self.n_rows < 2**31 else np.int64)
-        np.subtract(place, 1, out=place)
-        return place
 
     @property
     def timed(self) -> bool:
         """Whether pairs have times."""
         return self._timed
-
-    def time_type(self) -> Any:
-        """What times are as numbers."""
-        return next(self.pairs(Column.TIMESTAMP))[Column.TIMESTAMP].to_physical().to_numpy().dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,26 +314,33 @@ class _WorkInPieces(Work):
     log: LogInPieces
 
     @property
-    def n_pairs(self) -> int:
-        return int(np.count_nonzero(self.log.kept))
-
-    @property
     def has_times(self) -> bool:
         return self.log.timed
 
     @property
     def time(self) -> NDArray[Any]:
-        return self.log.in_file_order(Column.TIMESTAMP, self.log.time_type(), lambda times: times)
+        return np.concatenate(
+            [one[Column.TIMESTAMP].to_physical().to_numpy() for one in self.log.pairs(Column.TIMESTAMP)]
+        )
 
     def ids(self, column: str) -> pl.Series:
         return self.log.ids[column].filter(pl.Series(self.log.alive[column]))
 
     def owners(self, column: str) -> Indices:
         index = np.cumsum(self.log.alive[column], dtype=np.int32) - 1
-        return self.log.in_file_order(column, np.int32, lambda codes: index[codes])
+        return np.concatenate([index[frame[column].to_numpy()] for frame in self.log.pairs(column)])
 
     def trained(self, column: str) -> Counts:
         return np.zeros(int(self.log.alive[column].sum()), dtype=np.int64)
+
+    @property
+    def numbers(self) -> Numbers:
+        found, first = np.empty(self.log.n_pairs, dtype=np.uint64), 0
+        for frame in self.log.pairs(*IDS):
+            users, items = (self.log.ids[column].gather(frame[column]) for column in IDS)
+            found[first : first + frame.height] = pair_numbers(users, items, self.seed)
+            first += frame.height
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,21 @@
-"""A log becomes train, validation and test. Each rule labels every pair once: 0 train, 1 validation, 2 test."""
+r"""A log becomes train, validation and test. Each rule labels every pair once: 0 train, 1 validation, 2 test.
+
+Labels depend on ids, times and the seed alone, never on the order of rows. What is random is the MD5 digest of a text,
+which SQL can compute too; "number" is its first 16 hexadecimal digits, "second number" the other 16:
+
+- a pair, `seed\0user id\0item id`: pairs with the smallest numbers are test, the next are validation
+- a user, `seed\0user id`: as fractions of 1, the two numbers round the user's test and validation pairs up or down
+- a cold user or item, `seed\0id`; the fold of a user, `seed\0fold\0user id`
+
+Where a rule goes by time, pairs of one time are in the order of their item ids (of their numbers, where users or items
+are cold).
+"""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -33,7 +44,8 @@ Order = npt.NDArray[np.int32 | np.int64]
 AT_ONCE = 4_000_000
 """Pairs that are ranked together."""
 LOOKED_AT = 1_000_000
-"""Pairs whose owners are looked up together."""
+"""Pairs whose owners are looked up, or whose numbers are made, together."""
+Numbers = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -109,12 +121,12 @@ def split_frame(
     `before` are training pairs that were there already, where a log is appended: who has some can give every new one.
     """
     need_whole(seed, "seed", least=0)
-    rng = np.random.default_rng([seed, times_appended] if times_appended else seed)
     check_times(rule, Column.TIMESTAMP in frame.columns, source)
     if rule.kind in BY_TIME and (missing := frame[Column.TIMESTAMP].null_count()):
         pairs = counted(missing, "pair of", "pairs of")
         raise InputError(f"the split {rule.kind!r} needs times, and {pairs} {source} have none; add or remove them")
-    labels, notes = label(FrameWork(rule, rng, seed, frame, before))
+    frame = frame.sort(Column.USER, Column.ITEM)
+    labels, notes = label(FrameWork(rule, seed, times_appended, frame, before))
     parts = [frame.filter(pl.Series(labels == label)) for label in range(3)]
     once = [part.drop(Column.COUNT, strict=False) for part in parts[1:]]
     return {"train": parts[0], "valid": once[0], "test": once[1]}, notes
@@ -128,16 +140,11 @@ def check_times(rule: SplitRule, there: bool, source: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Work(ABC):
-    """What a rule labels, and by what."""
+    """What a rule labels, and by what; pairs are sorted by user and item."""
 
     rule: SplitRule
-    rng: np.random.Generator
     seed: int
-
-    @property
-    @abstractmethod
-    def n_pairs(self) -> int:
-        """How many pairs."""
+    times_appended: int
 
     @property
     @abstractmethod
@@ -161,6 +168,11 @@ class Work(ABC):
     def trained(self, column: str) -> Counts:
         """Training pairs that each id has already.  Returns (ids,)."""
 
+    @property
+    @abstractmethod
+    def numbers(self) -> Numbers:
+        """Of every pair, `pair_numbers`.  (n_pairs,)."""
+
 
 @dataclass(frozen=True, eq=False)
 class FrameWork(Work):
@@ -168,11 +180,6 @@ class FrameWork(Work):
 
     frame: pl.DataFrame
     before: pl.DataFrame | None
-
-    @property
-    def n_pairs(self) -> int:
-        """Its rows."""
-        return self.frame.height
 
     @property
     def has_times(self) -> bool:
@@ -200,6 +207,11 @@ class FrameWork(Work):
         index = encode(self.before[column], ids)
         return np.bincount(index[index >= 0], minlength=len(ids))
 
+    @property
+    def numbers(self) -> Numbers:
+        """Of its rows."""
+        return pair_numbers(self.frame[Column.USER], self.frame[Column.ITEM], self.seed)
+
 
 def label(work: Work) -> tuple[Labels, list[str]]:
     """The label of every pair, and what is to be said about them."""
@@ -208,11 +220,20 @@ def label(work: Work) -> tuple[Labels, list[str]]:
 
 def _random(work: Work) -> tuple[Labels, list[str]]:
     known = work.trained(Column.USER) > 0
-    return random_per_user(work.owners(Column.USER), work.rule.valid, work.rule.test, work.rng, known), []
+    # Users who append a pair a day would else always give the test all of them, or none.
+    seed = f"{work.seed}+{work.times_appended}" if work.times_appended else work.seed
+    chances = drawn_by_id(work.ids(Column.USER), seed)
+    return random_per_user(work.owners(Column.USER), work.numbers, chances, work.rule.valid, work.rule.test, known), []
 
 
 def _random_global(work: Work) -> tuple[Labels, list[str]]:
-    return random_global(work.n_pairs, work.rule.valid, work.rule.test, work.rng), []
+    numbers = work.numbers
+    n_test, n_valid = round(len(numbers) * work.rule.test), round(len(numbers) * work.rule.valid)
+    labels = np.zeros(len(numbers), dtype=np.int8)
+    for label, size in ((1, n_test + n_valid), (2, n_test)):
+        if size:
+            labels[numbers <= np.partition(numbers, size - 1)[size - 1]] = label
+    return labels, []
 
 
 def _temporal(work: Work) -> tuple[Labels, list[str]]:
@@ -226,7 +247,7 @@ def _leave_last(work: Work) -> tuple[Labels, list[str]]:
 
 def _user_folds(work: Work) -> tuple[Labels, list[str]]:
     rule, owner = work.rule, work.owners(Column.USER)
-    fold = (drawn_by_id(work.ids(Column.USER), work.seed) * rule.parts).astype(np.int64)[owner]
+    fold = (drawn_by_id(work.ids(Column.USER), f"{work.seed}\0fold")[0] * rule.parts).astype(np.int64)[owner]
     labels = _random(work)[0]
     labels[(labels == 2) & (fold != rule.part - 1)] = 0
     labels[(labels == 1) & (fold != rule.part % rule.parts)] = 0
@@ -235,14 +256,12 @@ def _user_folds(work: Work) -> tuple[Labels, list[str]]:
 
 def _cold(work: Work, column: str) -> tuple[Labels, list[str]]:
     rule, owner = work.rule, work.owners(column)
-    drawn = drawn_by_id(work.ids(column), work.seed)
+    drawn = drawn_by_id(work.ids(column), work.seed)[0]
     kind = np.where(drawn < rule.test, 2, np.where(drawn < rule.test + rule.valid, 1, 0)).astype(np.int8)
-    order = _permutation(len(owner), work.rng)
-    if work.has_times:
-        order = order[np.argsort(work.time[order], kind="stable")]
+    by = (work.numbers, work.time) if work.has_times else (work.numbers,)
     support = np.maximum(rule.support - work.trained(column), 0)
     labels = np.zeros(len(owner), dtype=np.int8)
-    for pairs, rank in _ranks(owner, order):
+    for pairs, rank in _ranks(owner, by):
         of = owner[pairs]
         labels[pairs] = np.where(rank < support[of], np.int8(0), kind[of])
     cold = int((kind > 0).sum())
@@ -277,31 +296,88 @@ _LABELS: dict[str, Callable[[Work], tuple[Labels, list[str]]]] = {
 }
 
 
-def drawn_by_id(ids: pl.Series, seed: int) -> npt.NDArray[np.float64]:
-    """A number from 0 to 1 for each id, from the id and the seed alone: the same whatever else is in a log."""
-    digests = (hashlib.blake2b(f"{seed}\0{one}".encode(), digest_size=8).digest() for one in ids)
-    return np.fromiter((int.from_bytes(one, "big") / 2**64 for one in digests), dtype=np.float64, count=len(ids))
+def pair_numbers(users: pl.Series, items: pl.Series, seed: int) -> Numbers:
+    """A random number for each pair, from its ids and the seed alone.
+
+    Parameters
+    ----------
+    users, items
+        The ids of every pair.
+    seed
+        Another seed gives other numbers.
+
+    Returns
+    -------
+    (n,) numbers below 2⁶⁴, uniform.
+    """
+    found = np.empty(len(users), dtype=np.uint64)
+    for start in range(0, len(users), LOOKED_AT):
+        part = slice(start, start + LOOKED_AT)
+        ids = [one[part].cast(pl.String) for one in (users, items)]
+        texts = pl.select(pl.concat_str(pl.lit(f"{seed}\0"), ids[0], pl.lit("\0"), ids[1]).cast(pl.Binary)).to_series()
+        found[part] = _digests(texts)[0]
+    return found
+
+
+def drawn_by_id(ids: pl.Series, seed: int | str) -> npt.NDArray[np.float64]:
+    """Two numbers from 0 to 1 for each id, from the id and the seed alone: the same whatever else is in a log.
+
+    Parameters
+    ----------
+    ids
+        Of users or items.
+    seed
+        Another seed gives other numbers.
+
+    Returns
+    -------
+    (2, ids) numbers, each at least 0 and less than 1.
+    """
+    digests = _digests(f"{seed}\0{one}".encode() for one in ids)
+    return (digests >> np.uint64(11)).astype(np.float64) / 2**53  # 53 bits: rounded to 1.0 there would be no such fold
+
+
+def _digests(texts: Iterable[bytes]) -> Numbers:
+    """Both halves of each text's MD5 digest, as numbers.  Returns (2, texts)."""
+    whole = b"".join(hashlib.md5(text, usedforsecurity=False).digest() for text in texts)
+    return np.frombuffer(whole, dtype=">u8").reshape(-1, 2).T.astype(np.uint64)
 
 
 def random_per_user(
     user: Indices,
+    numbers: Numbers,
+    chances: npt.NDArray[np.float64],
     valid: float,
     test: float,
-    rng: np.random.Generator,
     known: npt.NDArray[np.bool_] | None = None,
 ) -> Labels:
-    """Random pairs of each user; shares hold on average, and every user keeps a training pair. Returns (n,).
+    """Random pairs of each user; shares hold on average, and every user keeps a training pair.
 
-    `known`: users who have a training pair elsewhere.
+    Parameters
+    ----------
+    user
+        Of every pair.
+    numbers
+        Of every pair; those with the smallest are test.
+    chances
+        (2, users): which fractions of a pair are rounded up to one, for the test and for validation.
+    valid, test
+        Shares.
+    known
+        Users who have a training pair elsewhere.
+
+    Returns
+    -------
+    (n,) labels.
     """
     per_user = _bincount(user)
-    n_test = (per_user * test + rng.random(len(per_user))).astype(np.int64)
-    n_valid = (per_user * valid + rng.random(len(per_user))).astype(np.int64)
-    return _label_first(user, _permutation(len(user), rng), n_valid, n_test, known)
+    n_test = (per_user * test + chances[0]).astype(np.int64)
+    n_valid = (per_user * valid + chances[1]).astype(np.int64)
+    return _label_first(user, (numbers,), n_valid, n_test, known)
 
 
 def random_global(n: int, valid: float, test: float, rng: np.random.Generator) -> Labels:
-    """Random pairs of all; some users may be left without a training pair. Returns (n,)."""
+    """Random ones of n, by their positions, for what has an order of its own. Returns (n,)."""
     n_test, n_valid = round(n * test), round(n * valid)
     labels = np.zeros(n, dtype=np.int8)
     order = _permutation(n, rng)
@@ -329,9 +405,11 @@ def temporal(time: npt.NDArray[np.generic], valid: float, test: float) -> tuple[
 def leave_last(user: Indices, time: npt.NDArray[np.generic], k: int) -> Labels:
     """The last k pairs of each user for the test, k before them for validation, by time, then by position.
 
+    Positions are those of pairs sorted by item, so that of pairs at one time the last has the largest item id.
+
     A user with few pairs keeps one for training first, then gives to the test, then to validation. Returns (n,).
     """
-    return _label_first(user, np.lexsort((time, user))[::-1], k, k)
+    return _label_first(user, (time,), k, k, from_the_end=True)
 
 
 def time_window(time: npt.NDArray[np.generic], valid: float, test: float, parts: int, part: int) -> tuple[Labels, int]:
@@ -355,30 +433,33 @@ def time_window(time: npt.NDArray[np.generic], valid: float, test: float, parts:
 
 def _label_first(
     user: Indices,
-    order: Order,
+    by: tuple[npt.NDArray[np.generic], ...],
     n_valid: Counts | int,
     n_test: Counts | int,
     known: npt.NDArray[np.bool_] | None = None,
+    from_the_end: bool = False,
 ) -> Labels:
-    """In this order, the first `n_test` pairs of each user are test, the next `n_valid` validation; one is training.
+    """The first `n_test` pairs of each user are test, the next `n_valid` validation; one is training.
 
-    None need be of a user who is `known`, with a training pair elsewhere.
+    `by` as in `_ranks`. No pair need be training of a user who is `known`, with a training pair elsewhere.
     """
     per_user = _bincount(user)
     most = per_user - (1 if known is None else np.where(known, 0, 1))
     for_test: Counts = np.minimum(n_test, np.maximum(most, 0))
     for_both: Counts = for_test + np.minimum(n_valid, np.maximum(most - for_test, 0))
     labels = np.zeros(len(user), dtype=np.int8)
-    for pairs, rank in _ranks(user, order):
+    for pairs, rank in _ranks(user, by):
         of = user[pairs]
-        labels[pairs] = np.where(rank < for_test[of], 2, np.where(rank < for_both[of], 1, 0))
+        place = per_user[of] - 1 - rank if from_the_end else rank
+        labels[pairs] = np.where(place < for_test[of], 2, np.where(place < for_both[of], 1, 0))
     return labels
 
 
-def _ranks(owner: Indices, order: Order) -> Iterator[tuple[Order, Counts]]:
-    """The place of each pair among those of its owner, in this order, from 0: pairs and places, some owners at a time.
+def _ranks(owner: Indices, by: tuple[npt.NDArray[np.generic], ...]) -> Iterator[tuple[Order, Counts]]:
+    """The place of each pair among those of its owner, from 0: pairs and places, some owners at a time.
 
-    Owners are taken together up to `AT_ONCE` pairs, so that what is needed beside the arguments stays small.
+    Pairs are ordered by the last array of `by`, equal ones by the one before it, then by position. Owners are taken
+    together up to `AT_ONCE` pairs, so that what is needed beside the arguments stays small.
     """
     per_owner = _bincount(owner)
     ends = np.cumsum(per_owner)
@@ -386,20 +467,19 @@ def _ranks(owner: Indices, order: Order) -> Iterator[tuple[Order, Counts]]:
     while first < len(per_owner):
         before = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, before + AT_ONCE, side="right")), first + 1)
-        pairs = order if last - first == len(per_owner) else _of_owners(owner, order, first, last)
-        pairs = pairs[np.argsort(owner[pairs], kind="stable")]
+        pairs = _of_owners(owner, first, last)
+        pairs = pairs[np.lexsort((*(one[pairs] for one in by), owner[pairs]))]
         starts = (ends - per_owner)[owner[pairs]] - before
         yield pairs, np.arange(len(pairs)) - starts
         first = last
 
 
-def _of_owners(owner: Indices, order: Order, first: int, last: int) -> Order:
-    """The pairs of some owners, in this order."""
+def _of_owners(owner: Indices, first: int, last: int) -> Order:
+    """The pairs of some owners, by position."""
     found = []
-    for start in range(0, len(order), LOOKED_AT):
-        pairs = order[start : start + LOOKED_AT]
-        of = owner[pairs]
-        found.append(pairs[(of >= first) & (of < last)])
+    for start in range(0, len(owner), LOOKED_AT):
+        of = owner[start : start + LOOKED_AT]
+        found.append(start + np.flatnonzero((of >= first) & (of < last)))
     return np.concatenate(found)
 
 

@@ -73,6 +73,8 @@ class Published:
         deviations = _compare(str(folder), self.expected, found, check)
         frames = {"train": train, "test": test}
         whole = frames[self.valid_from]
+        # By positions, not by ids as for other logs: the order of an official file is fixed, and committed results of
+        # `dpaa reproduce` belong to these draws.
         in_valid = pl.Series(random_global(whole.height, self.valid_share, 0.0, np.random.default_rng(seed)) == 1)
         about: dict[str, Any] = {
             "source": f"{self.title}, {' and '.join(self.files)}",
