@@ -37,6 +37,20 @@ def test_score_orders_ties_by_lower_index_and_rank_goes_before_score() -> None:
     assert read(ranked, ["user_id", "item_id", "score", "rank"]).items.tolist() == [[2, 0, 3, 1]]
 
 
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt64, pl.String])
+def test_whole_numbers_that_floats_cannot_tell_apart_are_no_ties(dtype: Any, tmp_path: Path) -> None:
+    scores = [2**53, 2**53 + 1, 2**53 + 3, 2**53 + 2]
+    frame = pl.DataFrame({"user_id": "a", "item_id": [10, 20, 30, 40], "score": scores}).cast({"score": dtype})
+    if dtype == pl.String:
+        frame.write_csv(tmp_path / "recs.csv")
+    recs = read_recommendations(tmp_path / "recs.csv" if dtype == pl.String else frame, USERS, ITEMS, with_scores=True)
+    assert recs.items.tolist() == [[2, 3, 1, 0]]
+    assert recs.scores is not None
+    assert recs.scores.dtype == np.float64
+    lowest = pl.DataFrame({"user_id": "a", "item_id": [10, 20], "score": [-(2**63), 5]})
+    assert read_recommendations(lowest, USERS, ITEMS).items.tolist() == [[1, 0]]
+
+
 def test_rows_order_where_nothing_else_does() -> None:
     recs = read([("b", 30), ("a", 40), ("b", 10)], ["user_id", "item_id"])
     assert recs.items.tolist() == [[3, -1], [2, 0]]

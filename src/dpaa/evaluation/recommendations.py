@@ -89,7 +89,7 @@ def read_recommendations(
         _indices(user_id, user_ids, table, "user"),
         _indices(item_id, item_ids, table, "item"),
         _ranks(frame[columns["rank"]], table) if "rank" in columns else None,
-        _numbers(frame[columns["score"]], table).to_numpy() if "score" in columns else None,
+        _scores(frame[columns["score"]], table).to_numpy() if "score" in columns else None,
     )
     rows.check_pairs_once(len(item_ids))
     name = Path(path).name if isinstance(path, str | Path) else "the frame"
@@ -121,7 +121,7 @@ class _Rows:
     users: Ints
     items: Ints
     rank: NDArray[np.int64] | None
-    score: NDArray[np.float64] | None
+    score: NDArray[Any] | None
     """Only where there is no rank, or where scores are asked for."""
 
     @cached_property
@@ -154,7 +154,9 @@ class _Rows:
         elif self.score is not None:
             # An item the dataset does not know has no index to break a tie with: it comes last.
             tie = np.where(items < 0, np.iinfo(items.dtype).max, items)
-            order = np.lexsort((tie, -self.score[self.kept], users))
+            score = self.score[self.kept]
+            falling = -score if score.dtype.kind == "f" else ~score  # −x of the least integer is not one
+            order = np.lexsort((tie, falling, users))
         else:
             order = np.argsort(users, kind="stable")
         return self.kept[order]
@@ -165,7 +167,7 @@ class _Rows:
         if self.score is not None:
             scores = self.score[order]
             if not ((scores[1:] > scores[:-1]) & (users[1:] == users[:-1])).any():
-                return scores, []
+                return scores.astype(np.float64), []
         begin = np.flatnonzero(np.concatenate([[True], users[1:] != users[:-1]]))
         length = np.diff(begin, append=len(users))
         left = np.repeat(begin + length, length) - np.arange(len(users))
@@ -244,6 +246,13 @@ def _ranks(values: pl.Series, table: Table) -> NDArray[np.int64]:
             f"column {values.name!r} has {values[row]!r} in {table.place(row)}; ranks are whole numbers from 1"
         )
     return ranks.cast(pl.Int64).to_numpy()
+
+
+def _scores(values: pl.Series, table: Table) -> pl.Series:
+    """Whole numbers stay what they are: above 2⁵³ some that differ are equal as Float64."""
+    numbers = complete_column(number_column(values, table), table)
+    exact = values.str.strip_chars().cast(pl.Int64, strict=False) if values.dtype == pl.String else numbers
+    return exact if exact.dtype.is_integer() and not exact.has_nulls() else numbers.cast(pl.Float64)
 
 
 def _numbers(values: pl.Series, table: Table) -> pl.Series:
