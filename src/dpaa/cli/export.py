@@ -19,7 +19,9 @@ def export(
         str | None,
         Option(metavar="exact|hnsw|ivf", help="Kind of FAISS's index; exact finds all, the others are faster."),
     ] = None,
-    users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
+    users: Annotated[
+        list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")
+    ] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:

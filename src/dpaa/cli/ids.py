@@ -1,4 +1,4 @@
-"""Ids given on the command line: one by one, or a file of them as @FILE."""
+"""Ids given on the command line: one or several separated by commas, or a file of them as @FILE."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ LARGEST = 200_000_000
 
 
 def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
-    """The ids in the type of the model's own; text that is no whole number where ids are integers is an error."""
+    """The ids in the type of the model's own; text that is no whole number where ids are integers is an error.
+
+    Ids with a comma in them come from a file.
+    """
     import polars as pl
 
     words: list[str] = []
-    for word in given:
-        if word.startswith("@") and not word.startswith("@@"):
+    for word in (part for whole in given for part in ([whole] if _is_file(whole) else whole.split(","))):
+        if _is_file(word):
             words += _read_words(Path(word[1:]), what)
         else:
             words.append(word.removeprefix("@"))  # @@at is the id @at
@@ -41,6 +44,10 @@ def read_ids(given: list[str], known: pl.Series, what: str) -> pl.Series:
             f"the model's {what} ids are integers (such as {known[0]}), but {wrong!r} is not; give integers"
         )
     return numbers
+
+
+def _is_file(word: str) -> bool:
+    return word.startswith("@") and not word.startswith("@@")
 
 
 def _read_words(file: Path, what: str) -> list[str]:

@@ -38,7 +38,9 @@ def recommend(
             "for ranx).",
         ),
     ] = None,
-    users: Annotated[list[str] | None, Option("--users", help="Only this user; repeatable; or @FILE of ids.")] = None,
+    users: Annotated[
+        list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")
+    ] = None,
     history: Annotated[
         Path | None,
         Option(
@@ -48,9 +50,11 @@ def recommend(
     ] = None,
     user_column: options.UserColumn = None,
     item_column: options.ItemColumn = None,
-    items: Annotated[list[str] | None, Option("--items", help="Only this item; repeatable; or @FILE of ids.")] = None,
+    items: Annotated[
+        list[str] | None, Option("--items", help="Only these items: ID,ID or @FILE of ids; repeatable.")
+    ] = None,
     exclude: Annotated[
-        list[str] | None, Option("--exclude", help="Exclude this item; repeatable; or @FILE of ids.")
+        list[str] | None, Option("--exclude", help="Exclude these items: ID,ID or @FILE of ids; repeatable.")
     ] = None,
     exclude_pairs: Annotated[
         Path | None,
@@ -97,7 +101,7 @@ def recommend(
     \b
     Example:
       dpaa recommend runs/lightgcn --k 20 --out recs.parquet
-      dpaa recommend runs/lightgcn --users u0001 --users u0002
+      dpaa recommend runs/lightgcn --users u0001,u0002
       dpaa recommend runs/lightgcn --history newcomers.csv --out recs.csv
       dpaa recommend runs/lightgcn --popularity-dial -0.5 --out recs.parquet
       dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs bought.csv --at-most genre=3 --out recs.csv

@@ -13,7 +13,7 @@ from dpaa.cli.console import out, print_json, print_notes, print_table
 
 def similar(
     run: options.RunArgument,
-    item: Annotated[list[str], Option("--item", help="Items like this one; repeatable; or @FILE of ids.")],
+    item: Annotated[list[str], Option("--item", help="Items like these: ID,ID or @FILE of ids; repeatable.")],
     k: Annotated[int, Option("--k", min=1, help="Similar items for each.")] = 10,
     out_file: Annotated[
         Path | None, Option("--out", help="Parquet or CSV file to write (by its ending); without it, they are shown.")
