@@ -163,12 +163,12 @@ def _pages() -> list[Writer]:
     drawn = ("--html", "out.html", "--figure", "out.svg", "--per-user", "out.csv")
     files = ("out.html", "out.svg", "out.csv")
     return [
-        Writer("report", ("comparison.json",), words, ("out.html",), overwrites=False, weight=0.4),
-        Writer("report over another", ("comparison.json", "audit.json:out.html"), words, ("out.html",),
-               overwrites=False, weight=0.4),
+        Writer("report", ("comparison.json",), words, ("out.html",), weight=0.4),
+        Writer("report over another", ("comparison.json", "audit.json:out.html"), (*words, OVERWRITE), ("out.html",),
+               weight=0.4),
         Writer("report --figures", ("audit.json",),
                ("report", "audit.json", "--out", "out.html", "--figures", "drawn"), ("out.html", "drawn/*"),
-               overwrites=False, weight=0.3),
+               weight=0.3),
         Writer("audit", ("data", "recs.csv"), (*audit, *drawn), files, weight=0.4),
         Writer("audit --overwrite", ("data", "recs.csv", *(f"recs.csv:{file}" for file in files)),
                (*audit, *drawn, OVERWRITE), files, weight=0.4),
@@ -177,8 +177,7 @@ def _pages() -> list[Writer]:
                ("audit", "log.csv", "--against", "log.tsv", "--metrics-out", "out.prom"), ("out.prom",),
                overwrites=False),
         Writer("report --live", ("data", "run-lightgcn"),
-               ("report", "run-lightgcn", "--live", "out.html", "--customers", "5"), ("out.html",), overwrites=False,
-               weight=0.3),
+               ("report", "run-lightgcn", "--live", "out.html", "--customers", "5"), ("out.html",), weight=0.3),
         Writer("trace --figures", ("data", "run-dpaa"),
                ("trace", "run-dpaa", "--figures", "drawn", "--figure-format", "svg"), ("drawn/*",), overwrites=False,
                weight=0.3),

@@ -10,6 +10,7 @@ from typer import Argument, Option
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 from dpaa.errors import InputError
+from dpaa.files import check_file_target
 
 
 def report(
@@ -27,6 +28,7 @@ def report(
     k: Annotated[int, Option("--k", min=1, help="Length of the lists that exposure is counted in.")] = 20,
     figures: options.FigureFolder = None,
     figure_format: options.FigureFormat = "svg",
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
 
@@ -38,6 +40,9 @@ def report(
       dpaa report data/coat runs/lightgcn runs/dpaa --out report.html
       dpaa report runs/lightgcn --live live.html        # turn the dial without a server
     """
+    for file in (out_file, live):
+        if file is not None:
+            check_file_target(file, (".html", ".htm"), "a page", overwrite=overwrite, make_folders=True)
     if live is not None:
         from dpaa.serving.standalone import write_live
 
