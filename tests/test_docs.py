@@ -141,7 +141,10 @@ def search_from_disk(site: Path) -> None:
         page = browser.new_page(color_scheme="dark")
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / "tutorials" / "engineer.html").as_uri())
-        page.fill(".md-search__input", "popularity dial")
-        expect(page.locator(".md-search-result__item").first).to_contain_text("dial", timeout=60_000)
+        box = page.locator(".md-search__input")
+        box.focus()  # now the index is loaded; until it is, and without key strokes, what is typed is not looked at
+        expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching")
+        box.press_sequentially("popularity dial")
+        expect(page.locator(".md-search-result__item").first).to_contain_text("dial")
     assert asked
     assert all(url.startswith(("file:", "data:")) for url in asked), asked

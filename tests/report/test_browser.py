@@ -99,23 +99,23 @@ def test_sorts_by_click_and_by_key(opened: Opened) -> None:
 
     before = values()
     ndcg.get_by_role("button").click()
+    expect(ndcg).to_have_attribute("aria-sort", "descending")
     assert values() == sorted(before, reverse=True)
-    assert ndcg.get_attribute("aria-sort") == "descending"
     ndcg.get_by_role("button").press("Enter")
+    expect(ndcg).to_have_attribute("aria-sort", "ascending")
     assert values() == sorted(before)
-    assert ndcg.get_attribute("aria-sort") == "ascending"
     opened.head("run").get_by_role("button").click()
+    expect(ndcg).to_have_attribute("aria-sort", "none")
     assert [cell.text_content() for cell in opened.cells(0)] == ["dpaa", "lightgcn", "most-popular", "trade"]
-    assert ndcg.get_attribute("aria-sort") == "none"
 
 
 def test_dark_by_button_and_by_system(opened: Opened) -> None:
     light, light_ink = opened.ground(), opened.ink()
     opened.page.press("#theme", " ")
+    expect(opened.page.locator("#theme")).to_have_attribute("aria-pressed", "true")
     dark, dark_ink = opened.ground(), opened.ink()
     assert dark != light
     assert dark_ink != light_ink, "charts follow"
-    assert opened.page.get_attribute("#theme", "aria-pressed") == "true"
     opened.load()
     assert opened.ground() == dark, "the choice is kept"
     opened.page.evaluate("localStorage.clear()")
@@ -123,6 +123,7 @@ def test_dark_by_button_and_by_system(opened: Opened) -> None:
     opened.load()
     assert opened.ground() == dark
     opened.page.click("#theme")
+    expect(opened.page.locator("#theme")).to_have_attribute("aria-pressed", "false")
     assert opened.ground() == light
 
 
@@ -156,12 +157,13 @@ def test_values_under_the_pointer(opened: Opened) -> None:
         opened.page.locator(f"#{figure} .wide [data-tip]").nth(3).hover(force=True)
         assert opened.page.locator("#tip:not([hidden])").text_content(), figure
     opened.page.locator("#accuracy-against-bias .wide [data-tip]").last.hover()
-    assert "ndcg@20" in (opened.page.locator("#tip:not([hidden])").text_content() or "")
+    expect(opened.page.locator("#tip:not([hidden])")).to_contain_text("ndcg@20")
 
 
 def test_on_paper_it_is_light_and_open(opened: Opened) -> None:
     light = opened.ground()
     opened.page.click("#theme")
+    expect(opened.page.locator("#theme")).to_have_attribute("aria-pressed", "true")
     opened.page.emulate_media(media="print")
     assert opened.ground() == light
     assert opened.page.locator("nav").is_hidden()
@@ -197,13 +199,13 @@ def test_by_keyboard_alone(opened: Opened) -> None:
     training = opened.page.locator("#training summary").first
     training.focus()
     opened.page.keyboard.press("Enter")
-    assert opened.page.locator("#training-loss").is_visible()
+    expect(opened.page.locator("#training-loss")).to_be_visible()
 
 
 def test_a_link_opens_the_chapter_that_it_leads_to(opened: Opened) -> None:
     assert opened.page.locator("#training-loss").is_hidden()
     opened.page.click("nav a[href='#training']")
-    assert opened.page.locator("#training-loss").is_visible()
+    expect(opened.page.locator("#training-loss")).to_be_visible()
 
 
 def test_at_twice_the_size_nothing_sticks_out(opened: Opened) -> None:
