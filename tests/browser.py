@@ -11,9 +11,10 @@ import pytest
 
 pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+expect.set_options(timeout=60_000)  # a busy machine needs more than the five seconds that Playwright waits
 NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 
 

@@ -143,8 +143,8 @@ def search_from_disk(site: Path) -> None:
         page.goto((site / "tutorials" / "engineer.html").as_uri())
         box = page.locator(".md-search__input")
         box.focus()  # now the index is loaded; until it is, and without key strokes, what is typed is not looked at
-        expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching", timeout=60_000)
+        expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching")
         box.press_sequentially("popularity dial")
-        expect(page.locator(".md-search-result__item").first).to_contain_text("dial", timeout=60_000)
+        expect(page.locator(".md-search-result__item").first).to_contain_text("dial")
     assert asked
     assert all(url.startswith(("file:", "data:")) for url in asked), asked

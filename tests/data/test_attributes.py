@@ -12,6 +12,7 @@ from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, It
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.tables import as_table, open_table
 from dpaa.errors import InputError
+from tests.command import dpaa_ok
 
 LOG = {"user_id": ["a", "a", "b", "b"], "item_id": [1, 2, 3, 10]}
 
@@ -39,6 +40,18 @@ def test_rows_follow_the_items_whatever_their_order(tmp_path: Path) -> None:
         f"{file}: 1 item is not in the log and was left out (such as 4)",
         f"{file}: 1 item of the log has no row (such as 2)",
     )
+
+
+def test_recbole_items(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "log.inter").write_text("user_id:token\titem_id:token\n1\t5\n2\t6\n")
+    lines = "item_id:token\ttitle:token_seq\tclass:token_seq\n5\tToy Story\tComedy Drama\n6\tGolden, Eye\tAction\n"
+    (folder / "log.item").write_text(lines)
+    dpaa_ok("data", "log", folder, "--items", folder / "log.item", "--out", tmp_path / "data")  # no log, in the folder
+    found = read_dataset(tmp_path / "data")
+    assert found.n_interactions == 2
+    assert found.items.rows() == [(5, "Toy Story", "Comedy Drama"), (6, "Golden, Eye", "Action")]
 
 
 def test_without_items_there_are_ids_alone() -> None:

@@ -333,7 +333,8 @@ def drawn_by_id(ids: pl.Series, seed: int | str) -> npt.NDArray[np.float64]:
     -------
     (2, ids) numbers, each at least 0 and less than 1.
     """
-    return (_digests(f"{seed}\0{one}".encode() for one in ids) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    digests = _digests(f"{seed}\0{one}".encode() for one in ids)
+    return (digests >> np.uint64(11)).astype(np.float64) / 2**53  # 53 bits: rounded to 1.0 there would be no such fold
 
 
 def _digests(texts: Iterable[bytes]) -> Numbers:

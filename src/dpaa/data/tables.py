@@ -161,6 +161,8 @@ def _format_of(file: Path, form: TextForm) -> str:
         if ending == ".txt":
             raise
         first = ""
+    if ending == ".item" and ":token" in first:  # what RecBole knows of items; MovieLens has other files of this ending
+        return "inter"
     if found := _by_first_line(first):
         return found
     if ending != ".txt":
