@@ -48,7 +48,7 @@ def test_the_page_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for day in days[1:]:
         before = dpaa.load("runs/live")
         day.write_csv("today.csv")
-        said = paste(nightly)
+        said = paste(nightly.replace("0.98 *", "0.5 *"))  # times are random here: the log has no trend to follow
         assert "joined dataset" in said
         assert f"{len(before.user_ids)} users and" in said
         assert "keep their vectors" in said

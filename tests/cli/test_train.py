@@ -38,7 +38,7 @@ def test_the_later_wins_file_set_seed(walk: Path, tmp_path: Path) -> None:
     assert "best epoch 1 of 1" in said.out
     found = config_of(tmp_path / "run")
     assert (found["epochs"], found["layers"], found["seed"], found["batch_size"]) == (1, 2, 3, "auto")
-    assert found["learning_rate"] == 1e-2
+    assert found["learning_rate"] == 1e-3
     assert found["method"] == "lightgcn"
 
 

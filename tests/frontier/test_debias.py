@@ -260,3 +260,21 @@ def test_the_shortest_budget_ends_with_an_answer(data: Dataset, tmp_path: Path) 
     assert len(RunFolder(tmp_path / "trade").history()) == 1
     debias(tmp_path / "trade", data, **few)
     assert load(tmp_path / "trade").manifest["training"].keys() == {"epochs", "best_epoch", "best_valid_recall@20"}
+
+
+def test_users_without_training_pairs_are_counted_apart(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [(f"u{u}", f"i{i}") for u in range(60) for i in rng.choice(30, 8, replace=False)]
+    train = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
+    later = [
+        (f"{kind}{u}", f"i{i}") for kind in ("u", "new") for u in range(40) for i in rng.choice(30, 3, replace=False)
+    ]
+    valid = pl.DataFrame(later, schema=["user_id", "item_id"], orient="row")
+    data = Dataset.from_frame(train, valid=valid, test=valid)
+    found = debias(tmp_path / "out", data, targets=["coverage>=0.9"], **QUICK)
+    assert found.as_json()["cold_users"] == 40
+    assert all("ndcg@10/cold-users" in point["metrics"] for point in found.as_json()["points"])
+    cold = {round(point["metrics"]["ndcg@10/cold-users"], 12) for point in found.as_json()["points"]}
+    assert len(cold) == 1  # one list, whatever is chosen
+    if not found.keeps_base:
+        assert any("40 of 80 validation users have no training pairs" in line for line in found.sentences())

@@ -124,7 +124,7 @@ def test_steps_of_patience_and_a_least_number_of_steps_keep_training_going() -> 
     assert epochs() == 3  # the first is best, two follow
     assert epochs(patience_steps=40) == 9  # 5 steps an epoch
     assert epochs(minimum_steps=40) == 8
-    assert epochs(minimum_steps="auto", learning_rate=0.05) == 6  # 1.5 / 0.05 steps
+    assert epochs(minimum_steps="auto", learning_rate=0.05) == 4  # 1 / 0.05 steps
 
 
 def test_smoothing_passes_over_a_single_lucky_epoch() -> None:
@@ -173,7 +173,7 @@ def test_a_checkpoint_from_before_the_schedule_is_taken_up_with_the_papers_proto
     assert torch.equal(resumed.ego.rows(), straight.ego.rows())
     other = default_method()
     with pytest.raises(
-        InputError, match=r"learning_rate was 0\.001, is now 0\.01, learning_rate_schedule was 'constant', is"
+        InputError, match=r"patience was 50, is now 20, patience_steps was 0, is now 'auto', minimum_steps was 0"
     ):
         Trainer(other, validate=hash_validate, identity=identity(other)).run(checkpoint)
 
@@ -298,7 +298,7 @@ def test_lightgcn_learns_the_tastes_of_the_world(small_world: Dataset) -> None:
     popular = evaluator.evaluate(method).metrics["recall@20"]
     method.item_embedding = torch.rand(graph.n_items, 1, generator=torch.Generator().manual_seed(0))
     chance = evaluator.evaluate(method).metrics["recall@20"]
-    assert learned > 1.1 * popular > 1.3 * chance
+    assert learned > 1.05 * popular > 1.3 * chance
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -79,8 +79,5 @@ def _as_begun(begun: RunFolder, method: str, settings: dict[str, Any]) -> dict[s
     made_with = begun.read_json(CONFIG)
     if made_with.get("kernel") is None or made_with.get("method") != find_method(method).name:
         return settings
-    settings = {"kernel": made_with["kernel"]} | settings
-    if NOT_YET_SETTINGS.keys() & made_with.keys():
-        return settings
-    old = {name: made_with[name] for name in PAPER_TRAINING if name in made_with}  # begun when defaults were others
-    return old | NOT_YET_SETTINGS | settings
+    begun_with = ("kernel", *PAPER_TRAINING)  # it may have begun when defaults were others
+    return NOT_YET_SETTINGS | {name: made_with[name] for name in begun_with if name in made_with} | settings

@@ -108,7 +108,7 @@ def debias(
         points, stands = _points(store, names, methods is not None, runs, base, measured, sweeps)
         place = _most_accurate(points, judged) if stands is None else stands
         chooser = Chooser(points, place, judged, measured.folds, confidence)
-        found = Frontier(data.name, data.fingerprint, accuracy, exposure, chooser)
+        found = Frontier(data.name, data.fingerprint, accuracy, exposure, chooser, users.protocol.cold_users)
         if not found.base.accuracy_of(accuracy.estimate) > 0:
             name = found.base.candidate.name
             raise InputError(f"{name}, the baseline, finds nothing on validation; check the dataset, or name others")

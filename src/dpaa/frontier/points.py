@@ -113,6 +113,10 @@ def measure(
     outside = tuple(_of_some(goals, each, at, np.setdiff1d(everybody, fold)) for fold in folds)
     k = at.lists.shape[1]
     told = {goal.key(k): goal.of_all(at) for goal in (*measured_goals(), *goals)}
+    if at.truth.taste is not None and (cold := at.truth.taste < 0).any():
+        ndcg = METRICS["ndcg"].formula(at)
+        for group, rows in (("warm-users", ~cold), ("cold-users", cold)):
+            told[f"ndcg@{k}/{group}"] = mean_of_known(ndcg[rows])
     return Point(candidate, accuracy, goals, each, values, outside, told)
 
 

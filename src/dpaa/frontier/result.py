@@ -37,6 +37,8 @@ class Frontier:
     accuracy: Accuracy
     exposure: ValidationExposure
     chooser: Chooser
+    cold_users: int = 0
+    """Of the validation users, those without training pairs."""
 
     @property
     def points(self) -> Sequence[Point]:
@@ -153,6 +155,13 @@ class Debiased:
             f"accuracy (NDCG@{found.k}, {found.accuracy.estimate}) {change.in_words()}{judges}; {better} of the users "
             f"get a more accurate list, {worse} a less accurate one"
         )
+        if found.cold_users:
+            warm = f"ndcg@{found.k}/warm-users"
+            told.append(
+                f"{found.cold_users:,} of {found.chooser.n_users:,} validation users have no training pairs and get "
+                f"the most popular items whatever is chosen; NDCG@{found.k} of the others "
+                f"{found.base.metrics[warm]:.4g} → {self.point.metrics[warm]:.4g}"
+            )
         return [*told, *self._less_sure_in_words()]
 
     def _less_sure_in_words(self) -> list[str]:
@@ -195,6 +204,7 @@ class Debiased:
             "dataset": {"name": found.dataset, "fingerprint": found.fingerprint},
             "k": found.k,
             "users": found.chooser.n_users,
+            **({"cold_users": found.cold_users} if found.cold_users else {}),
             "goals": [
                 {"name": goal.name, "metric": goal.key(found.k), "better": goal.metric.better} for goal in found.goals
             ],

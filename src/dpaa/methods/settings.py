@@ -39,22 +39,22 @@ class TrainedSettings(Settings):
     """Columns of the embedding tables (D)."""
     layers: int = Field(default=3, ge=0, le=64)
     """Propagation layers (L); 0 is matrix factorisation."""
-    learning_rate: float = Field(default=1e-2, gt=0)
+    learning_rate: float = Field(default=1e-3, gt=0)
     """Learning rate of Adam; of a schedule the largest."""
-    learning_rate_schedule: Literal["inverse-sqrt", "constant"] = "inverse-sqrt"
+    learning_rate_schedule: Literal["inverse-sqrt", "constant"] = "constant"
     """After the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays."""
-    warmup_steps: int = Field(default=100, ge=0)
+    warmup_steps: int = Field(default=0, ge=0)
     """Steps in which the learning rate rises from 0 to its full size, in a straight line; 0: none."""
     batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = 2048
     """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
     epochs: int = Field(default=1000, ge=1)
     """Maximum number of epochs."""
-    patience: int = Field(default=15, ge=1)
+    patience: int = Field(default=20, ge=1)
     """Epochs without a better validation recall@20 before stopping."""
     patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
-    """Steps that must have passed without one as well; `auto` is 0.5 / learning_rate (50 at 0.01)."""
+    """Steps that must have passed without one as well; `auto` is 0.75 / learning_rate (750 at 0.001)."""
     minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
-    """Steps before early stopping may end training; `auto` is 1.5 / learning_rate (150 at 0.01)."""
+    """Steps before early stopping may end training; `auto` is 1 / learning_rate (1,000 at 0.001)."""
     validation_steps: int = Field(default=6, ge=1)
     """Validation comes after an epoch that ends this many steps after the last validation; 1: after every epoch."""
     validation_smoothing: float = Field(default=0.0, ge=0, lt=1)

@@ -29,6 +29,9 @@ TABLES = {
         *("ndcg@{k}/niche-tastes", "ndcg@{k}/diverse-tastes", "ndcg@{k}/blockbuster-tastes"),
         *("upd@{k}/niche-tastes", "upd@{k}/diverse-tastes", "upd@{k}/blockbuster-tastes"),
     ),
+    "Users with (warm) and without (cold) training pairs": (
+        *("ndcg@{k}/warm-users", "ndcg@{k}/cold-users", "recall@{k}/warm-users", "recall@{k}/cold-users"),
+    ),
 }
 """Columns of each table, as far as the runs have them."""
 FREE = ("overlapping", "popularity_dial", "rerank", "group_by")
