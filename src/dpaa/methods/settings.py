@@ -52,7 +52,7 @@ class TrainedSettings(Settings):
     patience: int = Field(default=20, ge=1)
     """Epochs without a better validation recall@20 before stopping."""
     patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
-    """Steps that must have passed without one as well; `auto` is 0.75 / learning_rate (750 at 0.001)."""
+    """Steps that must have passed without one as well; `auto` is 1 / learning_rate (1,000 at 0.001)."""
     minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     """Steps before early stopping may end training; `auto` is 1 / learning_rate (1,000 at 0.001)."""
     validation_steps: int = Field(default=6, ge=1)
