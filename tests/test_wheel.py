@@ -70,7 +70,7 @@ def test_the_walk_with_the_wheel_alone(binaries: Path, tmp_path: Path) -> None:
     call(command, "train", "data", "--set", "epochs=2", "--set", "embedding_size=8", "--out", "run", cwd=tmp_path)
     assert "recall@20" in json.loads(call(command, "evaluate", "run", "--json", cwd=tmp_path))["metrics"]
     call(command, "recommend", "run", "--k", 5, "--out", "recs.csv", cwd=tmp_path)
-    assert (tmp_path / "recs.csv").read_text().startswith("user_id,item_id,score,rank\n")
+    assert (tmp_path / "recs.csv").read_text().startswith("user_id,item_id,score,rank,source\n")
 
 
 def install(python: Path, wheel: Path) -> None:

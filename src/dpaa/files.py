@@ -425,12 +425,15 @@ def is_staging(path: Path) -> bool:
     Returns
     -------
     bool
-        By its whole name and the lock file in it; one that was not locked yet has nothing in it.
+        By its whole name and the lock file in it; one that was not marked yet has at most an empty one.
     """
     if not STAGED.fullmatch(path.name) or path.is_symlink():
         return False
     try:
-        return is_lock(path / HOLD) or (path.name.startswith(NASCENT) and not any(path.iterdir()))
+        if is_lock(path / HOLD):
+            return True
+        inside = list(path.iterdir())  # a kill may come before the lock file is there, or before it is marked
+        return path.name.startswith(NASCENT) and all(one.name == HOLD and not one.stat().st_size for one in inside)
     except OSError:  # no folder, another user's, or gone by now
         return False
 

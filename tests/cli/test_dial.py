@@ -62,7 +62,7 @@ def test_evaluate_says_which_setting_was_in_force(run: Path, dial: str) -> None:
 def test_an_evaluation_of_other_lists_leaves_the_metrics_of_the_runs_own(run: Path, other: tuple[str, str]) -> None:
     dpaa_ok("evaluate", run)
     before = {file.name: file.read_bytes() for file in run.iterdir()}
-    sentence = f"the metrics were not written into {run}: its own popularity dial or re-ranker is another"
+    sentence = f"the metrics were not written into {run}: its own popularity dial, re-ranker or dataset is another"
     said = dpaa_ok("evaluate", run, *other)
     assert said.out.splitlines()[-1] == f"{sentence}; --json prints the numbers for a file"
     said = dpaa_ok("evaluate", run, *other, "--json")

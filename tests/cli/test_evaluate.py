@@ -35,7 +35,7 @@ def test_a_runs_own_recommendations_have_the_runs_metrics(walk: Path, recs: Path
 
 
 def test_notes_say_what_is_odd_about_a_file(walk: Path, recs: Path, tmp_path: Path) -> None:
-    table = pl.read_csv(recs).filter(pl.col("rank") <= 4)
+    table = pl.read_csv(recs).filter(pl.col("rank") <= 4).drop("source")
     train = pl.read_parquet(walk / "data" / "train.parquet")
     user = table["user_id"][0]
     known = train.filter(pl.col("user_id") == user)["item_id"][0]

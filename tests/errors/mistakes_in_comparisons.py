@@ -33,8 +33,8 @@ COMPARE = [
     compare(
         "runs on different datasets",
         "run numbers-run",
-        "run and numbers-run were trained on different datasets",
-        "only runs on one dataset can be compared",
+        "was trained on another dataset than",
+        "or on later states of its log",
     ),
     compare("runs compared on another dataset", "run a.csv --dataset numbers", "trained on another dataset"),
     compare("files to compare and no dataset", "a.csv b.csv", "a.csv does not say", "--dataset"),

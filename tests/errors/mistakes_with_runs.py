@@ -426,7 +426,28 @@ EVALUATE = [
     Mistake(
         "another dataset than that of the run",
         "dpaa evaluate run --dataset numbers",
-        ("trained on another dataset", "fingerprints differ"),
+        ("run was trained on another dataset than numbers", "ids of another type"),
+    ),
+    Mistake(
+        "a check that cannot be read",
+        "dpaa evaluate run --fail-if ndcg@20<0.98*",
+        ("is not NAME OP NUMBER or NAME OP NUMBER * RUN", "ndcg@20 < 0.98 * runs/live"),
+    ),
+    Mistake(
+        "a check against a run that is not there",
+        'dpaa evaluate run --fail-if "ndcg@20 < 0.98 * nowhere"',
+        "--fail-if names nowhere: there is no such run or recommendation file",
+    ),
+    Mistake("a check of an unknown metric", "dpaa evaluate run --fail-if ndgc<1", "did you mean ndcg?"),
+    Mistake(
+        "a final fit with options of its own",
+        "dpaa train data --final run --set layers=1 --out made",
+        "--final takes everything from the run that it names",
+    ),
+    Mistake(
+        "a final fit on another dataset",
+        "dpaa train numbers --final run --out made",
+        "name the dataset that the run was trained on",
     ),
     Mistake(
         "a dataset changed since the training",
@@ -528,7 +549,12 @@ RECOMMEND = [
         "lists.csv is a folder",
         spoil=lambda: Path("lists.csv").mkdir(),
     ),
-    recommend("a place where nobody may write", "--out /proc/recs.csv", "cannot write /proc/recs.csv"),
+    Mistake(
+        "a place where nobody may write",
+        "dpaa recommend run --out /proc/recs.csv",
+        "cannot write /proc/recs.csv",
+        progress=True,
+    ),
 ]
 
 CALLS = [

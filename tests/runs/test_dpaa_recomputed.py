@@ -20,7 +20,7 @@ from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.runs.fit import fit_into, make_method
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "recompute_run.py"
-SMALL = {"embedding_size": 12, "layers": 3, "epochs": 6, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
+SMALL = {"embedding_size": 12, "layers": 3, "epochs": 6, "batch_size": 1024, "threads": 1, "learning_rate": 0.02}
 COMMON = PAPER_TRAINING | SMALL
 
 

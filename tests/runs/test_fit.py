@@ -59,7 +59,7 @@ def test_a_failed_training_leaves_nothing_behind(small_world: Dataset, tmp_path:
 
 def test_a_model_is_evaluated_on_its_own_dataset_only(model: Model) -> None:
     frame = pl.DataFrame({"user_id": ["u0001", "u0002"], "item_id": ["i0001", "i0002"]})
-    other = Dataset.from_frame(frame, test=frame, name="other")
+    other = Dataset.from_frame(frame, test=frame.with_columns(item_id=pl.lit("i0003")), name="other")
     with pytest.raises(InputError, match="trained on another dataset than other"):
         evaluate(model, other)
 

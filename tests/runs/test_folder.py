@@ -37,7 +37,7 @@ def test_files_of_a_run(run: Path, small_world: Dataset) -> None:
     assert manifest["compute"]["kernel"] == "bag"
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in history] == [1, 2, 3, 4, 5]
-    assert history[0].keys() == {"epoch", "loss", "seconds", "valid", "learning_rate"}
+    assert history[0].keys() == {"epoch", "loss", "seconds", "valid"}
     tensors = load_file(run / "model.safetensors")
     assert tensors["user_ego"].shape == (small_world.n_users, 16)
     users, items = pl.read_parquet(run / "users.parquet"), pl.read_parquet(run / "items.parquet")

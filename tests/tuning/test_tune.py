@@ -25,7 +25,7 @@ def test_a_study_keeps_every_trial_and_trains_the_best_over_seeds(world: Dataset
     found = tune(tmp_path / "study", world, "lightgcn", trials=4, seeds=2, settings=TINY, seed=3)
     kept = [json.loads(line) for line in (tmp_path / "study/trials.jsonl").read_text().splitlines()]
     assert [trial["settings"] for trial in kept] == settings_of(found)
-    assert found.trials[0].settings == {"learning_rate": 1e-2, "l2": 1e-4, "layers": 3}, "the defaults come first"
+    assert found.trials[0].settings == {"learning_rate": 1e-3, "l2": 1e-4, "layers": 3}, "the defaults come first"
     for trial in found.trials:
         assert trial.state == "complete"
         assert len(trial.curve) == 3

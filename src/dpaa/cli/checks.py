@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpaa.cli.console import Styled, err
+from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.auditing.checks import Check, CheckResult
@@ -24,11 +27,26 @@ FailIf = Annotated[
 Metrics = Mapping[str, float]
 
 
-def parse_checks(texts: Iterable[str] | None) -> list[Check]:
-    """The checks of a call; one that cannot be read is refused before any work."""
-    from dpaa.auditing.checks import Check
+def parse_checks(texts: Iterable[str] | None, places: bool = False) -> list[Check]:
+    """The checks of a call; one that cannot be read is refused before any work.
 
-    return [Check.parse(text, references=True) for text in texts or ()]
+    With `places`, what a check names is a path; without, it is the name of an entry.
+    """
+    from dpaa.auditing.checks import Check
+    from dpaa.evaluation.metrics import METRICS
+
+    found = [Check.parse(text, references=True) for text in texts or ()]
+    for check in found:
+        if check.reference is not None and places and not Path(check.reference).exists():
+            raise InputError(
+                f"--fail-if names {check.reference}: there is no such run or recommendation file; check the name"
+            )
+        name = check.name.partition("/")[0].partition("@")[0]
+        if name not in METRICS:
+            near = get_close_matches(name, METRICS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(METRICS)}"
+            raise InputError(f"--fail-if names the metric {check.name!r}, which does not exist; {hint}")
+    return found
 
 
 def applied(check: Check, metrics: Metrics, k: int, reference: Metrics) -> CheckResult:

@@ -84,7 +84,7 @@ def evaluate(
         import numpy as np
 
         propensities(np.ones(1), power, floor)  # refuse a wrong setting before the long part
-    checks = parse_checks(fail_if)
+    checks = parse_checks(fail_if, places=True)
     curve, kept = None, True
     if recs is not None:
         dial.refuse_for_a_file()
@@ -127,10 +127,6 @@ def _checked(check: Check, found: Evaluation, data: Dataset) -> CheckResult:
     protocol, reference = found.protocol, found
     if check.reference is not None:
         place = Path(check.reference)
-        if not place.exists():
-            raise InputError(
-                f"--fail-if names {place}, but there is no such run or recommendation file; check the name"
-            )
         evaluator = Evaluator(data, protocol.k, "test", protocol.overlap, protocol.mask_valid, protocol.group_by)
         if place.is_dir():
             reference = measured(load(place), evaluator)

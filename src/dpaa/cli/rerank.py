@@ -63,7 +63,8 @@ def rerank(
         model = load(source)
         if dataset is not None:
             _check_dataset(source, model.manifest.get("dataset", {}).get("fingerprint"), dataset)
-        blocks, schema = model.recommend_blocks(None, k, rerank=reranker), model.recommendation_schema
+        lists = model.lists(None, k, rerank=reranker)
+        blocks, schema = lists.blocks, lists.schema
     else:
         from dpaa.data.dataset import read_dataset
         from dpaa.evaluation.reranked_lists import rerank_file

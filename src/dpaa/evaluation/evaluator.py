@@ -253,7 +253,7 @@ class Evaluator:
             candidates=self.dataset.candidates,
             dial=dial,
             reranker=reranker,
-            popularity=None if self._cold is None else self._cold.popularity,
+            cold=self._cold,
         )
         # One array from the start: small ones kept between blocks of scores would leave holes in the heap that no next
         # block fits (16 GB for 200,000 users).

@@ -129,17 +129,16 @@ def ranked_blocks(
     prepared: DialVectors | None = None,
     reranker: Reranker | None = None,
     quotas: Sequence[Quota] = (),
-    popularity: Tensor | None = None,
+    cold: ColdUsers | None = None,
 ) -> Iterator[RankedBlock]:
-    """Rank the candidates for these users, never a masked pair; users without training pairs get the popular items.
+    """Rank the candidates for these users, never a masked pair.
 
     `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
     within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it; `prepared` as in
     `dialled`; `reranker` makes the lists from the scores; `quotas`, over all items, limit how alike a list may be;
-    `popularity` as in `ColdUsers`, training counts without it.
+    `cold`: users who get the most popular items instead.
     """
     graph = method.graph
-    cold = ColdUsers.of(graph, popularity) if histories is None else None
     ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates, quotas, cold)
     kappa = method.popularity_dial if dial is None else dial
     scored = dialled if reranker is None else reranker.scorer

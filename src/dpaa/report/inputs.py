@@ -18,7 +18,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
-from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.evaluation.ranking import ColdUsers, ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.frontier.debias import JSON, RUN
 from dpaa.frontier.result import KIND
@@ -123,7 +123,7 @@ class Run:
             candidates=model.candidates,
             dial=model.kappa(self.dial),
             reranker=self.reranker,
-            popularity=model.fallback,
+            cold=ColdUsers.of(model.method.graph, model.fallback),
         )
         return np.concatenate([block.items for block in blocks])
 

@@ -24,7 +24,7 @@ def trade(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("page")
     small_world.write(folder / "data")
     wish: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial"], "goals": ["coverage", "arp"]}
-    debias(folder / "trade", read_dataset(folder / "data"), targets=["aplt>=0.3"], **wish)
+    debias(folder / "trade", read_dataset(folder / "data"), targets=["aplt>=0.5"], **wish)
     return folder / "trade"
 
 

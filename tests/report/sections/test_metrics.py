@@ -65,7 +65,7 @@ def test_unequal_chances_stand_beside_what_is_compared(demo_folder: Path, auto_r
     for chapter in ("summary", "metrics"):
         (found,) = page.named("section", id=chapter)
         assert "Unequal training budgets: lightgcn trained 3 of 3 epochs" in found.text
-        assert "at learning rate 0.01; auto trained" in found.text
+        assert "at learning rate 0.001; auto trained" in found.text
         assert "at learning rate 0.001 to 0.005; train them alike before comparing." in found.text
     write_page([demo_folder / "runs" / "lightgcn", demo_folder / "runs" / "dpaa"], tmp_path / "alike.html")
     assert "Unequal training budgets" not in (tmp_path / "alike.html").read_text()
