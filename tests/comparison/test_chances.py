@@ -164,7 +164,7 @@ def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
 
 def test_a_fitted_model_knows_its_chances(small_world: Dataset) -> None:
     found = Chances.of_model(fit(small_world, "lightgcn", embedding_size=8, layers=1, epochs=3, threads=1))
-    assert (found.epochs, found.allowed, found.patience, found.rates, found.trials) == (3, 3, 20, (1e-3, 1e-3), 0)
+    assert (found.epochs, found.allowed, found.patience, found.rates, found.trials) == (3, 3, 50, (1e-3, 1e-3), 0)
     assert Chances.of_model(fit(small_world, "ease")).epochs is None
     assert Chances.of_model(fit(small_world, "most-popular")).trials is None
 

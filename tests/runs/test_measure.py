@@ -126,6 +126,10 @@ def test_the_final_model_has_all_pairs_and_the_chosen_epoch(yesterday: Dataset, 
     assert final.kappa() == chosen.kappa()
     with pytest.raises(InputError, match="was fitted on all pairs of frame, its test pairs too"):
         dpaa.evaluate(final, data)
+    final.save(tmp_path / "final")
+    said = run_dpaa("evaluate", tmp_path / "final")
+    assert said.code == 2
+    assert "final was fitted on all pairs of frame" in said.err
 
 
 def test_a_final_closed_form_is_that_of_all_pairs(yesterday: Dataset) -> None:

@@ -43,9 +43,9 @@ def test_smoothing_by_hand() -> None:
 
 def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
     default = EarlyStopping.of(TrainedSettings())
-    assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (20, 1000, 1000, 0.0)
+    assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (50, 1500, 1500, 0.0)
     fast = EarlyStopping.of(TrainedSettings(learning_rate=1e-2))
-    assert (fast.patience_steps, fast.minimum_steps) == (100, 100)
+    assert (fast.patience_steps, fast.minimum_steps) == (150, 150)
     set_by_hand = EarlyStopping.of(TrainedSettings(patience_steps=7, minimum_steps=0))
     assert (set_by_hand.patience_steps, set_by_hand.minimum_steps) == (7, 0)
     assert EarlyStopping.of(TrainedSettings(**PAPER_TRAINING)) == EarlyStopping(patience=50)

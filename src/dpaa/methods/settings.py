@@ -49,12 +49,12 @@ class TrainedSettings(Settings):
     """Triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below 2,048)."""
     epochs: int = Field(default=1000, ge=1)
     """Maximum number of epochs."""
-    patience: int = Field(default=20, ge=1)
+    patience: int = Field(default=50, ge=1)
     """Epochs without a better validation recall@20 before stopping."""
     patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
-    """Steps that must have passed without one as well; `auto` is 1 / learning_rate (1,000 at 0.001)."""
+    """Steps that must have passed without one as well; `auto` is 1.5 / learning_rate (1,500 at 0.001)."""
     minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
-    """Steps before early stopping may end training; `auto` is 1 / learning_rate (1,000 at 0.001)."""
+    """Steps before early stopping may end training; `auto` is 1.5 / learning_rate (1,500 at 0.001)."""
     validation_steps: int = Field(default=6, ge=1)
     """Validation comes after an epoch that ends this many steps after the last validation; 1: after every epoch."""
     validation_smoothing: float = Field(default=0.0, ge=0, lt=1)

@@ -51,6 +51,7 @@ def final_training(before: Model, data: Dataset, fit: Callable[..., Model]) -> t
             "dataset": data.name,
             "epochs": hyperparameters.get("epochs"),
         },
+        "dataset": {"name": data.name, "path": before.trained_on.path, "fingerprint": data.fingerprint},
         "dial": manifest.get("dial"),
     }
     return method, how

@@ -57,7 +57,7 @@ class EarlyStopping:
         )
 
 
-PATIENCE_DISTANCE, MINIMUM_DISTANCE = 1.0, 1.0
+PATIENCE_DISTANCE, MINIMUM_DISTANCE = 1.5, 1.5
 """How far Adam can carry a number, at most the learning rate a step, in `auto` steps of patience and at least."""
 
 
