@@ -172,9 +172,7 @@ def test_a_checkpoint_from_before_the_schedule_is_taken_up_with_the_papers_proto
     assert (found.best_epoch, found.best_value) == (expected.best_epoch, expected.best_value)
     assert torch.equal(resumed.ego.rows(), straight.ego.rows())
     other = default_method()
-    with pytest.raises(
-        InputError, match=r"patience_steps was 0, is now 'auto', minimum_steps was 0, is now 'auto'"
-    ):
+    with pytest.raises(InputError, match=r"patience_steps was 0, is now 'auto', minimum_steps was 0, is now 'auto'"):
         Trainer(other, validate=hash_validate, identity=identity(other)).run(checkpoint)
 
 
