@@ -103,11 +103,8 @@ def test_without_validation_all_epochs_are_trained() -> None:
 
 def test_the_earliest_end_is_kept(small_world: Dataset) -> None:
     """A real training never ends before what was told, and it ends at once where nothing is left."""
-    method = make_method(
-        small_world,
-        "lightgcn",
-        {"epochs": 400, "embedding_size": 8, "learning_rate": 0.01, "patience": 4, "threads": 1},
-    )
+    settings = {"epochs": 400, "embedding_size": 8, "learning_rate": 0.01, "patience": 4, "patience_steps": 30}
+    method = make_method(small_world, "lightgcn", settings | {"minimum_steps": 90, "threads": 1})
     found = TrainingProgress.of(method)
     told: list[int] = []
 
