@@ -112,7 +112,7 @@ def main() -> None:
         if training == "long":
             settings["patience"] = SHORTER.get(name, LONG["patience"])
         line = {"data": name, "training": training, "seed": seed} | trained(dataset(name, given.folder), settings)
-        new = not given.out.exists()
+        new = not given.out.exists() or not given.out.stat().st_size
         with given.out.open("a", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, COLUMNS)
             if new:

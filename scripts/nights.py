@@ -86,7 +86,7 @@ def main() -> None:
                     line(night, seed, "warm start", warm, data, warm_seconds),
                     line(night, seed, "most-popular", dpaa.fit(data, "most-popular"), data, 0.0),
                 ]
-                new = not given.out.exists()
+                new = not given.out.exists() or not given.out.stat().st_size
                 with given.out.open("a", newline="", encoding="utf-8") as file:
                     table = csv.DictWriter(file, COLUMNS)
                     if new:
