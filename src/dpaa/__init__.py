@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from dpaa.methods.dna import DnaSettings as DNA
     from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
     from dpaa.methods.dpaa import DpaaSettings as DPAA
-    from dpaa.methods.dpaa_auto import DpaaAutoSettings as DPAAAuto
-    from dpaa.methods.dpaa_reading import DpaaReadingSettings as DPAAReading
     from dpaa.methods.gcf_logdet import GcfLogdetSettings as GCFLogdet
     from dpaa.methods.invcf import InvcfSettings as InvCF
     from dpaa.methods.ipl import IplSettings as IPL
@@ -98,8 +96,6 @@ _METHODS = {
     "DNA": "dna",
     "DPAA": "dpaa",
     "DPAAAsPrinted": "dpaa-as-printed",
-    "DPAAReading": "dpaa-reading",
-    "DPAAAuto": "dpaa-auto",
     "DirectAU": "directau",
     "EASE": "ease",
     "GCFLogdet": "gcf-logdet",
@@ -166,8 +162,6 @@ __all__ = [
     "CausE",
     "Comparison",
     "DPAAAsPrinted",
-    "DPAAAuto",
-    "DPAAReading",
     "Dataset",
     "DirectAU",
     "Evaluation",

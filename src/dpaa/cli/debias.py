@@ -150,7 +150,6 @@ def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
         yield Callbacks(
             on_start=display.start,
             on_part=display.part,
-            on_preview=display.preview,
             on_epoch=display.epoch,
             stop_requested=lambda: signals.received is not None,
             say=err.print,

@@ -99,7 +99,6 @@ def _train(data: Dataset, runs: Path, seed: int, overwrite: bool) -> dict[str, E
         callbacks = Callbacks(
             on_start=display.start,
             on_part=display.part,
-            on_preview=display.preview,
             on_epoch=display.epoch,
             say=err.print,
         )

@@ -23,13 +23,9 @@ SHUTDOWN_SECONDS = 120
 """To write a checkpoint when told to stop."""
 
 
-def launch_if_asked(processes: int, user_parts: int = 1) -> None:
+def launch_if_asked(processes: int) -> None:
     """Do all of this call in several processes, where they are asked for and not yet there."""
     started = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
-    if user_parts > 1:
-        from dpaa.training.together import grid_of
-
-        grid_of(max(processes, started), user_parts)  # can be had, or says why not
     if processes > 1 and started == 1:
         _launch(processes)
     if processes > 1 and started != processes:
@@ -71,7 +67,7 @@ def _launch(processes: int) -> NoReturn:
 
 
 @contextmanager
-def taking_part(read: Callable[[], Dataset], method: str | None, user_parts: int = 1) -> Iterator[Together]:
+def taking_part(read: Callable[[], Dataset], method: str | None) -> Iterator[Together]:
     """The processes of this training; those that only follow train along in here, and end."""
     from dpaa.training.together import ONE_PROCESS, Group, LostProcessError, started_together
 
@@ -79,7 +75,7 @@ def taking_part(read: Callable[[], Dataset], method: str | None, user_parts: int
         yield ONE_PROCESS
         return
     try:
-        with Group.joined(user_parts) as group:
+        with Group.joined() as group:
             if group.rank:
                 _follow(group, read, method)
             yield group

@@ -6,12 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from dpaa.cli.console import err, print_notes
-from dpaa.runs.progress import TrainingProgress, duration
-from dpaa.words import counted
+from dpaa.runs.progress import TrainingProgress
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method
-    from dpaa.runs.fit import Preview
     from dpaa.training.trainer import EpochReport
 
 PLAIN_SECONDS = 10.0
@@ -52,18 +50,6 @@ class EpochDisplay:
     def _begin(self, method: Method, label: str) -> None:
         self._method, self._progress = method, TrainingProgress.of(method, label)
         self._printed, self._told = time.monotonic(), 0
-
-    def preview(self, preview: Preview) -> None:
-        """What it will cost, before it costs it."""
-        worst = preview.seconds_per_epoch * preview.epochs
-        others = ""
-        if preview.processes > 1:
-            more = counted(preview.processes - 1, "more process", "more processes")
-            others = f" (with {more} of {preview.others_bytes / 1e6:,.0f} MB)"
-        err.print(
-            f"about {preview.memory_bytes / 1e6:,.0f} MB{others} and {preview.seconds_per_epoch:.2f} s an epoch; "
-            f"at most {duration(worst)} for {preview.epochs:,} epochs, less with early stopping"
-        )
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch has ended."""

@@ -79,20 +79,11 @@ def train(
     ] = None,
     checkpoint_seconds: Annotated[float, Option(min=0, help="Seconds between checkpoints.")] = 30.0,
     overwrite: options.Overwrite = False,
-    calibrate: Annotated[bool, Option("--calibrate", help="Time the sparse kernels first, use the fastest.")] = False,
     processes: Annotated[
         int,
         Option(
             min=1,
             help="Processes of this machine that share the columns of the tables, 16 or more each; see docs/scale.md.",
-        ),
-    ] = 1,
-    user_parts: Annotated[
-        int,
-        Option(
-            min=1,
-            help="Parts of the users, with their interactions, that processes share besides: with 4 processes and 2 "
-            "parts each holds a part of the users and half of the columns.",
         ),
     ] = 1,
 ) -> None:
@@ -117,12 +108,12 @@ def train(
         raise InputError("--finish trains nothing and takes one process; leave --processes out")
     if final is not None:
         given = [method, config, assignments, seed, pretrained, warm_start, rerank]
-        if any(one is not None for one in given) or resume or finish or calibrate or processes > 1:
+        if any(one is not None for one in given) or resume or finish or processes > 1:
             raise InputError("--final takes everything from the run that it names; leave the other options out")
         _train_final(dataset, final, out_folder, checkpoint_seconds, log_to, overwrite)
         return
-    launch_if_asked(processes, user_parts)
-    with taking_part(lambda: read_dataset(dataset), method, user_parts) as together:
+    launch_if_asked(processes)
+    with taking_part(lambda: read_dataset(dataset), method) as together:
         settings = read_settings(config, assignments or [], seed)
         named = settings.pop("method", method)
         if named is not None and ":" in str(named) and named != method:
@@ -130,12 +121,6 @@ def train(
         plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite, finish)
         data = read_dataset(dataset)
         fitted = make_method(data, plan.method, plan.settings)
-        if fitted.retired:
-            print_notes([f"{fitted.name} is retired and kept for results made with it: {fitted.retired}"])
-        if calibrate and not plan.kernel_stays:
-            from dpaa.runs.calibrate import calibrated
-
-            fitted = calibrated(fitted, say=err.print)
         model = _fit(
             out_folder,
             data,
@@ -196,7 +181,6 @@ def _fit(
     callbacks = Callbacks(
         on_start=display.start,
         on_part=display.part,
-        on_preview=display.preview,
         on_epoch=display.epoch,
         stop_requested=lambda: signals.received is not None,
         say=err.print,

@@ -26,7 +26,6 @@ class TrainingPlan:
     """The run it starts from."""
     reranker: Reranker | None = None
     """That of a finished run which is trained further."""
-    kernel_stays: bool = False
 
 
 def plan_training(
@@ -43,7 +42,7 @@ def plan_training(
     if finish:
         if resume:
             raise InputError("--finish keeps the best epoch so far, --resume trains on; give one of them")
-        return TrainingPlan(*_as_made(RunFolder.to_finish(folder, overwrite), method, settings), before, None, True)
+        return TrainingPlan(*_as_made(RunFolder.to_finish(folder, overwrite), method, settings), before)
     done = RunFolder(folder) if resume and not overwrite and RunFolder(folder).finished else None
     if done is not None:
         if before is not None:
@@ -55,12 +54,12 @@ def plan_training(
     begun = RunFolder.to_resume(folder, overwrite) if resume else None
     if begun is not None:
         settings = _as_begun(begun, chosen, settings)
-    return TrainingPlan(chosen, settings, before, kernel_stays=begun is not None)
+    return TrainingPlan(chosen, settings, before)
 
 
 def _further(done: RunFolder, method: str | None, settings: dict[str, Any]) -> TrainingPlan:
     reranker = stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
-    return TrainingPlan(*_as_made(done, method, settings), None, reranker, kernel_stays=True)
+    return TrainingPlan(*_as_made(done, method, settings), None, reranker)
 
 
 def _as_made(run: RunFolder, method: str | None, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -43,26 +43,19 @@ class Chances:
     @classmethod
     def of(cls, config: Mapping[str, Any], manifest: Mapping[str, Any]) -> Chances:
         """From what `config.json` and `manifest.json` hold."""
-        training, auto, tuning = (_object(manifest, name) for name in ("training", "auto", "tuning"))
-        allowed = _number(config.get("epochs"))
-        parts = auto.get("parts")
-        asked: list[Mapping[str, Any]] = (
-            [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        )
-        rates = [_number(part.get("learning_rate")) for part in (asked or [config])]
-        known = sorted(rate for rate in rates if rate is not None)
-        limit = auto.get("limited_by") if auto else "epochs" if training.get("best_epoch") == allowed else None
-        usual = _number(config.get(limit)) if isinstance(limit, str) else None
+        training, tuning = (_object(manifest, name) for name in ("training", "tuning"))
+        allowed, rate = (_number(config.get(name)) for name in ("epochs", "learning_rate"))
+        limited = allowed is not None and training.get("best_epoch") == allowed
         by_validation = training.get("best_valid_recall@20") is not None  # without it the last epoch is always kept
         return cls(
             epochs=None if allowed is None else _whole(training.get("epochs")),
             allowed=_whole(allowed),
             patience=_whole(config.get("patience")),
-            rates=(known[0], known[-1]) if known else (),
+            rates=() if rate is None else (rate, rate),
             trials=(_whole(tuning.get("trials")) or 0) if set(config) - NOT_TUNED else None,
-            allows_more=f"{limit}={2 * usual:g}" if by_validation and usual else None,
-            best_epoch=_whole(training.get("best_epoch")) if by_validation and not auto else None,
-            schedule=() if allowed is None or auto else _schedule(config),
+            allows_more=f"epochs={2 * allowed:g}" if by_validation and limited and allowed else None,
+            best_epoch=_whole(training.get("best_epoch")) if by_validation else None,
+            schedule=() if allowed is None else _schedule(config),
         )
 
     @classmethod

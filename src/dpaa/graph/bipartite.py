@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from weakref import ref
 
 import numpy as np
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph.users import Users
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,6 @@ class BipartiteGraph:
     """(2 · n_edges,) int32 node indices: first the users' rows in edge order, then the items' rows."""
     by_item: Tensor
     """(n_edges,) int32: the edges in the order of the items' rows."""
-    users: Users = field(kw_only=True)
-    """Whose edges these are: all users', or those of one of several processes."""
-    all_pairs: Pairs | None = field(default=None, kw_only=True)
-    """The training pairs of all users, where edges of some are here."""
     _symmetric: list[ref[EdgeWeights]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
@@ -83,18 +78,7 @@ class BipartiteGraph:
             indptr=on_device(indptr),
             neighbours=on_device(neighbours),
             by_item=on_device(by_item),
-            users=Users((0, n_users)),
         )
-
-    @classmethod
-    def of_users(cls, pairs: Pairs, users: Users, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:
-        """The edges of some users alone; items keep their degrees.  User v here is the v-th of those."""
-        first, last = np.searchsorted(pairs.user, [users.own.start, users.own.stop])
-        count = None if pairs.count is None else pairs.count[first:last]
-        own = Pairs(pairs.user[first:last] - np.int32(users.own.start), pairs.item[first:last], count)
-        part = cls.from_pairs(own, users.n_own, n_items, device)
-        degree = np.bincount(pairs.item, pairs.count, minlength=n_items).astype(np.float32)
-        return replace(part, users=users, all_pairs=pairs, item_degree=torch.from_numpy(degree).to(device))
 
     def __repr__(self) -> str:
         return f"BipartiteGraph({self.n_users:,} users × {self.n_items:,} items, {self.n_edges:,} edges)"

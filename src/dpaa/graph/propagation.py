@@ -4,8 +4,7 @@
 
 is linear in E, so the gradient is the same walk backwards with transposed matrices (Horner's rule) and no automatic
 differentiation ever holds a layer.  Every step works on each column alone, so a table here may be some columns of one
-whose other columns lie in other processes; what needs all of them goes through `columns.Columns`.  Where other users
-lie in other processes, the rows of items that a product makes are added up over all of them (`users.Users`).
+whose other columns lie in other processes; what needs all of them goes through `columns.Columns`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from torch import Tensor
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.columns import Columns, unit_sums
 from dpaa.graph.selection import RowBlock, Selection
-from dpaa.graph.users import Users
 from dpaa.kernels.row_blocks import in_row_blocks
 from dpaa.kernels.spmm import KERNELS, Kernel
 
@@ -57,27 +55,18 @@ class TiledTable:
         widths = [min(width, columns - first) for first in range(0, columns, width)]
         return cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
 
-    def normal_(
-        self, deviation: float, generator: torch.Generator, part: Columns | None = None, users: Users | None = None
-    ) -> None:
+    def normal_(self, deviation: float, generator: torch.Generator, part: Columns | None = None) -> None:
         """Draw all numbers, row by row, a block of rows at a time (which draws the same as all rows at once).
 
-        Where the table has the columns of `part` alone, or rows of some users alone, the whole table is drawn.
+        Where the table has the columns of `part` alone, the whole table is drawn and its columns are kept.
         """
         part = part or Columns(self.columns[-1].stop)
-        users = users or Users((0, 0))
-        others = users.n - users.n_own
-        n, own = len(self.tiles[0]) + others, users.own
+        n = len(self.tiles[0])
         firsts = range(0, max(n - 16, 1), DRAWN_ROWS)  # torch draws 16 at a time, so no block but one has fewer rows
         for first, last in itertools.pairwise([*firsts, n]):
             rows = part.cut(torch.empty(last - first, part.size).normal_(0.0, deviation, generator=generator))
-            for begin, end, before in ((own.start, own.stop, own.start), (users.n, n, others)):
-                here = slice(max(first, begin), min(last, end))
-                if here.start >= here.stop:
-                    continue
-                taken = rows[here.start - first : here.stop - first]
-                for tile, columns in zip(self.tiles, self.columns, strict=True):
-                    tile[here.start - before : here.stop - before] = taken[:, columns]
+            for tile, columns in zip(self.tiles, self.columns, strict=True):
+                tile[first:last] = rows[:, columns]
 
     def empty_like(self) -> TiledTable:
         """A table of the same shape with undefined content."""
@@ -126,15 +115,13 @@ class Workers:
     """Threads that each take whole tiles.  No barrier inside a kernel, so a busy machine slows but never stalls them.
 
     Where there are fewer tiles than threads, several take the rows of one tile's products.  Neither a tile's arithmetic
-    nor a row's depends on who does it: the number of workers changes no bit of the result.  Where tiles are worked on
-    `in_turn`, since all processes must speak of the same one, all threads take rows.
+    nor a row's depends on who does it: the number of workers changes no bit of the result.
     """
 
-    def __init__(self, threads: int, n_tiles: int | None = None, in_turn: bool = False) -> None:
+    def __init__(self, threads: int, n_tiles: int | None = None) -> None:
         self.threads = threads
-        several = threads > 1 and not in_turn
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tile") if several else None
-        self._rows = threads if in_turn else threads // max(n_tiles or threads, 1)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tile") if threads > 1 else None
+        self._rows = threads // max(n_tiles or threads, 1)
         self._row_pool = ThreadPoolExecutor(threads, thread_name_prefix="rows") if self._rows > 1 else None
 
     def over_rows(self, multiply: Kernel) -> Kernel:
@@ -190,12 +177,7 @@ class Propagation:
         return TiledTable(tuple(self.workers.map(lambda tile: self._hop(values, table.tiles[tile]), len(table.tiles))))
 
     def _hop(self, values: Tensor, tile: Tensor) -> Tensor:
-        return self._completed(self._multiply(self.graph.indptr, self.graph.neighbours, values, tile))
-
-    def _completed(self, product: Tensor) -> Tensor:
-        """Rows of items so far come from the users here."""
-        self.graph.users.add_up_(product[self.graph.n_users :])
-        return product
+        return self._multiply(self.graph.indptr, self.graph.neighbours, values, tile)
 
     def _layers_of_tile(self, ego: Tensor, values_of_layers: list[Tensor]) -> Iterator[Tensor]:
         layer = ego
@@ -276,11 +258,8 @@ class Propagation:
         return readout, self.workers.map(work, len(ego.tiles))
 
     def _hop_rows(self, block: RowBlock, values: Tensor, tile: Tensor) -> Tensor:
-        found = self._multiply(block.indptr, block.neighbours, values, tile)
-        found = found if block.wanted is None else found.index_select(0, block.wanted)
-        if block.first_item < len(found):
-            self.graph.users.add_up_(found[block.first_item :])
-        return found
+        product = self._multiply(block.indptr, block.neighbours, values, tile)
+        return product if block.wanted is None else product.index_select(0, block.wanted)
 
     def _readout_tile(self, ego: Tensor, out: Tensor) -> Tensor:
         layers = self._layers_of_tile(ego, self._values)
@@ -306,7 +285,7 @@ class Propagation:
             table = own.new_zeros(self.graph.n_nodes, own.shape[1])
             return table.index_copy_(0, selection.nodes, own + by_ego)
         neighbours = self._neighbours_in(selection)
-        by_layer = self._completed(self._multiply(self.graph.indptr, neighbours, self._transposed[-1], padded))
+        by_layer = self._multiply(self.graph.indptr, neighbours, self._transposed[-1], padded)
         by_residual: Tensor | None = None  # x_1 + … + x_(L−1)
         for values in reversed(self._transposed[:-1]):
             selection.add_(by_layer, own)

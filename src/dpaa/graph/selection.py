@@ -34,25 +34,10 @@ class RowBlock:
     """Where these rows' values stand among the matrix's."""
     wanted: Tensor | None
     """Which rows of the block are selected; None where all are."""
-    first_item: int
-    """Of the selected nodes of this block those from here on are items."""
 
     def values(self, whole: Tensor) -> Tensor:
         """The block's part of the matrix's values.  (slots,)."""
         return whole[self.slots] if isinstance(self.slots, slice) else _taken(whole, self.slots)
-
-
-@dataclass(frozen=True)
-class NodeCounts:
-    """What a selection needs of a graph to say where nodes stand; its edges may lie elsewhere."""
-
-    n_users: int
-    n_items: int
-
-    @property
-    def n_nodes(self) -> int:
-        """Users and items together."""
-        return self.n_users + self.n_items
 
 
 class Selection:
@@ -64,12 +49,12 @@ class Selection:
 
     def __init__(
         self,
-        graph: BipartiteGraph | NodeCounts,
+        graph: BipartiteGraph,
         nodes: Tensor,
         round_to: int = ROUND_NODES,
         whole_from: float = WHOLE_FROM,
     ) -> None:
-        self._counts = graph
+        self._graph = graph
         if whole_from <= 0:  # nothing is counted: on a GPU the program would wait for the number
             self._take_all(nodes.device)
             return
@@ -92,7 +77,7 @@ class Selection:
 
     def _take_all(self, device: torch.device) -> None:
         self.whole = True
-        self.nodes = torch.arange(self._counts.n_nodes, device=device)
+        self.nodes = torch.arange(self._graph.n_nodes, device=device)
         self.place = self.nodes.int()
 
     def __len__(self) -> int:
@@ -102,13 +87,8 @@ class Selection:
     def n_users(self) -> int:
         """How many of the selected nodes are users; they come first."""
         if self.whole:
-            return self._counts.n_users
-        return int(torch.searchsorted(self.nodes, self._counts.n_users))
-
-    @property
-    def _graph(self) -> BipartiteGraph:
-        assert isinstance(self._counts, BipartiteGraph)
-        return self._counts
+            return self._graph.n_users
+        return int(torch.searchsorted(self.nodes, self._graph.n_users))
 
     def add_(self, table: Tensor, rows: Tensor) -> Tensor:
         """Add rows of the selected nodes into a table of all; returns the table."""
@@ -129,7 +109,7 @@ class Selection:
         """
         graph, n = self._graph, len(self)
         if self.whole:
-            return [RowBlock(slice(n), graph.indptr, graph.neighbours, slice(None), None, graph.n_users)]
+            return [RowBlock(slice(n), graph.indptr, graph.neighbours, slice(None), None)]
         starts = graph.indptr.index_select(0, self.nodes)
         lengths = graph.indptr[1:].index_select(0, self.nodes).sub_(starts)
         ends = lengths.new_zeros(n + 1)  # as one copy of all selected rows would have them
@@ -137,7 +117,6 @@ class Selection:
         split = self.n_users
         blocks = []
         for part, first in ((slice(0, split), 0), (slice(split, n), graph.n_users)):
-            first_item = 0 if first else split
             begin = ends[part.start]
             n_slots = int(ends[part.stop] - begin)
             if CUT_COST * n_slots < n_tiles * (graph.n_edges - n_slots):
@@ -145,18 +124,18 @@ class Selection:
                 slots = _with_room(starts, n_slots)
                 torch.arange(n_slots, dtype=torch.int32, device=slots.device, out=slots)
                 slots += torch.repeat_interleave(starts[part] - indptr[:-1], lengths[part], output_size=n_slots)
-                blocks.append(RowBlock(part, indptr, _taken(graph.neighbours, slots), slots, None, first_item))
+                blocks.append(RowBlock(part, indptr, _taken(graph.neighbours, slots), slots, None))
             else:
-                blocks.append(self._side(part, first, first_item))
+                blocks.append(self._side(part, first))
         return blocks
 
-    def _side(self, part: slice, first: int, first_item: int) -> RowBlock:
+    def _side(self, part: slice, first: int) -> RowBlock:
         """All rows of the users (first = 0) or of the items."""
         graph = self._graph
         slots = slice(graph.n_edges, None) if first else slice(graph.n_edges)
         rows = slice(first, None) if first else slice(graph.n_users + 1)
         indptr = graph.indptr[rows] - graph.indptr[first]
-        return RowBlock(part, indptr, graph.neighbours[slots], slots, self.nodes[part] - first, first_item)
+        return RowBlock(part, indptr, graph.neighbours[slots], slots, self.nodes[part] - first)
 
 
 def _with_room(like: Tensor, n: int) -> Tensor:

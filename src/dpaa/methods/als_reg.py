@@ -46,7 +46,6 @@ class AlsReg(GraphMethod):
     title: ClassVar[str] = "vectors of popular items held near one another, and those of niche items"
     paper: ClassVar[str] = "Abdollahpouri et al., Controlling Popularity Bias in Learning-to-Rank, RecSys 2017"
     settings_type: ClassVar[type[Settings]] = AlsRegSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"group_weight": (1e-3, 1e-2, 0.1, 1.0)}
 
     settings: AlsRegSettings

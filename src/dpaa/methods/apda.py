@@ -79,11 +79,6 @@ class APDA(GraphMethod):
         share = 1.0 if settings.similarity == "cosine" else 1.0 / settings.embedding_size
         return ApdaLayers(self.graph, settings.layers, settings.residual, settings.scale, settings.weighting, share)
 
-    def extra_memory_bytes(self) -> int:
-        """Four tables and four numbers per edge are held for every layer, and about eight of each at the turn."""
-        table, edges = self.graph.n_nodes * self.settings.embedding_size * 4, self.graph.n_edges * 4
-        return self.settings.layers * (4 * table + 4 * edges) + 8 * (table + edges)
-
     def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """With the noise and the dropout that belong to the batch, or without."""
         if nodes is None or batch is None:

@@ -14,23 +14,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaa.data.sampling import AnyItemSampler, TripleSampler
+from dpaa.data.sampling import TripleSampler
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.columns import Columns
-from dpaa.graph.device_sampling import DeviceSampler
 from dpaa.graph.propagation import Propagation, TiledTable, Workers
 from dpaa.graph.selection import WHOLE_FROM, Selection
 from dpaa.kernels.machine import cores, give_back_memory, lasting
 from dpaa.methods.base import Context, Histories, Vectors
 from dpaa.methods.compute import Compute
 from dpaa.methods.hooks import Hooks
-from dpaa.methods.rows import Batch, GatheredRows, Rows, RowsOfAllUsers, TableRows
+from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
 from dpaa.methods.settings import Settings
 
 INITIAL_DEVIATION = 0.1
-EPOCHS = 2**31
-"""Number of the random stream of triples that a GPU draws; methods count theirs from 0."""
 
 
 class GraphMethod(Hooks):
@@ -67,33 +64,19 @@ class GraphMethod(Hooks):
     @cached_property
     def sampler(self) -> TripleSampler:  # type: ignore[override]
         """Draws positive and negative items for this graph's users."""
-        graph, pairs = self.graph, self.graph.all_pairs
-        if pairs is None:
-            users, items = graph.edge_user.cpu().numpy(), graph.edge_item.cpu().numpy()
-            counts = graph.edge_count.cpu().numpy().astype(np.int32)
-        else:
-            users, items = pairs.user, pairs.item
-            counts = np.broadcast_to(np.int32(1), len(pairs)) if pairs.count is None else pairs.count
-        made = self.sampler_type(users, items, counts, graph.users.n, graph.n_items)
+        graph = self.graph
+        users, items = graph.edge_user.cpu().numpy(), graph.edge_item.cpu().numpy()
+        counts = graph.edge_count.cpu().numpy().astype(np.int32)
+        made = self.sampler_type(users, items, counts, graph.n_users, graph.n_items)
         made.threads = cores() if self.settings.threads == "auto" else self.settings.threads
         return made
 
     def triples(self, epoch: int) -> tuple[Tensor, ...]:
-        """Users, positive and negative items of an epoch; drawn on a GPU itself where its sampler knows how."""
-        if self._device_sampler is not None:
-            return self._device_sampler.epoch(self.device_generator(EPOCHS, epoch), self.settings.sampler)
+        """Users, positive and negative items of an epoch."""
         rng = np.random.default_rng([self.settings.seed, epoch])
         with lasting():
             drawn = self.sampler.epoch(rng, self.settings.sampler)
-        found = tuple(torch.from_numpy(part) for part in drawn)
-        return found if self.device.type == "cpu" else tuple(part.to(self.device) for part in found)
-
-    @cached_property
-    def _device_sampler(self) -> DeviceSampler | None:
-        known = {TripleSampler: False, AnyItemSampler: True}
-        if self.device.type != "cuda" or self.sampler_type not in known or not self.graph.users.alone:
-            return None
-        return DeviceSampler(self.graph, any_item=known[self.sampler_type])
+        return tuple(torch.from_numpy(part).to(self.device) for part in drawn)
 
     def generator(self, *stream: int) -> torch.Generator:
         """A torch generator that depends on the seed and the stream's numbers alone (on the CPU)."""
@@ -111,14 +94,14 @@ class GraphMethod(Hooks):
 
     def start(self, table: Tensor | None = None) -> None:
         """Draw the initial table (or take this one, users then items) and put the first weights in force."""
-        width, columns, users = self.compute.tile_columns, self.columns, self.graph.users
+        width, columns = self.compute.tile_columns, self.columns
         if table is not None:
             self.ego = TiledTable.from_dense(self.cut(table).to(self.device), width)
         else:
             self.ego = TiledTable.empty(self.graph.n_nodes, columns.width, width, self.device)
-            self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns, users)
+            self.ego.normal_(INITIAL_DEVIATION, self.generator(0), columns)
         self.begin()
-        workers = Workers(self.compute.threads, len(self.ego.tiles), in_turn=not users.alone)
+        workers = Workers(self.compute.threads, len(self.ego.tiles))
         self.propagation = Propagation(
             self.graph, self.settings.layers, self.compute.kernel, workers, self.initial_residual()
         )
@@ -131,14 +114,11 @@ class GraphMethod(Hooks):
 
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and offer the batch's rows to the loss."""
-        nodes = batch.nodes(self.graph.users.n)
-        if not self.graph.users.alone:
-            return RowsOfAllUsers(self.graph, nodes, self.propagation, self.ego, self.columns)
-        gpu = self.device.type == "cuda"  # there to gather costs more than to compute, and to count is to wait
+        nodes = batch.nodes(self.graph.n_users)
         if not self.uses_whole_table:
-            selection = Selection(self.graph, nodes, whole_from=0.0 if gpu else self.whole_from)
+            selection = Selection(self.graph, nodes, whole_from=self.whole_from)
             return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection), self.columns)
-        selection = Selection(self.graph, nodes, whole_from=0.0 if gpu else 2.0)  # never: its rows are copies anyway
+        selection = Selection(self.graph, nodes, whole_from=2.0)  # never: its rows are copies anyway
         table = self.ego.rows().requires_grad_()
         ego = [tile.detach() if selection.whole else tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
         return TableRows(selection, nodes, self.readout(table, selection.nodes, batch), table, ego)
@@ -165,12 +145,7 @@ class GraphMethod(Hooks):
     @property
     def alone(self) -> bool:
         """Whether this process holds whole tables."""
-        return self.columns.alone and self.graph.users.alone
-
-    @property
-    def leads(self) -> bool:
-        """Whether whole tables are collected here."""
-        return self.columns.leads and self.graph.users.leads
+        return self.columns.alone
 
     def is_cut(self, name: str) -> bool:
         """Whether this part of the state is a table whose rows and columns may lie in several processes."""
@@ -178,40 +153,28 @@ class GraphMethod(Hooks):
 
     def cut(self, whole: Tensor) -> Tensor:
         """What is trained here of a table of all users, then items."""
-        return self.columns.cut(self.graph.users.cut(whole))
+        return self.columns.cut(whole)
 
     def to_leader(self, table: Tensor) -> Tensor:
         """The whole table in the process that leads, from its part of it (or of the users' rows alone)."""
-        table = self.columns.to_leader(table)  # of each part of the users, in one process
-        return self.graph.users.to_leader(table) if self.columns.leads else table
+        return self.columns.to_leader(table)
 
     @torch.no_grad()
-    def collect(self, whole: GraphMethod) -> None:
-        """Training with others is over: in the process that leads `whole` takes over, on the graph of all users."""
+    def collect(self) -> None:
+        """Collect whole tables in the process that leads, when training with others is over."""
         if self.alone:
             return
         found = {name: self.to_leader(tensor) if self.is_cut(name) else tensor for name, tensor in self.state().items()}
-        if not self.leads:
-            return
-        whole.columns = Columns(self.columns.size)
-        if whole is self:
+        if self.columns.leads:
+            self.columns = Columns(self.columns.size)
             self.ego = TiledTable.from_dense(found["ego"], self.compute.tile_columns)
-        else:
-            whole.start(found["ego"])
-        whole.load_state(found)
+            self.load_state(found)
 
     @torch.no_grad()
     def load_parameters(self, known: dict[str, Tensor]) -> None:
         """Begin with these instead of those that were drawn, as far as they are known."""
         for name, tensor in known.items():
             self.parameters[name].copy_(tensor)
-
-    def memory_bytes(self, processes: int = 1, leads: bool = True, user_parts: int = 1) -> int:
-        """About what training takes, in the process that leads or in another one of several."""
-        sampler = self.sampler_type.bytes_per_pair * self.graph.n_edges
-        common = self.compute.memory_bytes(self.graph, self.settings, processes, leads, user_parts)
-        extra = self.extra_memory_bytes()  # tables and edges, of which the process that leads has all in the end
-        return common + sampler + (extra if leads else -(-extra // user_parts))
 
     # ------------------------------------------------------------------ vectors
 
@@ -225,7 +188,7 @@ class GraphMethod(Hooks):
             give_back_memory()
         users, items = self.current_readout()
         self.user_embedding = self.to_leader(users)
-        self.item_embedding = self.columns.to_leader(items) if self.graph.users.leads else items.new_empty(0)
+        self.item_embedding = self.columns.to_leader(items)
         if self.ranks_by_ego and not self.alone:
             self._collected = self.to_leader(self.ego.rows())
         if with_messages:
@@ -304,12 +267,12 @@ class GraphMethod(Hooks):
     @property
     def user_ego(self) -> Tensor:
         """Layer-0 rows of the users."""
-        return self._whole_ego(slice(self.graph.users.n))
+        return self._whole_ego(slice(self.graph.n_users))
 
     @property
     def item_ego(self) -> Tensor:
         """Layer-0 rows of the items."""
-        return self._whole_ego(slice(self.graph.users.n, None))
+        return self._whole_ego(slice(self.graph.n_users, None))
 
     def _whole_ego(self, nodes: slice) -> Tensor:
         if self.alone:

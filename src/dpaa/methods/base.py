@@ -46,9 +46,6 @@ class Context(Protocol):
     def epochs(self, method: Any) -> dict[str, Any]:
         """Train a method in epochs, with early stopping and checkpoints."""
 
-    def stages(self, method: Any) -> dict[str, Any]:
-        """Let a method assemble itself from several trainings, each kept until the whole is made."""
-
 
 @dataclass(frozen=True)
 class Vectors:
@@ -86,10 +83,6 @@ class Method(ABC):
     """Values of further settings that a wide search (`dpaa tune`) tries; numbers mark out a range."""
     seeded: ClassVar[bool] = True
     """Whether the seed changes the result."""
-    chooses_settings: ClassVar[bool] = False
-    """Whether it chooses its settings itself, on validation, so that there is nothing to tune."""
-    retired: ClassVar[str] = ""
-    """What does its work now, where a method is only kept for the runs and results made with it."""
     default_candidate: ClassVar[bool] = False
     """Whether `dpaa debias` tries it unasked: strong, and different from the others."""
     dial_rule: ClassVar[str] = ITSELF

@@ -65,10 +65,6 @@ class CausE(GraphMethod):
         found.set_weights([self._randomised.symmetric_weights()] * layers)
         return found
 
-    def extra_memory_bytes(self) -> int:
-        """A second table with moments and best epoch, its layers there and back."""
-        return (10 + 2 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
-
     def draw_parameters(self) -> dict[str, Tensor]:
         """The second table, as the first is drawn."""
         table = torch.empty(self.graph.n_nodes, self.settings.embedding_size)

@@ -71,7 +71,6 @@ class CVIB(GraphMethod):
     title: ClassVar[str] = "cross-entropy, with predictions balanced against random pairs"
     paper: ClassVar[str] = "Wang et al., Information Theoretic Counterfactual Learning, NeurIPS 2020"
     settings_type: ClassVar[type[Settings]] = CvibSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "agreement_weight": (0.01, 0.1, 0.5, 1.0, 2.0),
         "confidence_weight": (1e-5, 1e-3, 1e-2, 0.1, 1.0),
@@ -83,7 +82,7 @@ class CVIB(GraphMethod):
         """LightGCN's triples with random pairs; positive pairs are not excluded."""
         rng = np.random.default_rng([self.settings.seed, epoch, RANDOM_PAIRS])
         n_pairs = 2 * self.sampler.n_interactions
-        users = torch.from_numpy(rng.integers(0, self.graph.users.n, n_pairs)).to(self.device)
+        users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs)).to(self.device)
         items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs)).to(self.device)
         for number, batch in enumerate(super().batches(epoch, start), start):
             first = 2 * number * self.compute.batch_size

@@ -64,7 +64,6 @@ class DAP(GraphMethod):
     title: ClassVar[str] = "after training, imprints of higher- and lower-degree nodes subtracted"
     paper: ClassVar[str] = "Chen et al., How Graph Convolutions Amplify Popularity Bias, Frontiers of CS 2024"
     settings_type: ClassVar[type[Settings]] = DapSettings
-    shares_users: ClassVar[bool] = True
     default_candidate: ClassVar[bool] = True
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"high_strength": (), "low_strength": (), "clusters": ()}

@@ -62,7 +62,6 @@ class DICE(GraphMethod):
     paper: ClassVar[str] = "Zheng et al., Disentangling User Interest and Conformity, WWW 2021"
     version: ClassVar[int] = 2
     settings_type: ClassVar[type[Settings]] = DiceSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "interest_weight": (0.01, 0.1, 0.5),
         "conformity_weight": (0.01, 0.1, 0.5),

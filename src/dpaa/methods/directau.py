@@ -33,7 +33,6 @@ class DirectAU(GraphMethod):
     title: ClassVar[str] = "a user and the item taken brought together, all vectors spread evenly"
     paper: ClassVar[str] = "Wang et al., Towards Representation Alignment and Uniformity, KDD 2022"
     settings_type: ClassVar[type[Settings]] = DirectAUSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"uniformity_weight": (0.2, 0.5, 1.0, 2.0, 5.0)}
 
     settings: DirectAUSettings

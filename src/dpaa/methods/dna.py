@@ -39,7 +39,6 @@ class DNA(GraphMethod):
     title: ClassVar[str] = "items' vectors at one length, and a bias that does not pass through the layers"
     paper: ClassVar[str] = "Choi et al., GCNs Meet Long-Tail: Embedding Norm Bias, Applied Soft Computing 2026"
     settings_type: ClassVar[type[Settings]] = DnaSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"length": (0.5, 1.0, 2.5, 5.0)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"item_bias": (True, False)}
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"bias": ("items",)}

@@ -23,7 +23,6 @@ class DPAA(WeightedMessages):
     default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "Islam et al., Debiasing Popularity Amplification in Aggregation, 2026"
     settings_type: ClassVar[type[Settings]] = DpaaSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "half_trust_shift": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         "layer_emphasis": (0.0, 1.0, 2.0, 3.0),
@@ -57,4 +56,3 @@ class DpaaAsPrinted(DPAA):
     title: ClassVar[str] = "DPAA as its equations are printed: no neighbour scaling, λ summing to 1"
     default_candidate: ClassVar[bool] = False
     settings_type: ClassVar[type[Settings]] = DpaaAsPrintedSettings
-    shares_users: ClassVar[bool] = True

@@ -51,7 +51,6 @@ class GcfLogdet(GraphMethod):
     title: ClassVar[str] = "vectors kept from falling into few directions, by a LogDet divergence"
     paper: ClassVar[str] = "Zhang et al., Mitigating the Popularity Bias of Graph Collaborative Filtering, NeurIPS 2023"
     settings_type: ClassVar[type[Settings]] = GcfLogdetSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"divergence_weight": (1e-4, 1e-3, 1e-2, 0.1)}
 
     settings: GcfLogdetSettings

@@ -28,9 +28,6 @@ class Hooks(Method):
     uses_whole_table: ClassVar[bool] = False
     """Whether layers come from `readout` by automatic differentiation, instead of by the fast, hand-written way."""
 
-    shares_users: ClassVar[bool] = False
-    """Whether users may lie in several processes (`graph.users`): its own code looks at no user's edges or degree, and
-    what it sums over edges it adds up over all users."""
     ranks_by_ego: ClassVar[bool] = False
     """Whether `scorer` needs layer 0 beside the read-out."""
     cut_state: ClassVar[frozenset[str]] = frozenset()
@@ -171,7 +168,3 @@ class Hooks(Method):
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
         """How is it put back?  Not at all."""
-
-    def extra_memory_bytes(self) -> int:
-        """How much more memory than LightGCN does it take?  None."""
-        return 0

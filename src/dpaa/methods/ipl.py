@@ -71,7 +71,7 @@ def deviation(values: Tensor) -> Tensor:
 
 
 class IPL(GraphMethod):
-    """LightGCN with even hit ratios.  Changes: `batches`, `loss`, `extra_memory_bytes`."""
+    """LightGCN with even hit ratios.  Changes: `batches`, `loss`."""
 
     name: ClassVar[str] = "ipl"
     title: ClassVar[str] = "the same ratio of predicted hits to interactions for every item"
@@ -83,10 +83,6 @@ class IPL(GraphMethod):
     }
 
     settings: IplSettings
-
-    def extra_memory_bytes(self) -> int:
-        """The pairs' rows, as often as a triple's."""
-        return 12 * 2 * self.settings.users_per_step * self.settings.embedding_size * 4
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with the pairs of some items."""

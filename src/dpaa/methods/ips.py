@@ -37,7 +37,6 @@ class IPS(GraphMethod):
         "Gruson et al., Offline Evaluation to Make Decisions About Playlist Recommendation, WSDM 2019"
     )
     settings_type: ClassVar[type[Settings]] = IpsSettings
-    shares_users: ClassVar[bool] = True
     default_candidate: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"cap_quantile": (0.25, 0.5, 0.75, 1.0)}
 

@@ -23,4 +23,3 @@ class LightGCN(GraphMethod):
     default_candidate: ClassVar[bool] = True
     paper: ClassVar[str] = "He et al., LightGCN, SIGIR 2020"
     settings_type: ClassVar[type[Settings]] = LightGCNSettings
-    shares_users: ClassVar[bool] = True

@@ -56,7 +56,6 @@ class MACR(GraphMethod):
     title: ClassVar[str] = "item and user branches learned, their direct effect subtracted"
     paper: ClassVar[str] = "Wei et al., Model-Agnostic Counterfactual Reasoning for Popularity Bias, KDD 2021"
     settings_type: ClassVar[type[Settings]] = MacrSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {
         "item_weight": (1e-4, 1e-3, 1e-2),
         "user_weight": (1e-4, 1e-3, 1e-2),

@@ -42,7 +42,6 @@ class NAVIP(GraphMethod):
         "Kim et al., Debiasing Neighbor Aggregation for Graph Neural Network in Recommender, CIKM 2022"
     )
     settings_type: ClassVar[type[Settings]] = NavipSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.25, 0.5, 0.75, 1.0)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {
         "smallest_propensity": (1e-3, 1e-2, 1e-1),
@@ -59,10 +58,6 @@ class NAVIP(GraphMethod):
         """Inverse propensity, normalised; the same at every layer."""
         del layer
         return self.graph.symmetric_weights() if self._still_plain else self._by_propensity
-
-    def extra_memory_bytes(self) -> int:
-        """Weights that differ by direction."""
-        return 20 * self.graph.n_edges
 
     def inverse_propensity(self) -> Tensor:
         """W per edge, (n_edges,): items without edges are never divided by."""
@@ -89,7 +84,7 @@ class NAVIP(GraphMethod):
             return EdgeWeights(
                 weight / user_sum[graph.edge_user], graph.edge_count / graph.item_degree[graph.edge_item]
             )
-        item_sum = graph.users.add_up_(torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, weight))
+        item_sum = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, weight)
         return EdgeWeights(weight * (user_sum.rsqrt()[graph.edge_user] * item_sum.rsqrt()[graph.edge_item]))
 
     def begin(self) -> None:

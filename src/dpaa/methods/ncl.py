@@ -49,7 +49,7 @@ class NclSettings(TrainedSettings):
 
 class NCL(GraphMethod):
     """LightGCN with two contrasts of neighbourhoods.  Changes: `readout`, `refresh`, `loss`, `extra_state`,
-    `load_extra_state`, `extra_memory_bytes`.
+    `load_extra_state`.
     """
 
     name: ClassVar[str] = "ncl"
@@ -70,10 +70,6 @@ class NCL(GraphMethod):
         super().__init__(*args)
         self._centres = {side: torch.empty(0) for side in SIDES}
         self._cluster = {side: torch.empty(0, dtype=torch.int64) for side in SIDES}
-
-    def extra_memory_bytes(self) -> int:
-        """Layers there and back, the two sides of the contrast, and clusters."""
-        return (10 + 3 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
 
     def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """LightGCN's; the loss looks at the layers too."""

@@ -42,7 +42,7 @@ class NgcfSettings(WeightedMessagesSettings):
 
 class NGCF(WeightedMessages):
     """Layers with networks between them.  Changes: `draw_parameters`, `readout`, `sent_layers`, `finish`, `scorer`,
-    `vectors`, `saved_shapes`, `extra_memory_bytes`; and what `WeightedMessages` does, where it is asked for.
+    `vectors`, `saved_shapes`; and what `WeightedMessages` does, where it is asked for.
     """
 
     name: ClassVar[str] = "ngcf"
@@ -67,11 +67,6 @@ class NGCF(WeightedMessages):
     def weighs_messages(self) -> bool:
         """As set."""
         return self.settings.message_weights == "dpaa"
-
-    def extra_memory_bytes(self) -> int:
-        """Layers and what lies between them, there and back; read-outs of all layers' width; what the weights take."""
-        tables = 12 + 12 * self.settings.layers
-        return super().extra_memory_bytes() + tables * self.graph.n_nodes * self.settings.embedding_size * 4
 
     def draw_parameters(self) -> dict[str, Tensor]:
         """Xavier's uniform networks, biases of 0."""

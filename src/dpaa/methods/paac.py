@@ -126,11 +126,6 @@ class PAAC(GraphMethod):
 
     settings: PaacSettings
 
-    def extra_memory_bytes(self) -> int:
-        """Layers of three passes, two of them with noise, there and back; the pairs and their rows."""
-        tables = (12 + 8 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
-        return tables + 24 * self.graph.n_edges + 12 * self.compute.batch_size * self.settings.embedding_size * 4
-
     @cached_property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All pairs of items that the alignment brings together: rarer ones, more popular ones."""

@@ -63,7 +63,6 @@ class PD(GraphMethod):
     title: ClassVar[str] = "popularity explains its part of training pairs and is left out of the ranking"
     paper: ClassVar[str] = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021"
     settings_type: ClassVar[type[Settings]] = PdSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"popularity_power": (0.02, 0.05, 0.1, 0.2)}
 
     settings: PdSettings
@@ -85,7 +84,6 @@ class PDA(GraphMethod):
     title: ClassVar[str] = "popularity explains its part of training pairs and some is put back in the ranking"
     paper: ClassVar[str] = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021"
     settings_type: ClassVar[type[Settings]] = PdaSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"popularity_power": (0.02, 0.05, 0.1, 0.16, 0.22)}
 
     settings: PdaSettings

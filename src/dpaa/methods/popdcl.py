@@ -40,7 +40,7 @@ class PopdclSettings(TrainedSettings):
 
 
 class PopDCL(GraphMethod):
-    """LightGCN with a softmax corrected on both sides.  Changes: `loss`, `extra_memory_bytes`."""
+    """LightGCN with a softmax corrected on both sides.  Changes: `loss`."""
 
     name: ClassVar[str] = "popdcl"
     title: ClassVar[str] = "a softmax that mistrusts popular positives and likely false negatives"
@@ -50,10 +50,6 @@ class PopDCL(GraphMethod):
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"correction": (0.25, 0.5, 1.0)}
 
     settings: PopdclSettings
-
-    def extra_memory_bytes(self) -> int:
-        """The products that are kept for the way back."""
-        return 4 * self.compute.batch_size * self.compute.batch_size
 
     @cached_property
     def taken(self) -> Tensor:

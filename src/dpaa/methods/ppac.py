@@ -19,7 +19,6 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
-from dpaa.kernels.known_pairs import LARGEST_BITMAP
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
 from dpaa.methods.losses import scores
@@ -52,7 +51,7 @@ class PpacSettings(TrainedSettings):
 
 class PPAC(GraphMethod):
     """LightGCN times two popularity proxies.  Changes: `draw_parameters`, `loss`, `vectors`, `scorer`,
-    `finish`, `tune`, `extra_memory_bytes`, `saved_shapes`.
+    `finish`, `tune`, `saved_shapes`.
     """
 
     name: ClassVar[str] = "ppac"
@@ -96,11 +95,6 @@ class PPAC(GraphMethod):
             bound = (self.settings.embedding_size * (1 if "_in" in name else 2)) ** -0.5
             drawn[name] = torch.empty(shape).uniform_(-bound, bound, generator=generator)
         return drawn
-
-    def extra_memory_bytes(self) -> int:
-        """The similar users and the bitmap of training pairs."""
-        bitmap = min(self.graph.n_users * self.graph.n_items // 8, LARGEST_BITMAP)
-        return bitmap + 8 * self.graph.n_users * self.settings.neighbours + 8 * self.graph.n_edges
 
     def network(self, name: str, rows: Tensor) -> Tensor:
         """Two linear layers with ReLU between: `personal` (f) ends in d columns, `global` (g) in one."""

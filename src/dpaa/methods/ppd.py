@@ -53,7 +53,7 @@ class PpdSettings(TrainedSettings):
 
 class PPD(GraphMethod):
     """LightGCN, or any vectors, corrected after training.  Changes: `train`, `fit`, `pretrained_layers`,
-    `take_pretrained`, `extra_memory_bytes`.
+    `take_pretrained`.
     """
 
     name: ClassVar[str] = "ppd"
@@ -89,11 +89,6 @@ class PPD(GraphMethod):
                 f"the pre-trained vectors have {width} columns, embedding_size is {self.settings.embedding_size}; "
                 f"set embedding_size={width}"
             )
-
-    def extra_memory_bytes(self) -> int:
-        """The model's layers, and vectors and directions before and after."""
-        tables = 12 + 2 * self.settings.layers
-        return 4 * (tables * self.graph.n_nodes * self.settings.embedding_size + 12 * self.graph.n_edges + BLOCK_CELLS)
 
     @torch.no_grad()
     def fit(self) -> None:

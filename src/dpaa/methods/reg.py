@@ -31,7 +31,6 @@ class Reg(GraphMethod):
     title: ClassVar[str] = "scores of positive items made independent of their popularity"
     paper: ClassVar[str] = "Zhu et al., Popularity-Opportunity Bias in Collaborative Filtering, WSDM 2021"
     settings_type: ClassVar[type[Settings]] = RegSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"correlation_weight": (0.01, 0.1, 0.5, 1.0)}
 
     settings: RegSettings

@@ -19,8 +19,6 @@ METHODS: Registry[Method] = Registry(
         "lightgcn": "dpaa.methods.lightgcn:LightGCN",
         "dpaa": "dpaa.methods.dpaa:DPAA",
         "dpaa-as-printed": "dpaa.methods.dpaa:DpaaAsPrinted",
-        "dpaa-reading": "dpaa.methods.dpaa_reading:DpaaReading",
-        "dpaa-auto": "dpaa.methods.dpaa_auto:DpaaAuto",
         "apda": "dpaa.methods.apda:APDA",
         "navip": "dpaa.methods.navip:NAVIP",
         "dap": "dpaa.methods.dap:DAP",

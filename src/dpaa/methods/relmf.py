@@ -44,7 +44,6 @@ class RelMF(GraphMethod):
     paper: ClassVar[str] = "Saito et al., Unbiased Recommender Learning from Missing-Not-At-Random Feedback, WSDM 2020"
     version: ClassVar[int] = 2
     settings_type: ClassVar[type[Settings]] = RelmfSettings
-    shares_users: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.0, 0.25, 0.5, 1.0)}
 
     settings: RelmfSettings

@@ -75,7 +75,7 @@ def _squares(values: Tensor) -> Tensor:
 
 
 class ReSN(GraphMethod):
-    """LightGCN with a bound on the largest singular value.  Changes: `readout`, `loss`, `extra_memory_bytes`."""
+    """LightGCN with a bound on the largest singular value.  Changes: `readout`, `loss`."""
 
     name: ClassVar[str] = "resn"
     title: ClassVar[str] = "the largest singular value of the predictions, where popularity lives, held back"
@@ -87,11 +87,6 @@ class ReSN(GraphMethod):
     settings: ResnSettings
     _items: Tensor | None = None
     """Read-out vectors of all items in the pass in hand."""
-
-    def extra_memory_bytes(self) -> int:
-        """Layers there and back, and a few blocks of predictions."""
-        tables = (8 + 3 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size
-        return 4 * (tables + 8 * max(BLOCK_CELLS, self.graph.n_items))
 
     def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """LightGCN's; the loss looks at all items."""

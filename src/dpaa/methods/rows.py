@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.columns import Columns
-from dpaa.graph.propagation import Propagation, TiledTable
-from dpaa.graph.selection import NodeCounts, Selection
+from dpaa.graph.propagation import Propagation
+from dpaa.graph.selection import Selection
 from dpaa.methods.losses import (
     dots_of_rows,
     half_squares,
@@ -189,48 +188,6 @@ class GatheredRows(DistinctRows):
     def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
         """Back through the layers."""
         return propagation.gradient_tile(self.selection, _received(self._distinct)[:, columns], self.by_ego(number))
-
-
-class RowsOfAllUsers(DistinctRows):
-    """Distinct rows of a batch whose users lie in several processes; every process has all of them, as leaves.
-
-    So any loss is computed in each process, from the same numbers to the same gradient, of which a process takes the
-    part of its own users on the way back.
-    """
-
-    def __init__(
-        self, graph: BipartiteGraph, nodes: Tensor, propagation: Propagation, ego: TiledTable, columns: Columns
-    ) -> None:
-        users = graph.users
-        asked = Selection(NodeCounts(users.n, graph.n_items), nodes, round_to=1, whole_from=2.0)
-        self._n_users = asked.n_users
-        first, last = torch.searchsorted(asked.nodes, nodes.new_tensor([users.own.start, users.own.stop])).tolist()
-        self._own = slice(first, last)
-        own = asked.nodes[first:last] - users.own.start
-        items = asked.nodes[self._n_users :] - (users.n - users.n_own)
-        # The same items in all processes, so nothing may be rounded and nothing be whole.
-        self._here = Selection(graph, torch.cat([own, items]), round_to=1, whole_from=2.0)
-        self._users = users
-        readout, tiles = propagation.rows_of(ego, self._here)
-        super().__init__(
-            asked, nodes, self._of_all(readout).requires_grad_(), [self._of_all(tile) for tile in tiles], columns
-        )
-
-    def _of_all(self, rows: Tensor) -> Tensor:
-        """Rows of the batch's users here and of its items, with those of all other users.  (distinct, …)."""
-        n_own = self._own.stop - self._own.start
-        found = rows.new_zeros(self._n_users + len(rows) - n_own, rows.shape[1])
-        found[self._own], found[self._n_users :] = rows[:n_own], rows[n_own:]
-        self._users.add_up_(found[: self._n_users])  # zeros but for one: exact
-        return found
-
-    def _of_own(self, rows: Tensor) -> Tensor:
-        return torch.cat([rows[self._own], rows[self._n_users :]])
-
-    def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
-        """Back through the layers, of the users here and all items."""
-        by_readout = self._of_own(_received(self._distinct)[:, columns])
-        return propagation.gradient_tile(self._here, by_readout, self._of_own(self.by_ego(number)))
 
 
 class TableRows(DistinctRows):

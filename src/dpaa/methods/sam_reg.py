@@ -41,7 +41,6 @@ class SamReg(GraphMethod):
     title: ClassVar[str] = "balanced negatives; margins made independent of popularity"
     paper: ClassVar[str] = "Boratto et al., Connecting User and Item Perspectives in Popularity Debiasing, IP&M 2021"
     settings_type: ClassVar[type[Settings]] = SamRegSettings
-    shares_users: ClassVar[bool] = True
     default_candidate: ClassVar[bool] = True
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)}
     wide: ClassVar[dict[str, tuple[object, ...]]] = {

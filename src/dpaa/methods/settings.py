@@ -68,7 +68,7 @@ class TrainedSettings(Settings):
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = "auto"
     """Threads that share tiles of columns and rows; `auto` = one per core.  The number changes no bit of the result."""
     kernel: Literal["auto", "bag", "wide-bag", "csr"] = "auto"
-    """Sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule, `dpaa train --calibrate` measures."""
+    """Sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule."""
 
 
 NOT_YET_SETTINGS: dict[str, Any] = {

@@ -36,7 +36,7 @@ class SGLSettings(TrainedSettings):
 
 
 class SGL(GraphMethod):
-    """LightGCN with a contrast of two thinned graphs.  Changes: `loss`, `extra_memory_bytes`."""
+    """LightGCN with a contrast of two thinned graphs.  Changes: `loss`."""
 
     name: ClassVar[str] = "sgl"
     title: ClassVar[str] = "two views with edges left out made to agree about every node"
@@ -51,11 +51,6 @@ class SGL(GraphMethod):
     settings: SGLSettings
     _graphs: tuple[int, tuple[Propagation, ...]] = (0, ())
     """Of which epoch, and the two."""
-
-    def extra_memory_bytes(self) -> int:
-        """Layers of three passes there and back, and the weights of two graphs."""
-        tables = (12 + 4 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size
-        return 4 * (tables + 8 * self.graph.n_edges)
 
     def thinned(self, epoch: int) -> tuple[Propagation, ...]:
         """The two graphs of an epoch, a function of seed and epoch alone."""

@@ -38,7 +38,7 @@ class SimGCLSettings(WeightedMessagesSettings):
 
 
 class SimGCL(WeightedMessages):
-    """LightGCN with a contrast of two noisy views.  Changes: `readout`, `loss`, `extra_memory_bytes`; and what
+    """LightGCN with a contrast of two noisy views.  Changes: `readout`, `loss`; and what
     `WeightedMessages` does, where it is asked for.
     """
 
@@ -58,11 +58,6 @@ class SimGCL(WeightedMessages):
     def weighs_messages(self) -> bool:
         """As set."""
         return self.settings.message_weights == "dpaa"
-
-    def extra_memory_bytes(self) -> int:
-        """Layers of three passes, two of them with noise, there and back; and what the weights take."""
-        tables = 12 + 8 * self.settings.layers
-        return super().extra_memory_bytes() + tables * self.graph.n_nodes * self.settings.embedding_size * 4
 
     def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """The mean of layers 1 … L, or of all."""

@@ -78,7 +78,7 @@ def constraint_weights(user_degree: Tensor, item_degree: Tensor) -> tuple[Tensor
 
 
 class UltraGCN(GraphMethod):
-    """LightGCN without layers, its degrees in the loss.  Changes: `batches`, `loss`, `extra_memory_bytes`."""
+    """LightGCN without layers, its degrees in the loss.  Changes: `batches`, `loss`."""
 
     name: ClassVar[str] = "ultragcn"
     title: ClassVar[str] = "no layers: degrees and shared users weigh the pairs of the loss instead"
@@ -91,11 +91,6 @@ class UltraGCN(GraphMethod):
     wide: ClassVar[dict[str, tuple[object, ...]]] = {"layers": (0, 1, 2)}
 
     settings: UltraGCNSettings
-
-    def extra_memory_bytes(self) -> int:
-        """Rows of the items near each positive one, and all items' lists."""
-        rows = 6 * self.compute.batch_size * self.settings.neighbours * self.settings.embedding_size
-        return 4 * (rows + 6 * self.graph.n_items * self.settings.neighbours) + 40_000_000
 
     @cached_property
     def near(self) -> tuple[Tensor, Tensor]:

@@ -62,7 +62,7 @@ class WeightedMessagesSettings(TrainedSettings):
 class WeightedMessages(GraphMethod):
     """A backbone, no method of its own.  Changes: `pretrained_layers`, `take_pretrained`, `begin`,
     `edge_weights`, `initial_residual`, `refresh`, `new_user_scale`, `finish`, `extra_state`, `load_extra_state`,
-    `extra_memory_bytes`, `saved_shapes`.
+    `saved_shapes`.
     """
 
     builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
@@ -99,14 +99,6 @@ class WeightedMessages(GraphMethod):
         wanted = self.weighs_messages and self.settings.iiw and self.settings.estimate != "current"
         return len(self._weighted) - 1 if wanted and self.settings.layers else None
 
-    def extra_memory_bytes(self) -> int:
-        """Vectors behind r_c and the last read-out, now and of the best epoch, and of a refresh; weights of layers."""
-        if not self.weighs_messages:
-            return super().extra_memory_bytes()
-        tables = 2 * self._strength_tables + 5
-        edges = 40 * self.settings.layers * self.graph.n_edges
-        return tables * self.graph.n_nodes * self.settings.embedding_size * 4 + edges
-
     def take_pretrained(self, pretrained: Pretrained) -> None:
         """`r_m = 1 − cos m`, computed once; the vectors themselves are not kept."""
         self.pretrained_origin = pretrained.origin
@@ -134,7 +126,7 @@ class WeightedMessages(GraphMethod):
         shift = None
         if self._previous_readout is not None:
             squares = self.columns.sum(unit_sums((readout - self._previous_readout).square_()))
-            shift = self.graph.users.mean_over_nodes(squares.sqrt_()).item()
+            shift = squares.sqrt_().mean().item()
         self._previous_readout = readout
         self._pretrained_share = self._share(shift)
         tables = [self._tiled(readout)] if self._by_readout else list(islice(self.sent_layers(), len(self._weighted)))
@@ -222,8 +214,7 @@ class WeightedMessages(GraphMethod):
         decile = self._decile_of_edge
         edges = np.bincount(decile, minlength=10)
         sums = np.bincount(decile, values.double().cpu().numpy(), minlength=10)
-        both = self.graph.users.add_up_(torch.from_numpy(np.stack([sums, edges])))
-        return [round(total / n, 6) if n else None for total, n in zip(*both.tolist(), strict=True)]
+        return [round(total / n, 6) if n else None for total, n in zip(sums.tolist(), edges.tolist(), strict=True)]
 
     @cached_property
     def _decile_of_edge(self) -> NDArray[np.int64]:

@@ -39,7 +39,7 @@ class XSimGCLSettings(TrainedSettings):
 
 
 class XSimGCL(GraphMethod):
-    """LightGCN with noise and a contrast of read-out and layer.  Changes: `readout`, `loss`, `extra_memory_bytes`."""
+    """LightGCN with noise and a contrast of read-out and layer.  Changes: `readout`, `loss`."""
 
     name: ClassVar[str] = "xsimgcl"
     title: ClassVar[str] = "one noisy pass: read-out and an early layer made to agree about every node"
@@ -55,10 +55,6 @@ class XSimGCL(GraphMethod):
     settings: XSimGCLSettings
     _compared: Tensor | None = None
     """Layer l* of the pass in hand."""
-
-    def extra_memory_bytes(self) -> int:
-        """Layers with their noise, there and back."""
-        return (6 + 4 * self.settings.layers) * self.graph.n_nodes * self.settings.embedding_size * 4
 
     def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """With the noise that belongs to the batch, or without."""

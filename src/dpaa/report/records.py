@@ -71,14 +71,6 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Auto:
-    """A method that is made of several trainings: its `parts`, and the one that was chosen."""
-
-    chosen: dict[str, Any]
-    parts: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
 class Manifest:
     """What a run says of itself, as far as a page shows it."""
 
@@ -90,7 +82,6 @@ class Manifest:
     dataset: Origin
     pretrained: Origin
     dial: Dial
-    auto: Auto
 
 
 @dataclass(frozen=True)

@@ -10,30 +10,20 @@ import torch
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.users import Users
 from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import Settings, make_settings
 
 
 def make_method(
-    data: Dataset,
-    method: str | type[Method] | type[Settings] | Settings,
-    settings: Mapping[str, object],
-    users: Users | None = None,
+    data: Dataset, method: str | type[Method] | type[Settings] | Settings, settings: Mapping[str, object]
 ) -> Method:
-    """By name, by class or configured; settings given beside a configured one come on top of its own.
-
-    With `users`, on the part of the graph that belongs to them.
-    """
+    """By name, by class or configured; settings given beside a configured one come on top of its own."""
     method_type = find_method(method)
     own = method.model_dump(exclude_unset=True) if isinstance(method, Settings) else {}
     checked = make_settings(method_type.settings_type, own | dict(settings), method_type.name)
     device = resolve_device(getattr(checked, "device", "cpu"))
-    if users is None:
-        graph = BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device)
-    else:
-        graph = BipartiteGraph.of_users(data.train, users, data.n_items, device)
+    graph = BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device)
     made = method_type(graph, checked)
     if made.needs_randomised:
         if data.randomised is None:

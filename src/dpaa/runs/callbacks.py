@@ -10,19 +10,6 @@ from dpaa.training.together import ONE_PROCESS, Together
 from dpaa.training.trainer import CHECKPOINT_SECONDS, EpochReport
 
 
-@dataclass(frozen=True)
-class Preview:
-    """What a training will cost, told before it begins."""
-
-    memory_bytes: int
-    seconds_per_epoch: float
-    epochs: int
-    """At most; early stopping may come sooner."""
-    processes: int = 1
-    others_bytes: int = 0
-    """What each process takes but for the first."""
-
-
 @dataclass
 class Callbacks:
     """Every answer is optional."""
@@ -31,7 +18,6 @@ class Callbacks:
     """The method that is about to be trained, and what its data lacks, in words."""
     on_part: Callable[[str, Method], None] = lambda _label, _method: None
     """A training that is one part of the whole begins: what part, in words (`pre-training for dpaa`)."""
-    on_preview: Callable[[Preview], None] = lambda _preview: None
     on_epoch: Callable[[EpochReport], None] = lambda _report: None
     stop_requested: Callable[[], bool] = lambda: False
     say: Callable[[str], None] = lambda _line: None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,19 +11,16 @@ from typing import Any
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.kernels.machine import processes_here
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
-from dpaa.runs.callbacks import Callbacks, Preview
+from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
-from dpaa.runs.stages import FitPart, RunStages
-from dpaa.runs.together import announce, check_shared, part_of
+from dpaa.runs.together import announce, check_shared
 from dpaa.runs.warm_start import in_words, warm_start
-from dpaa.text import finite
 from dpaa.training.checkpoint import STARTED_FROM, Checkpoint
 from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport, Trainer
@@ -38,7 +36,7 @@ class RunContext:
     run: RunFolder | None
     resume: bool
     pretrained: str | Path | Pretrained | None
-    fit_part: FitPart
+    fit_part: Callable[..., Model]
     """Fits a method that this one needs, into a folder or not."""
     start: Start | None = None
     """What training begins with instead of random numbers."""
@@ -73,25 +71,6 @@ class RunContext:
         method.fit()
         return manifest
 
-    def stages(self, method: Any) -> dict[str, Any]:
-        """Let a method be made of several trainings, each a run inside the run's folder until the whole is made."""
-        validation = self.validation
-        stages = RunStages(self.data, self.callbacks, self.run, validation, self.fit_part, self.before)
-        chosen = method.assemble(stages)
-        if self.run is not None:
-            self.run.write_history(stages.history)
-        kept = [line["epoch"] for line in stages.history if line["part"] == chosen["chosen"]["part"]]
-        return {
-            "validation": self._protocol,
-            "training": {
-                "epochs": len(stages.history),
-                "best_epoch": kept[-1] if kept else 0,
-                "best_valid_recall@20": validation.recall_of(method) if validation else None,
-            },
-            "tuned": {},
-            "auto": finite(chosen),
-        }
-
     def epochs(self, method: GraphMethod) -> dict[str, Any]:
         """Train in epochs, the pre-trained model first where one is needed."""
         callbacks, run, validation, compute = self.callbacks, self.run, self.validation, method.compute
@@ -100,8 +79,8 @@ class RunContext:
         check_shared(method, callbacks.together)
         manifest, extra_identity = self._take_pretrained(method)
         notes = _sampling_notes(method)
-        processes, user_parts = callbacks.together.peers.count, callbacks.together.user_peers.count
-        needed = _check_memory(method, processes, user_parts)
+        processes = callbacks.together.peers.count
+        _check_memory(method)
         start = self._start(method, notes)
         if start is not None and start.origin:
             manifest |= start.origin
@@ -110,7 +89,6 @@ class RunContext:
             notes.append(
                 f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
             )
-        of_others = method.memory_bytes(processes, False, user_parts)
         epochs: list[EpochReport] = []
 
         def on_epoch(report: EpochReport) -> None:
@@ -119,13 +97,9 @@ class RunContext:
                 run.append_history(report)
             callbacks.on_epoch(report)
 
-        trained = part_of(method, self.data, self._vectors, callbacks.together)
         trainer = Trainer(
-            trained,
+            method,
             validate=validation.recall if validation else None,
-            on_start=lambda seconds: callbacks.on_preview(
-                Preview(needed, seconds, method.settings.epochs, processes, of_others)
-            ),
             on_epoch=on_epoch,
             checkpoints=run.checkpoints if run else None,
             identity={
@@ -140,7 +114,6 @@ class RunContext:
             start=start,
             keep_last=self.keep_last,
             together=callbacks.together,
-            whole=method,
             finish=self.finish,
         )
         checkpoint = run.checkpoints.load() if run and self.resume else None
@@ -160,7 +133,7 @@ class RunContext:
         done = epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0)
         return manifest | {
             "validation": validation.protocol.as_json() if validation else None,
-            "compute": compute.as_json() | _shared(processes, user_parts),
+            "compute": compute.as_json() | ({"processes": processes} if processes > 1 else {}),
             "training": {
                 "epochs": done,
                 "best_epoch": start.best_epoch if start and stopping.best_epoch < start.epoch else stopping.best_epoch,
@@ -221,24 +194,15 @@ class RunContext:
         return train_or_reuse(self.data, method.settings, n_layers, beside, train, self.before)
 
 
-def _shared(processes: int, user_parts: int) -> dict[str, int]:
-    """For the manifest: whether others trained along, and what was shared."""
-    found = {"processes": processes} if processes > 1 else {}
-    return found | ({"user_parts": user_parts} if user_parts > 1 else {})
-
-
-def _check_memory(method: GraphMethod, processes: int = 1, user_parts: int = 1) -> int:
-    """About the bytes a training takes, in the leading process; more than there are is refused before it begins."""
-    needed = method.memory_bytes(processes, user_parts=user_parts)
-    free, here = memory_at_hand(), processes_here(processes)
-    total = needed + (here - 1) * method.memory_bytes(processes, False, user_parts)
-    if total > free:
-        shared = f" in {here} processes" if here > 1 else ""
+def _check_memory(method: GraphMethod) -> None:
+    """Refuse a training whose tables cannot fit: the table, two moments, the best epoch and the read-out."""
+    graph, size = method.graph, method.settings.embedding_size
+    needed, free = 4 * 5 * size * graph.n_nodes + 80 * graph.n_edges, memory_at_hand()
+    if needed > free:
         raise InputError(
-            f"training {method.name} would take about {total / 1e9:.1f} GB of memory{shared}, {free / 1e9:.1f} GB are "
-            f"free; use a smaller embedding_size (now {method.settings.embedding_size}) or a larger machine"
+            f"training {method.name} would take about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are "
+            f"free; use a smaller embedding_size (now {size}) or a larger machine"
         )
-    return needed
 
 
 def _sampling_notes(method: GraphMethod) -> list[str]:

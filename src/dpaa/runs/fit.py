@@ -18,7 +18,7 @@ from dpaa.methods.settings import Settings
 from dpaa.plugins import origin_of
 from dpaa.reranking.base import Reranker
 from dpaa.runs.build import make_method
-from dpaa.runs.callbacks import Callbacks, Preview
+from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.context import RunContext
 from dpaa.runs.final import final_training
 from dpaa.runs.folder import RunFolder, now
@@ -34,7 +34,7 @@ from dpaa.training.trainer import Interrupted
 
 DEFAULT = "lightgcn"
 """The method where none is named."""
-__all__ = ["DEFAULT", "Callbacks", "Preview", "evaluate", "fit", "fit_into", "fit_method", "make_method"]
+__all__ = ["DEFAULT", "Callbacks", "evaluate", "fit", "fit_into", "fit_method", "make_method"]
 
 
 def fit(

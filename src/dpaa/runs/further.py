@@ -31,7 +31,7 @@ def train_further(folder: str | Path, method: Method, data: Dataset) -> tuple[St
     if not _same(old, method):
         return None
     epochs = trained.get("epochs")
-    if not isinstance(old, GraphMethod) or not isinstance(epochs, int) or "auto" in model.manifest:
+    if not isinstance(old, GraphMethod) or not isinstance(epochs, int):
         raise InputError(
             f"{folder} is a finished run of {old.name}, which is not one training in epochs; "
             "train it again with --overwrite, or into another folder"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import Columns
-from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.compute import ROW_BYTES, USER_EDGE_BYTES
 from dpaa.methods.pretrained import Pretrained
 from dpaa.runs.build import make_method
 from dpaa.training.checkpoint import Checkpoint
@@ -26,16 +23,7 @@ _START = ("epoch", "step", "best_epoch", "patience_share", "measured")
 
 def check_shared(method: GraphMethod, together: Together) -> None:
     """Refuse what several processes cannot train, before anything is trained."""
-    Columns(method.settings.embedding_size, together.column_peers)  # has enough of them, or says so
-    if together.user_peers.count > 1 and not vars(type(method)).get("shares_users"):  # what derives says it itself
-        raise InputError(
-            f"{method.name} looks at all users at once, so it cannot be trained with --user-parts; leave it out"
-        )
-    if together.user_peers.count > 1 and method.device.type == "cuda":
-        raise InputError(
-            "--user-parts trains on processors alone: a GPU adds up in any order, and the rows of items of several "
-            "processes would drift apart; use device=cpu, or leave --user-parts out"
-        )
+    Columns(method.settings.embedding_size, together.peers)  # has enough of them, or says so
     if together.peers.count > 1 and method.uses_whole_table:
         raise InputError(
             f"{method.name} works on whole tables, whose columns cannot lie in several processes; train it in one "
@@ -43,22 +31,8 @@ def check_shared(method: GraphMethod, together: Together) -> None:
         )
 
 
-def part_of(method: GraphMethod, data: Dataset, pretrained: Pretrained | None, together: Together) -> GraphMethod:
-    """The same method for the users of this process alone; itself where nobody has others."""
-    if together.user_peers.count == 1:
-        return method
-    columns = -(-method.settings.embedding_size // together.column_peers.count)
-    edges = np.bincount(data.train.user, minlength=data.n_users)
-    users = Users.balanced(USER_EDGE_BYTES * edges + ROW_BYTES * columns, together.user_peers)
-    settings = method.settings.model_dump(exclude_unset=True) | {"kernel": method.compute.kernel}
-    part = _made(data, METHODS.address(method.name), settings, users)
-    if pretrained is not None:
-        part.take_pretrained(Pretrained(users.cut(pretrained.readout), tuple(map(users.cut, pretrained.layers))))
-    return part
-
-
-def _made(data: Dataset, name: str, settings: dict[str, Any], users: Users | None) -> GraphMethod:
-    method = make_method(data, name, settings, users)
+def _made(data: Dataset, name: str, settings: dict[str, Any]) -> GraphMethod:
+    method = make_method(data, name, settings)
     assert isinstance(method, GraphMethod)
     return method
 
@@ -72,7 +46,6 @@ def announce(trainer: Trainer, pretrained: Pretrained | None, checkpoint: Checkp
         {
             "method": METHODS.address(method.name),
             "settings": method.settings.model_dump(mode="json"),
-            "users": method.graph.users.bounds,
             "validates": trainer.validate is not None,
             "keep_last": trainer.keep_last,
             "pretrained": pretrained is not None,
@@ -119,15 +92,13 @@ def check_followers(together: Together, data: Dataset) -> None:
 
 
 def _train_along(group: Group, data: Dataset, order: dict[str, Any]) -> None:
-    users = None if group.user_peers.count == 1 else Users(tuple(order["users"]), group.user_peers)
     pretrained = None
     if order["pretrained"]:
-        cut = (users or Users((0, data.n_users))).cut  # one table after the other, and no more of it than is needed
-        told = {name: cut(tensor) for name, tensor in group.from_leader({})}
+        told = dict(group.from_leader({}))
         readout = told.pop("readout")
         pretrained = Pretrained(readout, tuple(told[f"layer.{place}"] for place in range(len(told))))
         del told, readout
-    method = _made(data, order["method"], order["settings"], users)
+    method = _made(data, order["method"], order["settings"])
     if pretrained is not None:
         method.take_pretrained(pretrained)
     del pretrained

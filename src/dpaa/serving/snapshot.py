@@ -23,7 +23,6 @@ from dpaa.data.popularity import popular_items
 from dpaa.evaluation.concentration import head
 from dpaa.files import LARGE_JSON, as_json, read_json
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.settings import make_settings
 from dpaa.reranking.dial import DialVectors
@@ -173,7 +172,7 @@ def open_snapshot(folder: Path) -> Snapshot:
         pairs = Pairs(pairs.user, pairs.item, counted.astype(np.int32))
     ones = torch.ones(1).expand(len(pairs))
     parts["edge_count"] = ones if counted is None else torch.from_numpy(counted)
-    graph = BipartiteGraph(n_users, n_items, **parts, users=Users((0, n_users)), all_pairs=None)
+    graph = BipartiteGraph(n_users, n_items, **parts)
     kind = METHODS.stored(about["method"], None, folder)
     method = kind(graph, make_settings(kind.settings_type, about["settings"], kind.name))
     method.adopt({name[7:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("method.")})

@@ -47,7 +47,7 @@ class TiledAdam(Adam):
         found = {f"steps.{place}": own["steps.0"].clone() for place in range(len(places))}  # files share nothing
         for part in MOMENTS:
             table = method.to_leader(torch.cat([own[f"{part}.{tile}"] for tile in range(n_tiles)], dim=1))
-            if method.leads:
+            if method.columns.leads:
                 found |= {f"{part}.{place}": table[:, tile] for place, tile in enumerate(places)}
         for place in range(len(method.parameters)):
             moved = {part: own[f"{part}.{n_tiles + place}"] for part in (*MOMENTS, "steps")}
@@ -60,7 +60,6 @@ class TiledAdam(Adam):
         if part not in MOMENTS or int(place) >= len(self._tiles_of_all):
             return tensor
         tile, own = self._tiles_of_all[int(place)], self._method.columns.own
-        tensor = self._method.graph.users.cut(tensor)
         return tensor[:, max(own.start - tile.start, 0) : max(own.stop - tile.start, 0)]
 
     def load_own_parts(self, state: dict[str, Tensor]) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, Protocol
@@ -23,7 +23,6 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.columns import ALONE, Peers
-from dpaa.words import counted
 
 STEP_SECONDS = 1800.0
 """After which a process that says nothing is lost, though its connection stands; a step or a checkpoint is quicker."""
@@ -55,14 +54,6 @@ class Together(Protocol):
     def peers(self) -> Peers:
         """All of them."""
 
-    @property
-    def column_peers(self) -> Peers:
-        """Those who hold other columns of the same users."""
-
-    @property
-    def user_peers(self) -> Peers:
-        """Those who hold the same columns of other users."""
-
     def agree(self, wish: int) -> int:
         """What the leading process wishes."""
 
@@ -85,20 +76,17 @@ class Group:
     def __init__(self) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
         self._store = dist.distributed_c10d._get_default_store()
-        self.column_peers: Peers = self
-        self.user_peers: Peers = ALONE
         self._said = 0
         self._asked_to_end: float | None = None
 
     @classmethod
     @contextmanager
-    def joined(cls, user_parts: int = 1) -> Iterator[Group]:
+    def joined(cls) -> Iterator[Group]:
         """Take part in what `torchrun` started; left in order where the training has ended."""
         kind = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         with _lost():
             dist.init_process_group(kind, timeout=timedelta(seconds=STEP_SECONDS))
             group = cls()
-            group.column_peers, group.user_peers = _grid(group, user_parts)
         try:
             yield group
         finally:
@@ -214,64 +202,11 @@ class Group:
             signal.signal(number, receive)
 
 
-class SomePeers:
-    """Some of the processes of torch.distributed, as `Peers`."""
-
-    def __init__(self, ranks: Sequence[int], group: Any) -> None:
-        self._ranks, self._group = ranks, group
-        self.rank, self.count = ranks.index(dist.get_rank()), len(ranks)
-
-    def everyone(self, part: Tensor) -> list[Tensor]:
-        """What each of them has."""
-        found = [torch.empty_like(part) for _ in range(self.count)]
-        with _lost():
-            dist.all_gather(found, part, group=self._group)
-        return found
-
-    def send(self, part: Tensor, to: int) -> None:
-        """Hand over to one of them, who receives."""
-        with _lost():
-            dist.send(part, self._ranks[to])
-
-    def receive(self, part: Tensor, sender: int) -> None:
-        """Overwrite with what that one sends."""
-        with _lost():
-            dist.recv(part, self._ranks[sender])
-
-
-def _grid(group: Group, user_parts: int) -> tuple[Peers, Peers]:
-    """Who holds the same users, and who the same columns: processes stand in rows of the same users."""
-    rows = grid_of(group.count, user_parts)
-    if user_parts == 1:
-        return group, ALONE
-    found: list[Peers] = []
-    for lines in (rows, [list(line) for line in zip(*rows, strict=True)]):
-        for ranks in lines:
-            made = dist.new_group(ranks)  # by all of them, whether they are in it or not
-            if group.rank in ranks:
-                found.append(SomePeers(ranks, made) if len(ranks) > 1 else ALONE)
-    return found[0], found[1]
-
-
-def grid_of(processes: int, user_parts: int) -> list[list[int]]:
-    """Which processes hold which part of the users, and in that order which part of the columns."""
-    if processes % user_parts:
-        several = counted(processes, "process", "processes")
-        raise InputError(
-            f"{several} cannot hold {user_parts} parts of the users, as many each; let the number of processes be a "
-            "multiple of --user-parts"
-        )
-    columns = processes // user_parts
-    return [list(range(part * columns, (part + 1) * columns)) for part in range(user_parts)]
-
-
 class OneProcess:
     """Nobody trains along."""
 
     def __init__(self) -> None:
         self.peers: Peers = ALONE
-        self.column_peers: Peers = ALONE
-        self.user_peers: Peers = ALONE
 
     def agree(self, wish: int) -> int:
         """As it wishes."""

@@ -43,8 +43,6 @@ rates of 10 and more the last ten of 60 epochs of every method are all above 25 
 """
 
 
-GPU_STEPS = 64
-"""Steps on a GPU after which their losses are read: a loss that is no number is found so many steps late at most."""
 GO_ON, SAVE, STOP = range(3)
 """What is done after a step."""
 
@@ -160,8 +158,6 @@ class Trainer:
     method: GraphMethod
     validate: Validate | None = None
     """A validation number for the current epoch; None trains all epochs and keeps the last."""
-    on_start: Callable[[float], None] = lambda _: None
-    """Told about how many seconds an epoch takes, before the first one."""
     on_epoch: Callable[[EpochReport], None] = lambda _: None
     checkpoints: CheckpointFolder | None = None
     identity: dict[str, Any] = field(default_factory=dict)
@@ -174,13 +170,9 @@ class Trainer:
     """Whether all epochs are trained and the last is kept, instead of the best on validation."""
     together: Together = ONE_PROCESS
     """The processes that train other parts of the same tables, step by step with this one; one of them leads."""
-    whole: GraphMethod | None = None
-    """Where the method has some users alone: in the process that leads, the one that takes over in the end."""
     finish: bool = False
     """Whether nothing is trained on: the best epoch of the checkpoint is kept."""
     _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
-    _unread: list[tuple[Tensor, int]] = field(default_factory=list, init=False, repr=False)
-    """Losses of the last steps, with their numbers of triples, that nobody has looked at."""
     _refreshed: int = field(default=0, init=False, repr=False)
     """The epoch that the method has been refreshed for already."""
 
@@ -192,7 +184,7 @@ class Trainer:
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
         method, settings = self.method, self.method.settings
         start = self.start
-        method.columns = Columns(settings.embedding_size, self.together.column_peers)
+        method.columns = Columns(settings.embedding_size, self.together.peers)
         method.start(start.table if start else None)
         if start:
             method.load_parameters(start.parameters)
@@ -202,8 +194,6 @@ class Trainer:
         self._best: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
         at = self._resume(checkpoint) if checkpoint else Progress(start.epoch, step=start.step) if start else Progress()
-        if not self.finish:
-            self.on_start(self._seconds_per_step() * method.compute.n_batches)
         stopping = at.stopping(settings)
         if start:
             stopping.patience = start.patience(settings)
@@ -233,10 +223,10 @@ class Trainer:
         method.load_state(self._best)
         self._best = {}  # with Adam's moments three tables less, just before the vectors are made
         del self._adam
-        leads, whole = method.leads, self.whole or method
-        method.collect(whole)
+        leads = method.columns.leads
+        method.collect()
         if leads:
-            whole.finish()
+            method.finish()
         return stopping
 
     def _measure_start(self, at: Progress, stopping: EarlyStopping) -> None:
@@ -254,38 +244,20 @@ class Trainer:
         if at.batch == 0 and self._refreshed != at.epoch:
             at.extras = self.method.refresh(at.epoch)
         for batch in self.method.batches(at.epoch, at.batch):
-            loss = self._step(batch, learning_rate_at(at.step + 1, self.method.settings))
-            self._unread.append((loss, len(batch)))
-            at.batch += 1
-            at.step += 1
-            at.triples += len(batch)
-            if len(self._unread) >= self._read_every:
-                self._read_losses(at)
-            at.epoch_seconds = before + time.perf_counter() - began
-            self._maybe_save(at)
-        self._read_losses(at)
-
-    @property
-    def _read_every(self) -> int:
-        """Steps whose losses are read at once: to read one is to wait for a GPU, and nothing for the processor."""
-        return GPU_STEPS if self.method.device.type == "cuda" else 1
-
-    def _read_losses(self, at: Progress) -> None:
-        """Take the losses of the last steps into account."""
-        if not self._unread:
-            return
-        losses = torch.stack([loss for loss, _ in self._unread]).tolist()
-        first = at.epoch == self._first_epoch and at.batch == len(losses)
-        for loss, (_, many) in zip(losses, self._unread, strict=True):
+            loss = self._step(batch, learning_rate_at(at.step + 1, self.method.settings)).item()
             if not math.isfinite(loss):
                 raise DivergedError(
                     f"the loss became {loss} in epoch {at.epoch} with learning_rate "
                     f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate or a larger l2"
                 )
-            at.loss_sum += loss * many
-        if at.start_loss is None and first:
-            at.start_loss = losses[0]
-        self._unread.clear()
+            if at.start_loss is None and at.epoch == self._first_epoch and at.batch == 0:
+                at.start_loss = loss
+            at.loss_sum += loss * len(batch)
+            at.batch += 1
+            at.step += 1
+            at.triples += len(batch)
+            at.epoch_seconds = before + time.perf_counter() - began
+            self._maybe_save(at)
 
     @property
     def _first_epoch(self) -> int:
@@ -328,20 +300,6 @@ class Trainer:
             raise InputError(f"{told}; return a mean or a sum")
         return loss
 
-    def _seconds_per_step(self) -> float:
-        """The quicker of two steps that change nothing."""
-        method, times = self.method, []
-        first = next(iter(method.batches(1)), None)
-        for batch in () if first is None else (first, first):
-            began = time.perf_counter()
-            rows = method.forward(batch)
-            self._loss(batch, rows).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            method.propagation.workers.map(partial(method.tile_gradient, rows), len(method.ego.tiles))
-            for parameter in method.parameters.values():
-                parameter.grad = None
-            times.append(time.perf_counter() - began)
-        return min(times, default=0.0)
-
     def _validate(self, at: Progress) -> dict[str, float]:
         if self.validate is None or not at.validation_is_due(self.method.settings):
             return {}
@@ -356,7 +314,6 @@ class Trainer:
         due = self.checkpoints is not None and time.monotonic() - self._saved_at >= self.checkpoint_seconds
         wish = self.together.agree(STOP if self.stop_requested() else SAVE if due else GO_ON)
         if wish != GO_ON and (self.checkpoints or not self.method.alone):
-            self._read_losses(at)
             tensors = self._whole_state()
             if self.checkpoints:
                 self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))

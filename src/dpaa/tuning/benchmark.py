@@ -179,7 +179,7 @@ def _bench(
     seed: int,
     say: Callable[[str], None],
 ) -> Benched:
-    if not kind.chooses_settings and search_space(kind, "wide", fixed, {}):
+    if search_space(kind, "wide", fixed, {}):
         found = tune(
             folder,
             data,

@@ -256,8 +256,6 @@ def chooses_strengths(kind: type[Method]) -> bool:
 def _checked_space(
     kind: type[Method], space: str, fixed: Mapping[str, object], values: Mapping[str, Sequence[object]]
 ) -> Space:
-    if kind.chooses_settings:
-        raise InputError(f"{kind.name} chooses its settings itself, on validation; train it with dpaa train")
     if "seed" in fixed or "seed" in values:
         raise InputError("the random seed is neither fixed nor searched like a setting; give it with --seed")
     searched = search_space(kind, space, fixed, values)

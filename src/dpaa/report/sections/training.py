@@ -55,7 +55,7 @@ def _lines(runs: list[Run], value: Callable[[dict[str, Any]], Any]) -> list[Line
     for run in runs:
         points = [
             (float(line["epoch"]), float(value(line)))
-            for line in kept_lines(run)
+            for line in run.history
             if isinstance(line, dict) and is_number(line.get("epoch")) and is_number(value(line))
         ]
         step = max(1, -(-len(points) // POINTS))
@@ -63,24 +63,6 @@ def _lines(runs: list[Run], value: Callable[[dict[str, Any]], Any]) -> list[Line
         if kept:
             found.append(Line(run.name, [x for x, _ in kept], [y for _, y in kept], _place(run, runs)))
     return found
-
-
-def kept_lines(run: Run) -> list[dict[str, Any]]:
-    """The epochs that led to the model that is kept, counted along the way.
-
-    A method that is made of several trainings says which part went on from which; what was tried and given up is no
-    part of the way.  Runs of before do not say it: all their epochs are shown.
-    """
-    auto = run.manifest.auto
-    went_on_from = {str(part.get("part")): part["from"] for part in auto.parts if "from" in part}
-    part, way = auto.chosen.get("part"), []
-    while isinstance(part, str) and part in went_on_from and part not in way:
-        way.append(part)
-        part = went_on_from[part]
-    if not way:
-        return run.history
-    kept = [line for line in run.history if isinstance(line, dict) and line.get("part") in way]
-    return [line | {"epoch": place} for place, line in enumerate(kept, 1)]
 
 
 def _ends(lines: list[Line]) -> str:
@@ -102,9 +84,6 @@ def _valid_recall(line: dict[str, Any]) -> Any:
 
 def _stopped(run: Run) -> str:
     training, total = run.manifest.training, len(run.history)
-    shown = len(kept_lines(run))
-    if shown != total:
-        return f"{run.name}: {shown} of {total} epochs led to the model that is kept"
     if training.best_epoch is None:
         return f"{run.name}: {total} epochs"
     return f"{run.name}: best epoch {training.best_epoch} of {training.epochs or total}"
