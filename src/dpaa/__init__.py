@@ -18,49 +18,49 @@ if TYPE_CHECKING:
     from dpaa.frames import to_pandas
     from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
-    from dpaa.methods.als_reg import AlsRegSettings as ALSReg
-    from dpaa.methods.apda import ApdaSettings as APDA
-    from dpaa.methods.bc_loss import BcLossSettings as BCLoss
-    from dpaa.methods.cause import CauseSettings as CausE
-    from dpaa.methods.cvib import CvibSettings as CVIB
-    from dpaa.methods.dap import DapSettings as DAP
-    from dpaa.methods.dice import DiceSettings as DICE
-    from dpaa.methods.directau import DirectAUSettings as DirectAU
-    from dpaa.methods.dna import DnaSettings as DNA
-    from dpaa.methods.dpaa import DpaaAsPrintedSettings as DPAAAsPrinted
-    from dpaa.methods.dpaa import DpaaSettings as DPAA
-    from dpaa.methods.gcf_logdet import GcfLogdetSettings as GCFLogdet
-    from dpaa.methods.invcf import InvcfSettings as InvCF
-    from dpaa.methods.ipl import IplSettings as IPL
-    from dpaa.methods.ips import IpsSettings as IPS
-    from dpaa.methods.lightgcn import LightGCNSettings as LightGCN
-    from dpaa.methods.macr import MacrSettings as MACR
-    from dpaa.methods.navip import NavipSettings as NAVIP
-    from dpaa.methods.ncl import NclSettings as NCL
-    from dpaa.methods.ngcf import NgcfSettings as NGCF
-    from dpaa.methods.paac import PaacSettings as PAAC
-    from dpaa.methods.pd import PdaSettings as PDA
-    from dpaa.methods.pd import PdSettings as PD
-    from dpaa.methods.popdcl import PopdclSettings as PopDCL
-    from dpaa.methods.ppac import PpacSettings as PPAC
-    from dpaa.methods.ppd import PpdSettings as PPD
+    from dpaa.methods.als_reg import AlsReg as ALSReg
+    from dpaa.methods.apda import APDA as APDA
+    from dpaa.methods.bc_loss import BCLoss as BCLoss
+    from dpaa.methods.cause import CausE as CausE
+    from dpaa.methods.cvib import CVIB as CVIB
+    from dpaa.methods.dap import DAP as DAP
+    from dpaa.methods.dice import DICE as DICE
+    from dpaa.methods.directau import DirectAU as DirectAU
+    from dpaa.methods.dna import DNA as DNA
+    from dpaa.methods.dpaa import DPAA as DPAA
+    from dpaa.methods.dpaa import DpaaAsPrinted as DPAAAsPrinted
+    from dpaa.methods.gcf_logdet import GcfLogdet as GCFLogdet
+    from dpaa.methods.invcf import InvCF as InvCF
+    from dpaa.methods.ipl import IPL as IPL
+    from dpaa.methods.ips import IPS as IPS
+    from dpaa.methods.lightgcn import LightGCN as LightGCN
+    from dpaa.methods.macr import MACR as MACR
+    from dpaa.methods.navip import NAVIP as NAVIP
+    from dpaa.methods.ncl import NCL as NCL
+    from dpaa.methods.ngcf import NGCF as NGCF
+    from dpaa.methods.paac import PAAC as PAAC
+    from dpaa.methods.pd import PD as PD
+    from dpaa.methods.pd import PDA as PDA
+    from dpaa.methods.popdcl import PopDCL as PopDCL
+    from dpaa.methods.ppac import PPAC as PPAC
+    from dpaa.methods.ppd import PPD as PPD
     from dpaa.methods.ppd import remove_popularity
-    from dpaa.methods.references.als import AlsSettings as ALS
-    from dpaa.methods.references.ease import EaseSettings as EASE
-    from dpaa.methods.references.gf_cf import GfCfSettings as GFCF
-    from dpaa.methods.references.item_knn import ItemKnnSettings as ItemKNN
-    from dpaa.methods.references.most_popular import MostPopularSettings as MostPopular
-    from dpaa.methods.references.svd_gcn import SvdGcnSettings as SVDGCN
-    from dpaa.methods.reg import RegSettings as Reg
-    from dpaa.methods.relmf import RelmfSettings as RelMF
-    from dpaa.methods.resn import ResnSettings as ReSN
-    from dpaa.methods.sam_reg import SamRegSettings as SAMReg
-    from dpaa.methods.sgl import SGLSettings as SGL
-    from dpaa.methods.simgcl import SimGCLSettings as SimGCL
-    from dpaa.methods.ssm import SsmSettings as SSM
-    from dpaa.methods.ubpr import UbprSettings as UBPR
-    from dpaa.methods.ultragcn import UltraGCNSettings as UltraGCN
-    from dpaa.methods.xsimgcl import XSimGCLSettings as XSimGCL
+    from dpaa.methods.references.als import ALS as ALS
+    from dpaa.methods.references.ease import EASE as EASE
+    from dpaa.methods.references.gf_cf import GfCf as GFCF
+    from dpaa.methods.references.item_knn import ItemKNN as ItemKNN
+    from dpaa.methods.references.most_popular import MostPopular as MostPopular
+    from dpaa.methods.references.svd_gcn import SvdGcn as SVDGCN
+    from dpaa.methods.reg import Reg as Reg
+    from dpaa.methods.relmf import RelMF as RelMF
+    from dpaa.methods.resn import ReSN as ReSN
+    from dpaa.methods.sam_reg import SamReg as SAMReg
+    from dpaa.methods.sgl import SGL as SGL
+    from dpaa.methods.simgcl import SimGCL as SimGCL
+    from dpaa.methods.ssm import SSM as SSM
+    from dpaa.methods.ubpr import UBPR as UBPR
+    from dpaa.methods.ultragcn import UltraGCN as UltraGCN
+    from dpaa.methods.xsimgcl import XSimGCL as XSimGCL
     from dpaa.runs.fit import evaluate, fit
     from dpaa.runs.model import Model, load
 
@@ -128,7 +128,7 @@ _METHODS = {
     "UltraGCN": "ultragcn",
     "XSimGCL": "xsimgcl",
 }
-"""Public name → method: a class of settings, `dpaa.DPAA(layers=2)`, which `fit` takes and which has `.fit(data)`."""
+"""Public name → method, as in `dpaa.DPAA(layers=2).fit(data)`."""
 
 __all__ = [
     "ALS",
@@ -202,7 +202,7 @@ def __getattr__(name: str) -> Any:
     if name in _METHODS:
         from dpaa.methods.registry import METHODS
 
-        return METHODS[_METHODS[name]].settings_type
+        return METHODS[_METHODS[name]]
     if name not in _HOME:
         raise AttributeError(f"module 'dpaa' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

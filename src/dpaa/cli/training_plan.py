@@ -8,7 +8,7 @@ from typing import Any
 
 from dpaa.errors import InputError
 from dpaa.methods import find_method
-from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, with_settings_of_old
+from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING, with_earlier_defaults
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import stored_reranker
 from dpaa.runs.fit import DEFAULT, like
@@ -69,7 +69,7 @@ def _as_made(run: RunFolder, method: str | None, settings: dict[str, Any]) -> tu
     chosen = own if method is None else str(method)
     kind = find_method(chosen)
     if kind.name == own:
-        settings = with_settings_of_old(kind.settings_type, made_with) | settings
+        settings = with_earlier_defaults(kind, made_with) | settings
     return chosen, settings
 
 
@@ -79,4 +79,4 @@ def _as_begun(begun: RunFolder, method: str, settings: dict[str, Any]) -> dict[s
     if made_with.get("kernel") is None or made_with.get("method") != find_method(method).name:
         return settings
     begun_with = ("kernel", *PAPER_TRAINING)  # it may have begun when defaults were others
-    return NOT_YET_SETTINGS | {name: made_with[name] for name in begun_with if name in made_with} | settings
+    return EARLIER_DEFAULTS | {name: made_with[name] for name in begun_with if name in made_with} | settings

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaa.methods.settings import NOT_YET_SETTINGS
+from dpaa.methods.graph_method import EARLIER_DEFAULTS
 from dpaa.runs.model import Model
 from dpaa.text import printable
 from dpaa.words import counted
@@ -61,7 +61,7 @@ class Chances:
     @classmethod
     def of_model(cls, model: Model) -> Chances:
         """Of a fitted or loaded model."""
-        return cls.of(model.method.settings.model_dump(mode="json"), model.manifest)
+        return cls.of(model.method.get_params(), model.manifest)
 
     @property
     def given(self) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ def unequal(sides: Sequence[tuple[str, Sequence[Chances]]]) -> str | None:
     by_patience = len({one.patience for one in learning}) > 1 and not all(one.used_up for one in learning)
     by_rate = len({one.rates for one in learning}) > 1 and (by_tuning or trials == {0})
     schedules = [dict(one.schedule) for one in learning if one.schedule]
-    by_schedule = [name for name in NOT_YET_SETTINGS if len({one.get(name) for one in schedules}) > 1]
+    by_schedule = [name for name in EARLIER_DEFAULTS if len({one.get(name) for one in schedules}) > 1]
     if not (by_tuning or by_epochs or by_patience or by_rate or by_schedule):
         return None
     told = []
@@ -153,7 +153,7 @@ def _trained(runs: Sequence[Chances], with_patience: bool) -> str:
 
 def _schedule(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Runs that were made before there were these settings had what they replaced."""
-    return tuple((name, _told(config.get(name, usual))) for name, usual in NOT_YET_SETTINGS.items())
+    return tuple((name, _told(config.get(name, usual))) for name, usual in EARLIER_DEFAULTS.items())
 
 
 def _told(value: object) -> str:

@@ -55,7 +55,7 @@ def _entry(name: str, given: Any, evaluator: Evaluator) -> Entry:
             raise InputError(f"entry {name!r} has several parts that are not all models; give one file or frame")
         return Entry(name, "file", (name,), (_of_lists(models[0], evaluator),))
     found = [measured(one, evaluator) for one in models]
-    seeds = tuple(int(one.method.settings.seed) for one in models)
+    seeds = tuple(int(one.method.seed) for one in models)
     sources = tuple(name if len(models) == 1 else f"{name} (seed {seed})" for seed in seeds)
     return Entry(name, "run", sources, tuple(map(_small, found)), seeds)
 

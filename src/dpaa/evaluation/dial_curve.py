@@ -17,15 +17,12 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite, isnan, nan
 from typing import Any, Literal, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import arp, coverage, ndcg, recall
-from dpaa.methods.base import ITSELF, Method
+from dpaa.methods.base import Method
 from dpaa.reranking.dial import dialled_family
 
 KAPPAS = (
@@ -141,8 +138,6 @@ class DialCurve:
     """κ in force."""
     chosen_for: str | None = None
     """The objective that put it in force; None where it is the method's own."""
-    rule: str = ITSELF
-    """How a method's own κ comes about, in words (`Method.dial_rule`)."""
 
     def at(self, kappa: float) -> DialPoint | None:
         """The point of this κ; None where none was drawn."""
@@ -158,7 +153,9 @@ class DialCurve:
 
     def in_words(self) -> str:
         """What is in force and why, what the objective would choose and how to keep that, and what it means."""
-        reason = self.rule if self.chosen_for is None else f"chosen for {_objective_in_words(self.chosen_for)}"
+        reason = (
+            "the method itself" if self.chosen_for is None else f"chosen for {_objective_in_words(self.chosen_for)}"
+        )
         wanted = f"{self.objective.in_words()} on validation"
         if self.suggested == self.kappa:
             changes = f": against κ = 0 {self._changes(0.0)}" if self.kappa else ""
@@ -198,14 +195,10 @@ class DialCurve:
         }
 
     @classmethod
-    def from_json(cls, content: object, own: float = 0.0, rule: str = ITSELF) -> DialCurve:
-        """What `as_json` gave; anything else is an `InputError`.
-
-        `own` and `rule` are the method's (`Method.popularity_dial`, `Method.dial_rule`).  Nothing is chosen here: what
-        is stored is what counts.
-        """
+    def from_json(cls, content: object) -> DialCurve:
+        """What `as_json` gave; anything else is an `InputError`."""
         try:
-            return replace(cls._read(cast("dict[str, Any]", content), own), rule=rule)
+            return cls._read(cast("dict[str, Any]", content))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             raise InputError(
                 f"the stored curve of the popularity dial is damaged ({error!r}); "
@@ -213,7 +206,7 @@ class DialCurve:
             ) from None
 
     @classmethod
-    def _read(cls, content: dict[str, Any], own: float) -> DialCurve:
+    def _read(cls, content: dict[str, Any]) -> DialCurve:
         k, exposure, chosen_for = int(content["k"]), content["exposure"], content.get("chosen_for")
         points = tuple(DialPoint.of(one, k) for one in content["curve"])
         # Runs of an earlier version have their suggestion under `kappa`.
@@ -229,7 +222,7 @@ class DialCurve:
             int(content["users"]),
             ValidationExposure(bool(exposure["biased"]), bool(exposure["known"]), tilt),
             suggested,
-            kappa_in_force(content, own),
+            kappa_in_force(content),
             chosen_for if chosen_for in (None, BY_DEBIAS) else str(Objective.parse(chosen_for)),
         )
 
@@ -245,18 +238,18 @@ def _objective_in_words(chosen_for: str) -> str:
     return Objective.parse(chosen_for).in_words()
 
 
-def without_curve(kappa: float) -> dict[str, Any]:
+def without_curve() -> dict[str, Any]:
     """What a manifest has under `dial` where there are no validation pairs to draw a curve from."""
-    return {"kappa": kappa, "chosen_for": None, SUGGESTED: None}
+    return {"kappa": 0.0, "chosen_for": None, SUGGESTED: None}
 
 
-def kappa_in_force(dial: object, own: float) -> float:
+def kappa_in_force(dial: object) -> float:
     """κ that a manifest's `dial` puts in force; the method's own for runs of before it was stored there.
 
     Those have no `suggested`, and under `kappa` what an objective would have chosen.
     """
     if not isinstance(dial, dict) or SUGGESTED not in dial:
-        return own
+        return 0.0
     try:
         kappa = _number(dial["kappa"])
     except (KeyError, ValueError, OverflowError):
@@ -269,18 +262,6 @@ def kappa_in_force(dial: object, own: float) -> float:
     return kappa
 
 
-def least_turn(kappas: Sequence[float], values: NDArray[np.float64]) -> int:
-    """`dpaa-auto`'s rule: the place of the least κ that validation cannot tell from the best one.
-
-    Cannot tell: the mean over users of the paired difference is within its standard error.  Of two as far from 0 the
-    one below is taken.  `values` is (κ, users).
-    """
-    behind = values[values.mean(axis=1).argmax()] - values
-    noise = behind.std(axis=1) / np.sqrt(values.shape[1])
-    near = np.flatnonzero(behind.mean(axis=1) <= noise).tolist()
-    return min(near, key=lambda place: (abs(kappas[place]), kappas[place]))
-
-
 def dial_curve(
     method: Method, validation: Evaluator, objective: str = "ndcg", kappas: Sequence[float] = KAPPAS
 ) -> DialCurve:
@@ -289,7 +270,9 @@ def dial_curve(
     drawn = sorted({0.0, *map(float, kappas)})
     few = validation.sample(MOST_USERS)
     points = []
-    for kappa, lists in zip(drawn, few.lists_of(dialled_family(method, drawn), len(drawn), method.device), strict=True):
+    for kappa, lists in zip(
+        drawn, few.lists_of(dialled_family(method, drawn), len(drawn), method.graph.device), strict=True
+    ):
         at = few.truth.context(lists)
         niche = at.of_items(~few.popular)
         points.append(
@@ -309,8 +292,7 @@ def dial_curve(
         users=len(few.users),
         exposure=validation_exposure(validation.dataset),
         suggested=wanted.best(points).kappa,
-        kappa=method.popularity_dial,
-        rule=method.dial_rule,
+        kappa=0.0,
     )
 
 

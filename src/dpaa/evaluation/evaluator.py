@@ -266,7 +266,7 @@ class Evaluator:
 
     def evaluate(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Evaluation:
         """All metrics: overall, for popular and niche items, and for users by taste."""
-        kappa = method.popularity_dial if dial is None else dial
+        kappa = dial or 0.0
         found = self.evaluate_lists(self.lists(method, kappa, reranker))
         words = None if reranker is None else reranker.in_words()
         return replace(found, protocol=replace(self.protocol, popularity_dial=kappa, rerank=words))
@@ -372,7 +372,7 @@ class Evaluator:
         Returns (re-rankers, users, largest k).
         """
         dataset, k = self.dataset, self.protocol.k[-1]
-        ranker = Ranker(dataset.n_items, method.device, self.masked, dataset.candidates, cold=self._cold)
+        ranker = Ranker(dataset.n_items, method.graph.device, self.masked, dataset.candidates, cold=self._cold)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
         lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
         place = 0

@@ -140,7 +140,7 @@ def ranked_blocks(
     """
     graph = method.graph
     ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates, quotas, cold)
-    kappa = method.popularity_dial if dial is None else dial
+    kappa = dial or 0.0
     scored = dialled if reranker is None else reranker.scorer
     scorer = scored(method, kappa, ranker.columns, histories, prepared)
     about = Candidates(graph, ranker.columns, histories)

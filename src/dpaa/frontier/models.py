@@ -15,7 +15,8 @@ from dpaa.files import check_within, own_folder, settled
 from dpaa.frontier.pace import Pace
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import PRETRAINED, needed_layers
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import CHOSEN, RunFolder
 from dpaa.runs.model import Model, load
@@ -44,7 +45,7 @@ def default_methods() -> list[str]:
 
 
 def _in_epochs(name: str) -> bool:
-    return issubclass(find_method(name).settings_type, TrainedSettings)
+    return issubclass(find_method(name), GraphMethod)
 
 
 class OtherRunError(InputError):
@@ -121,12 +122,12 @@ class ModelStore:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _method(self, given: str) -> Method:
-        known = find_method(given).settings_type.model_fields
+        known = find_method(given).hyperparameters.model_fields
         own = {key: value for key, value in self.settings.items() if key in known}
         return make_method(self.data, given, own | {"seed": self.seed})
 
     def _train_one(self, folder: Path, method: Method) -> None:
-        before = self.models.get(method.pretrained_from) if method.pretrained_layers() is not None else None
+        before = self.models.get(PRETRAINED) if needed_layers(method) is not None else None
         with self.watch(method) as callbacks:
             asked_to_stop, on_epoch, begun = callbacks.stop_requested, callbacks.on_epoch, bool(self.models)
 
@@ -164,7 +165,7 @@ class ModelStore:
 
     def _best_so_far(self, folder: Path, method: Method, callbacks: Callbacks, before: Model | None) -> Model | None:
         """A model of the best epoch of the checkpoint, which stays; None where there is no such epoch."""
-        fresh = make_method(self.data, type(method), method.settings.model_dump())
+        fresh = make_method(self.data, type(method), method.get_params())
         try:
             run = RunFolder.to_finish(folder, self.overwrite)
             pretrained = None if before is None else before.path
@@ -182,7 +183,7 @@ class ModelStore:
     def _check_settings(self, names: Sequence[str]) -> None:
         if self.settings and not names:
             raise InputError("settings are for methods that are trained here, and none is; name some with --methods")
-        known = {key for name in names for key in find_method(name).settings_type.model_fields}
+        known = {key for name in names for key in find_method(name).hyperparameters.model_fields}
         for key in self.settings:
             if key not in known or key == "seed":
                 remedy = "give it with --seed" if key == "seed" else f"known are: {', '.join(sorted(known - {'seed'}))}"

@@ -159,7 +159,7 @@ class Measurer:
     ) -> Iterator[tuple[Candidate, NDArray[Any]]]:
         """Of the same: one pass over the scores for the dial, one for all others.  (users, k) each."""
         kappas = [0.0, *(one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa)]
-        found = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.device)
+        found = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.graph.device)
         yield from ((Candidate(model, None, kappa), one) for kappa, one in zip(kappas, found, strict=True))
         others = [one for one in rerankers if not isinstance(one, Dial)]
         if others:

@@ -84,6 +84,11 @@ class BipartiteGraph:
         return f"BipartiteGraph({self.n_users:,} users × {self.n_items:,} items, {self.n_edges:,} edges)"
 
     @property
+    def device(self) -> torch.device:
+        """Where the edges lie."""
+        return self.edge_user.device
+
+    @property
     def n_edges(self) -> int:
         """Distinct training pairs."""
         return len(self.edge_user)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from dpaa.methods.registry import METHODS, find_method
 
 if TYPE_CHECKING:
-    from dpaa.methods.backbone import GraphMethod
     from dpaa.methods.base import Method
+    from dpaa.methods.graph_method import GraphMethod
 
 __all__ = ["METHODS", "GraphMethod", "Method", "find_method"]
 
-_HOME = {"GraphMethod": "dpaa.methods.backbone", "Method": "dpaa.methods.base"}
+_HOME = {"GraphMethod": "dpaa.methods.graph_method", "Method": "dpaa.methods.base"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,26 +9,16 @@ batch's distinct items.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.popularity import POPULAR_SHARE, popular_items
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
-
-
-class AlsRegSettings(TrainedSettings):
-    """LightGCN's settings and the regulariser's."""
-
-    group_weight: float = Field(default=0.1, ge=0)
-    """λ: how much the groups' closeness counts; 0 is LightGCN."""
-    head_share: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
-    """Popular items cover this share of the training interactions."""
 
 
 def group_spread(rows: Tensor, popular: Tensor) -> Tensor:
@@ -39,28 +29,33 @@ def group_spread(rows: Tensor, popular: Tensor) -> Tensor:
     return total
 
 
+@method(
+    "als-reg",
+    title="vectors of popular items held near one another, and those of niche items",
+    paper="Abdollahpouri et al., Controlling Popularity Bias in Learning-to-Rank, RecSys 2017",
+    grid={"group_weight": (1e-3, 1e-2, 0.1, 1.0)},
+)
 class AlsReg(GraphMethod):
-    """LightGCN with a group regulariser.  Changes: `loss`."""
+    """LightGCN with a group regulariser."""
 
-    name: ClassVar[str] = "als-reg"
-    title: ClassVar[str] = "vectors of popular items held near one another, and those of niche items"
-    paper: ClassVar[str] = "Abdollahpouri et al., Controlling Popularity Bias in Learning-to-Rank, RecSys 2017"
-    settings_type: ClassVar[type[Settings]] = AlsRegSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"group_weight": (1e-3, 1e-2, 0.1, 1.0)}
-
-    settings: AlsRegSettings
+    group_weight: float = Field(
+        default=0.1, ge=0, description="λ: how much the groups' closeness counts; 0 is LightGCN"
+    )
+    head_share: float = Field(
+        default=POPULAR_SHARE, gt=0, lt=1, description="popular items cover this share of the training interactions"
+    )
 
     @cached_property
     def popular(self) -> Tensor:
         """Which items are popular, (n_items,) bool."""
-        found = popular_items(self.graph.item_degree.cpu().numpy(), self.settings.head_share)
-        return torch.from_numpy(found).to(self.device)
+        found = popular_items(self.graph.item_degree.cpu().numpy(), self.head_share)
+        return torch.from_numpy(found).to(self.graph.device)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and the spread of the batch's items within their groups."""
         fit = super().loss(batch, rows)
-        if not self.settings.group_weight:
+        if not self.group_weight:
             return fit
         _, positive, negative = batch.split(rows.readout)
         items, vectors = distinct(torch.cat([batch.positive, batch.negative]), torch.cat([positive, negative]))
-        return fit + self.settings.group_weight * group_spread(vectors, self.popular[items]) / len(items) ** 2
+        return fit + self.group_weight * group_spread(vectors, self.popular[items]) / len(items) ** 2

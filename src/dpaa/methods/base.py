@@ -1,177 +1,253 @@
-"""What every method answers, trained in epochs or not."""
+"""The base class of every recommender: hyperparameters, metadata, scores and stored state.
+
+Hyperparameters are the annotated fields of the class itself.  They always have a default; pydantic checks them when an
+object is made.  What fitting creates is declared with `fitted()` or where it is assigned.
+"""
 
 from __future__ import annotations
 
+import difflib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    dataclass_transform,
+    get_origin,
+    get_type_hints,
+)
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.settings import Settings
+from dpaa.text import in_digits
+
+if TYPE_CHECKING:
+    from dpaa.data.dataset import Dataset
+    from dpaa.runs.model import Model
 
 Scorer = Callable[[Tensor], Tensor]
 """Indices of users (b,) → their scores (b, items)."""
 ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
 """The same for several strengths of a correction at once: one block of scores after the other."""
-
-ITSELF = "the method itself"
-
-
-class Validation(Protocol):
-    """What a method may ask of the validation split, parameters frozen: recall@20 with training pairs hidden."""
-
-    def recall_of(self, method: Method) -> float:
-        """The method as it scores now."""
-
-    def recalls_of(
-        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = ...
-    ) -> list[float]:
-        """Each of n strengths, in one pass; `family` takes the candidates (None = all items) like `scorer`.
-
-        Both lie on `device`, which is the processor where nothing else is said.
-        """
+M = TypeVar("M", bound="Method")
+Grid = Mapping[str, tuple[object, ...]]
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
-class Context(Protocol):
-    """Who trains and validates for a method: a run, or a fit without a folder (`runs/stages.py`)."""
+class _Fitted:
+    """Marks an annotated attribute that fitting sets, which is no hyperparameter."""
 
-    def fit_once(self, method: Method) -> dict[str, Any]:
-        """Let a method learn in one go."""
 
-    def epochs(self, method: Any) -> dict[str, Any]:
-        """Train a method in epochs, with early stopping and checkpoints."""
+def fitted(*, init: Literal[False] = False) -> Any:
+    """Mark an annotated attribute that fitting sets; it is no hyperparameter."""
+    del init
+    return _Fitted()
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """What an inner product ranks by."""
+    """Vectors whose inner products are the scores.
+
+    Parameters
+    ----------
+    queries : indices of users (b,) → their vectors (b, d)
+    items : (n, d) vectors of the items
+    """
 
     queries: Callable[[Tensor], Tensor]
-    """Indices of users (b,) → their vectors (b, d)."""
     items: Tensor
-    """(n, d)"""
 
 
 @dataclass(frozen=True)
 class Histories:
-    """Items taken by users unseen in training; row u of the scores is user u of the pairs."""
+    """Items taken by users unseen in training.
+
+    Parameters
+    ----------
+    pairs : (user, item) indices; row u of the scores is user u of the pairs
+    n_users : how many users there are, those without pairs included
+    """
 
     pairs: Pairs
     n_users: int
 
 
-class Method(ABC):
-    """A way to score items for users, made from training pairs alone."""
+def method(
+    name: str,
+    *,
+    title: str,
+    paper: str = "-",
+    grid: Grid | None = None,
+    wide: Grid | None = None,
+    default_candidate: bool = False,
+    seeded: bool = True,
+    version: int = 1,
+) -> Callable[[type[M]], type[M]]:
+    """Class decorator that names a method and describes it.
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    """What it does, in one line."""
+    Parameters
+    ----------
+    name : by which the command line, run folders and tables know it
+    title : what it does, in one line
+    paper : where it comes from
+    grid : values of hyperparameters that a fair comparison tries on validation; inherited where it is not given
+    wide : values of further hyperparameters that `dpaa tune` tries; numbers mark out a range
+    default_candidate : whether `dpaa debias` tries it by default
+    seeded : whether the seed changes the result
+    version : raised when a change moves the method's numbers, so that stored results are not reused
+    """
+
+    def describe(kind: type[M]) -> type[M]:
+        kind.name, kind.title, kind.paper, kind.version = name, title, paper, version
+        kind.grid, kind.wide = kind.grid if grid is None else dict(grid), dict(wide or {})
+        kind.default_candidate, kind.seeded = default_candidate, seeded
+        return kind
+
+    return describe
+
+
+def _checked_fields(kind: type[Method]) -> type[BaseModel]:
+    """Pydantic model of a class's hyperparameters: annotated attributes with a default."""
+    fields: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        given = [k.__dict__[name] for k in kind.__mro__ if name in k.__dict__]
+        if get_origin(hint) is ClassVar or name.startswith("_") or not given or isinstance(given[0], _Fitted):
+            continue
+        default = given[0]
+        if not isinstance(default, FieldInfo):  # `layers: int = 2` in a subclass keeps the parent's bounds
+            parent = next((one for one in given if isinstance(one, FieldInfo)), None)
+            default = default if parent is None else FieldInfo.merge_field_infos(parent, default=default)
+        fields[name] = (hint, default)
+    made: type[BaseModel] = create_model(kind.__name__, __config__=_CONFIG, **fields)
+    made()  # a default out of bounds is an error of the class, raised where it is written
+    return made
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(Field, fitted))
+class Method(ABC):
+    """A way to score items for users, fitted on training pairs alone."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
     paper: ClassVar[str] = "-"
     version: ClassVar[int] = 1
-    """Raised when a change moves the method's numbers, so that stored results of the old one are not reused."""
-    builds_on: ClassVar[tuple[str, ...]] = ()
-    """Methods that are trained on the way to this one: where their numbers change, so do its own."""
-    settings_type: ClassVar[type[Settings]] = Settings
     grid: ClassVar[dict[str, tuple[object, ...]]] = {}
-    """Which values of which settings a fair comparison tries, on validation."""
     wide: ClassVar[dict[str, tuple[object, ...]]] = {}
-    """Values of further settings that a wide search (`dpaa tune`) tries; numbers mark out a range."""
     seeded: ClassVar[bool] = True
-    """Whether the seed changes the result."""
     default_candidate: ClassVar[bool] = False
-    """Whether `dpaa debias` tries it unasked: strong, and different from the others."""
-    dial_rule: ClassVar[str] = ITSELF
-    """How its `popularity_dial` comes about, in words."""
+    hyperparameters: ClassVar[type[BaseModel]]
+    """Checks the hyperparameters; `model_fields` has their types, defaults and descriptions."""
     saved: ClassVar[Mapping[str, tuple[str | int, ...]]] = {}
-    """Attributes that `model.safetensors` holds, with their shapes: `users`, `items`, a setting's name or a number.
+    """Attributes that a run keeps, with their shapes: `users`, `items`, a hyperparameter's name or a number.
 
-    A number alone is `()`.  Those of the parent class are inherited.
+    Those of the parent classes are inherited.  A name that is a hyperparameter too stands for the value that was chosen
+    for it on validation, kept in `chosen_<name>`.
     """
-    needs_randomised: ClassVar[bool] = False
-    """Whether it learns from pairs of randomised exposure too, which a dataset may carry."""
-    pretrained_from: ClassVar[str] = "lightgcn"
-    """The method that is trained first where `pretrained_layers` asks for one."""
 
-    def __init__(self, graph: BipartiteGraph, settings: Settings) -> None:
-        self.graph = graph
-        self.settings = settings
-        self.device = graph.edge_user.device
+    graph: BipartiteGraph = fitted()
+    seed: int = Field(default=0, ge=0, lt=2**63, description="random seed; the same seed gives the same bits")
 
-    def __init_subclass__(cls) -> None:
-        if "settings_type" in vars(cls) and "method_type" not in vars(cls.settings_type):
-            cls.settings_type.method_type = cls  # the first to name them: who derives from it takes nothing over
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.hyperparameters = _checked_fields(cls)
+        for name in [name for name, value in vars(cls).items() if isinstance(value, _Fitted)]:
+            delattr(cls, name)  # an attribute that is read before fitting is an AttributeError
+        if "name" not in vars(cls):  # a class without the decorator, such as a user's own in a notebook
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower().replace("_", "-").strip("-")
+            cls.title = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+            cls.default_candidate = False
 
-    # ------------------------------------------------------------------ learning
+    def __init__(self, **hyperparameters: Any) -> None:
+        for name, value in check_fields(self.hyperparameters, hyperparameters, f"method {self.name}").items():
+            setattr(self, name, value)
 
-    def train(self, context: Context) -> dict[str, Any]:
-        """Learn, by what the context offers; what is returned goes to the manifest."""
-        return context.fit_once(self)
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed_params(self).items())})"
+        )
 
-    def fit(self) -> None:
-        """Learn in one go; only for methods without epochs."""
-        raise NotImplementedError(f"{self.name} is trained in epochs")
+    def get_params(self, exclude: Container[str] = ()) -> dict[str, Any]:
+        """Hyperparameters by name, as in scikit-learn.
 
-    def tune(self, validation: Validation) -> dict[str, float]:
-        """Choose inference-time strengths on validation, parameters frozen; what was chosen goes to the manifest."""
-        del validation
-        return {}
+        Parameters
+        ----------
+        exclude : names to leave out
 
-    def pretrained_layers(self) -> int | None:
-        """How many layers beyond layer 0 of a model trained before are needed; None where none is."""
-        return None
+        Returns
+        -------
+        a new dict of hyperparameters and their values
+        """
+        return {name: getattr(self, name) for name in self.hyperparameters.model_fields if name not in exclude}
 
-    def take_randomised(self, pairs: Pairs) -> None:
-        """What is kept of the pairs of randomised exposure, where they are needed."""
-        raise NotImplementedError(f"{self.name} uses no randomised pairs")
+    def fit(self, data: Dataset, **options: Any) -> Model:
+        """Fit a copy of this method on a dataset.
 
-    @property
-    def validation_overlap(self) -> Literal["drop", "mask", "keep"]:
-        """How early stopping treats validation pairs that are training pairs too: neither ranked nor counted."""
-        return "drop"
+        Parameters
+        ----------
+        data : the dataset; early stopping looks at its validation split, the test split is not opened
+        options : as in `dpaa.fit`
 
-    # ------------------------------------------------------------------ scoring
+        Returns
+        -------
+        the fitted model
+        """
+        from dpaa.runs.fit import fit  # runs import methods, so this one import is late
+
+        return fit(data, self, **options)
 
     @abstractmethod
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """A function from user indices to scores over `items` (all without argument).
+        """Function from indices of users to their scores.
 
-        With `histories`, rows are those users, unseen in training, instead of the training users.
+        Parameters
+        ----------
+        items : indices of the items to score, all by default
+        histories : score these users, unseen in training, instead of the training users
+
+        Returns
+        -------
+        a function from (b,) user indices to (b, items) scores
         """
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
-        """The vectors whose inner product `scorer` gives, with its arguments; None where it ranks by anything else.
+        """Vectors whose inner product `scorer` computes, with its arguments.
 
-        The items' are the same with and without histories.
+        Returns
+        -------
+        the vectors, the items' the same with and without histories; None where scores are no inner product
         """
         del items, histories
         return None
 
-    @property
-    def popularity_dial(self) -> float:
-        """κ of the popularity dial (`dpaa.reranking.dial`) when training ends: 0, the method itself.
-
-        A run keeps it in its manifest, where it may be changed (`dpaa.evaluation.dial_curve`).
-        """
-        return 0.0
-
     def item_vectors(self) -> Tensor | None:
-        """Vectors whose cosine says how alike two items are, (n_items, d); None where the method has none."""
+        """Vectors whose cosine measures how similar two items are.
+
+        Returns
+        -------
+        (n_items, d), or None where the method has none
+        """
         return None
 
-    def message_weights(self) -> list[tuple[str, Tensor]]:
-        """Columns of `edges.parquet` beside the ids, each (n_edges,); empty where messages carry no weight."""
-        return []
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the tensors of `state`, so that an untrusted file is refused before it is read.
 
-    # ------------------------------------------------------------------ what a run keeps
-
-    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The tensors a run must hold, with their shapes, so that a foreign file is refused before it is read."""
-        sizes = {"users": self.graph.n_users, "items": self.graph.n_items} | self.settings.model_dump()
+        Returns
+        -------
+        name → shape
+        """
+        sizes = {"users": self.graph.n_users, "items": self.graph.n_items} | self.get_params()
         declared: dict[str, tuple[str | int, ...]] = {}
         for kind in reversed(type(self).__mro__):
             declared |= kind.__dict__.get("saved", {})
@@ -180,21 +256,134 @@ class Method(ABC):
             for name, shape in declared.items()
         }
 
-    def tensors(self) -> dict[str, Tensor]:
-        """What `model.safetensors` holds: every attribute that is `saved`, as float32."""
-        return {name: torch.as_tensor(getattr(self, name), dtype=torch.float32) for name in self.saved_shapes()}
+    def state(self) -> dict[str, Tensor]:
+        """Tensors that a run keeps in `model.safetensors`.
 
-    def tensors_to_score(self) -> dict[str, Tensor]:
-        """Those of `tensors` without which it could not score; `adopt` takes them."""
-        return self.tensors()
+        Returns
+        -------
+        name → float32 tensor
+        """
+        return {name: torch.as_tensor(self._get_saved(name), dtype=torch.float32) for name in self.state_shapes()}
 
-    def adopt(self, tensors: dict[str, Tensor]) -> None:
-        """Ready to score with these very tensors, which may be mapped from a file: they are read, never written."""
-        for name, tensor in tensors.items():
-            setattr(self, name, tensor if tensor.ndim else tensor.item())
+    def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
+        """Restore what `state` returned; the method can score afterwards.
 
-    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Take back what `tensors` gave; ready to score afterwards."""
-        for name, tensor in tensors.items():
-            # Copies: a file's tensors lie anywhere, and a matrix product rounds differently on other alignments.
-            setattr(self, name, tensor.to(self.device, copy=True) if tensor.ndim else tensor.item())
+        Parameters
+        ----------
+        state : name → tensor
+        copy : without a copy the tensors, mapped from a file perhaps, are read and never written
+        """
+        for name, tensor in state.items():
+            # Copies are aligned: a matrix product rounds differently on other alignments.
+            value = (tensor.to(self.graph.device, copy=True) if copy else tensor) if tensor.ndim else tensor.item()
+            setattr(self, self._attribute(name), value)
+
+    def _attribute(self, name: str) -> str:
+        return f"chosen_{name}" if name in self.hyperparameters.model_fields else name
+
+    def _get_saved(self, name: str) -> Any:
+        return getattr(self, self._attribute(name))
+
+    def _attach(self, graph: BipartiteGraph) -> None:
+        """Take the training graph; called once, before fitting or loading."""
+        self.graph = graph
+
+
+class ClosedForm(Method):
+    """A method that is computed in one go."""
+
+    @abstractmethod
+    def learn(self) -> None:
+        """Compute what `scorer` needs from `self.graph`."""
+
+
+class ChosenAfterwards:
+    """Mixin of methods with strengths that are chosen on validation, after training."""
+
+    def choose(self, validation: Validation) -> dict[str, float]:
+        """Choose the strengths, parameters frozen.
+
+        Returns
+        -------
+        name → chosen value, for the manifest
+        """
+        raise NotImplementedError
+
+
+class Randomised:
+    """Mixin of methods that also learn from pairs of randomised exposure, which a dataset may carry."""
+
+    def take(self, pairs: Pairs) -> None:
+        """Keep what is needed of the pairs."""
+        raise NotImplementedError
+
+
+class Validation(Protocol):
+    """Validation recall@20 with training pairs hidden, for methods that choose strengths afterwards."""
+
+    def recall_of(self, method: Method) -> float:
+        """Recall of the method as it scores now."""
+
+    def recalls_of(
+        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = ...
+    ) -> list[float]:
+        """Recall at each of n strengths, in one pass; `family` takes the candidates (None = all items)."""
+
+
+def attach(kind: Method, graph: BipartiteGraph) -> Any:
+    """Copy a configured method onto a training graph.
+
+    Parameters
+    ----------
+    kind : the configured method, which stays as it is
+    graph : the training pairs
+
+    Returns
+    -------
+    a method of the same class and hyperparameters that can be fitted or loaded
+    """
+    copied = type(kind)(**kind.get_params())
+    copied._attach(graph)
+    return copied
+
+
+def changed_params(configured: Method) -> dict[str, Any]:
+    """Hyperparameters that differ from their defaults."""
+    fields = configured.hyperparameters.model_fields
+    return {name: value for name, value in configured.get_params().items() if value != fields[name].default}
+
+
+def check_fields(model: type[BaseModel], values: Mapping[str, object], owner: str) -> dict[str, Any]:
+    """Check names and values against a pydantic model; text is parsed as the field's type.
+
+    Parameters
+    ----------
+    model : whose fields are allowed
+    values : name → value
+    owner : such as `method ips`, for messages
+
+    Returns
+    -------
+    every field with its checked value or default
+
+    Raises
+    ------
+    InputError : with one sentence that names the field, the rule and the value
+    """
+    for name in values:
+        if name not in model.model_fields:
+            close = difflib.get_close_matches(name, model.model_fields, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"it has: {', '.join(model.model_fields)}"
+            raise InputError(f"{owner} has no hyperparameter {name!r}; {hint}")
+    try:
+        checked = model(**values)
+    except ValidationError as error:
+        first, *rest = error.errors()
+        field = first["loc"][0]
+        messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == field)]
+        wanted = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in messages))
+        raise InputError(f"hyperparameter {field}: {wanted}, got {first['input']!r}") from None
+    for name, value in values.items():
+        if not in_digits(value, getattr(checked, name)):
+            raise InputError(f"hyperparameter {name}: a number is written in digits, got {value!r}")
+    return {name: getattr(checked, name) for name in model.model_fields}

@@ -11,7 +11,7 @@ negatives are the other positive items of the batch.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -19,31 +19,14 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.kernels.adam import Adam
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import log_sum_exp, others, softmax_loss
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 BRANCH = 1
 """Number of the random stream that the vectors of popularity are drawn from."""
-
-
-class BcLossSettings(TrainedSettings):
-    """LightGCN's settings and those of margin and branch."""
-
-    temperature: float = Field(default=0.07, gt=0)
-    """τ of the main softmax."""
-    branch_temperature: float = Field(default=0.1, gt=0)
-    """τ' of the branch that knows popularity only."""
-    branch_weight: float = Field(default=0.5, ge=0, le=1)
-    """w: what the branch takes of the loss; it is a constant by then, so only L2 counts for more the larger w is."""
-    margin: float = Field(default=1.0, ge=0, le=3)
-    """Times M: how much of the margin is in force; with 0 and w = 0 it is SSM."""
-    branch_epochs: int = Field(default=5, ge=0)
-    """Epochs of the branch's own training, before the first of the table."""
-    branch_learning_rate: float = Field(default=1e-3, gt=0)
-    """Adam's step size in them."""
 
 
 def with_margin(cosine: Tensor, margin: Tensor) -> Tensor:
@@ -60,22 +43,37 @@ def batch_softmax(
     return softmax_loss(positive / temperature, negatives)
 
 
+@method(
+    "bc-loss",
+    title="a softmax with larger margins for pairs that popularity does not explain",
+    paper="Zhang et al., Incorporating Bias-aware Margins into Contrastive Loss, NeurIPS 2022",
+    grid={"temperature": (0.05, 0.07, 0.1, 0.15)},
+    wide={"branch_weight": (0.1, 0.5, 0.9)},
+)
 class BCLoss(GraphMethod):
-    """LightGCN with a softmax whose margin grows where popularity fails.  Changes: `begin`, `refresh`, `loss`,
-    `extra_state`, `load_extra_state`.
-    """
+    """LightGCN with a softmax whose margin grows where popularity fails."""
 
-    name: ClassVar[str] = "bc-loss"
-    title: ClassVar[str] = "a softmax with larger margins for pairs that popularity does not explain"
-    paper: ClassVar[str] = "Zhang et al., Incorporating Bias-aware Margins into Contrastive Loss, NeurIPS 2022"
-    settings_type: ClassVar[type[Settings]] = BcLossSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"temperature": (0.05, 0.07, 0.1, 0.15)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"branch_weight": (0.1, 0.5, 0.9)}
+    temperature: float = Field(default=0.07, gt=0, description="τ of the main softmax")
+    branch_temperature: float = Field(default=0.1, gt=0, description="τ' of the branch that knows popularity only")
+    branch_weight: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description=(
+            "w: what the branch takes of the loss; it is a constant by then, so only L2 counts for more the larger w is"
+        ),
+    )
+    margin: float = Field(
+        default=1.0, ge=0, le=3, description="times M: how much of the margin is in force; with 0 and w = 0 it is SSM"
+    )
+    branch_epochs: int = Field(
+        default=5, ge=0, description="epochs of the branch's own training, before the first of the table"
+    )
+    branch_learning_rate: float = Field(default=1e-3, gt=0, description="Adam's step size in them")
 
-    settings: BcLossSettings
-    user_popularity: Tensor
+    user_popularity: Tensor = fitted()
     """p of each count that occurs among users."""
-    item_popularity: Tensor
+    item_popularity: Tensor = fitted()
     _branch_trained: bool = False
 
     @cached_property
@@ -88,9 +86,9 @@ class BCLoss(GraphMethod):
 
     def begin(self) -> None:
         """Vectors p, drawn as the table is."""
-        draw, size = self.generator(BRANCH), self.settings.embedding_size
+        draw, size = self.generator(BRANCH), self.embedding_size
         self.user_popularity, self.item_popularity = (
-            torch.empty(n, size).normal_(0.0, 0.1, generator=draw).to(self.device) for n, _ in self._levels
+            torch.empty(n, size).normal_(0.0, 0.1, generator=draw).to(self.graph.device) for n, _ in self._levels
         )
         self._branch_trained = False
 
@@ -106,13 +104,13 @@ class BCLoss(GraphMethod):
             return {}
         tables = [self.user_popularity.requires_grad_(), self.item_popularity.requires_grad_()]
         adam = Adam(tables)
-        for number in range(1, self.settings.branch_epochs + 1):
+        for number in range(1, self.branch_epochs + 1):
             for batch in self.batches(number):
                 user, item = (normalize(side) for side in self.branch(batch))
                 level, own = self._levels[1][1][batch.positive], scores(user, item)
-                loss = batch_softmax(user, item, self.settings.branch_temperature, own, level)
+                loss = batch_softmax(user, item, self.branch_temperature, own, level)
                 for place, gradient in enumerate(torch.autograd.grad(loss, tables)):
-                    adam.update(place, gradient, self.settings.branch_learning_rate)
+                    adam.update(place, gradient, self.branch_learning_rate)
         self.user_popularity, self.item_popularity = (table.detach() for table in tables)
         self._branch_trained = True
         return {}
@@ -121,11 +119,11 @@ class BCLoss(GraphMethod):
         """The softmax with margins, and L2 of the rows of users and positive items."""
         user, item, _ = (normalize(part) for part in batch.split(rows.readout))
         cosine = scores(user, item)
-        if self.settings.margin:
-            cosine = with_margin(cosine, self.settings.margin * (1.0 - torch.sigmoid(scores(*self.branch(batch)))))
-        l2 = (self.settings.l2 / len(batch)) * rows.half_squares(2 * len(batch))
-        softmax = batch_softmax(user, item, self.settings.temperature, cosine, batch.positive)
-        return (1.0 - self.settings.branch_weight) * softmax + l2
+        if self.margin:
+            cosine = with_margin(cosine, self.margin * (1.0 - torch.sigmoid(scores(*self.branch(batch)))))
+        l2 = (self.l2 / len(batch)) * rows.half_squares(2 * len(batch))
+        softmax = batch_softmax(user, item, self.temperature, cosine, batch.positive)
+        return (1.0 - self.branch_weight) * softmax + l2
 
     def extra_state(self) -> dict[str, Tensor]:
         """The vectors p."""

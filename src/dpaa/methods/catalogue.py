@@ -43,7 +43,7 @@ def described(method: type[Method]) -> dict[str, Any]:
     """One method as plain data."""
     settings = {
         name: {"default": field.default, "meaning": " ".join((field.description or "").split())}
-        for name, field in method.settings_type.model_fields.items()
+        for name, field in method.hyperparameters.model_fields.items()
     }
     origin = origin_of(method)
     package = (

@@ -8,7 +8,6 @@ z are read-outs of the log's graph, t those of a table of its own on the graph o
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,68 +18,64 @@ from dpaa.data.pairs import Pairs
 from dpaa.data.sampling import TripleSampler
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
-from dpaa.methods.backbone import INITIAL_DEVIATION, GraphMethod
+from dpaa.methods.base import Randomised, fitted, method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import cross_entropy, scores
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.methods.tables import INITIAL_DEVIATION
 from dpaa.methods.views import mean_of_layers
 
 TREATMENT, DRAWN = 1, 2
 """Numbers of the random streams that the second table and the randomised triples are drawn from."""
 
 
-class CauseSettings(TrainedSettings):
-    """LightGCN's settings and CausE's."""
+@method(
+    "cause",
+    title="drawn to a second table that learns from randomised exposure alone",
+    paper="Bonner and Vasile, Causal Embeddings for Recommendation, RecSys 2018",
+    grid={"agreement_weight": (1e-3, 1e-2, 0.05, 0.1, 1.0)},
+)
+class CausE(Randomised, GraphMethod):
+    """LightGCN with a second table for randomised pairs."""
 
-    agreement_weight: float = Field(default=0.05, ge=0)
-    """λ: how much both tables are drawn to one another; 0 is LightGCN with cross-entropy."""
+    agreement_weight: float = Field(
+        default=0.05,
+        ge=0,
+        description="λ: how much both tables are drawn to one another; 0 is LightGCN with cross-entropy",
+    )
 
-
-class CausE(GraphMethod):
-    """LightGCN with a second table for randomised pairs.  Changes: `take_randomised`, `draw_parameters`, `loss`,
-    `extra_memory_bytes`.
-    """
-
-    name: ClassVar[str] = "cause"
-    title: ClassVar[str] = "drawn to a second table that learns from randomised exposure alone"
-    paper: ClassVar[str] = "Bonner and Vasile, Causal Embeddings for Recommendation, RecSys 2018"
-    settings_type: ClassVar[type[Settings]] = CauseSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"agreement_weight": (1e-3, 1e-2, 0.05, 0.1, 1.0)}
-    needs_randomised: ClassVar[bool] = True
-
-    settings: CauseSettings
-    treatment: Tensor
+    treatment: Tensor = fitted()
     """The second table, users then items, (n_nodes, d)."""
 
-    def take_randomised(self, pairs: Pairs) -> None:
+    def take(self, pairs: Pairs) -> None:
         """The graph of these pairs, and who draws triples from it."""
-        self._randomised = BipartiteGraph.from_pairs(pairs, self.graph.n_users, self.graph.n_items, self.device)
+        self._randomised = BipartiteGraph.from_pairs(pairs, self.graph.n_users, self.graph.n_items, self.graph.device)
         ones = np.ones(len(pairs), np.int32)
         self._draw = TripleSampler(pairs.user, pairs.item, ones, self.graph.n_users, self.graph.n_items)
 
     @cached_property
     def _beside(self) -> Propagation:
-        layers = self.settings.layers
-        found = Propagation(self._randomised, layers, self.compute.kernel, self.propagation.workers)
+        layers = self.layers
+        found = Propagation(self._randomised, layers, self.compute.kernel, self.tables.propagation.workers)
         found.set_weights([self._randomised.symmetric_weights()] * layers)
         return found
 
-    def draw_parameters(self) -> dict[str, Tensor]:
+    def parameters(self) -> dict[str, Tensor]:
         """The second table, as the first is drawn."""
-        table = torch.empty(self.graph.n_nodes, self.settings.embedding_size)
+        table = torch.empty(self.graph.n_nodes, self.embedding_size)
         return {"treatment": table.normal_(0.0, INITIAL_DEVIATION, generator=self.generator(TREATMENT))}
 
     def randomised_triples(self, batch: Batch) -> tuple[Tensor, ...]:
         """As many as there are randomised pairs, at most as many as in the batch: users, positive, negative items."""
-        rng = np.random.default_rng([self.settings.seed, batch.epoch, DRAWN, batch.number])
+        rng = np.random.default_rng([self.seed, batch.epoch, DRAWN, batch.number])
         parts = (part[: len(batch)] for part in self._draw.epoch(rng, "interaction"))
-        return tuple(torch.from_numpy(part).to(self.device, torch.int64) for part in parts)
+        return tuple(torch.from_numpy(part).to(self.graph.device, torch.int64) for part in parts)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy of both tables on their own pairs, their distance on the batch's nodes, and LightGCN's L2."""
         user, positive, negative = batch.split(rows.places)
         fit = cross_entropy(rows.dots(user, positive), rows.dots(user, negative)) + self.l2_term(batch, rows)
-        if not self.settings.agreement_weight:
+        if not self.agreement_weight:
             return fit
         user, positive, negative = batch.split(rows.readout)
         beside = mean_of_layers(list(self._beside.differentiable_layers(self.treatment)), True)
@@ -92,4 +87,4 @@ class CausE(GraphMethod):
         apart = (user - beside[batch.users]).square().mean()
         items = torch.cat([batch.positive, batch.negative]) + n_users
         apart = apart + (torch.cat([positive, negative]) - beside[items]).square().mean()
-        return fit + self.settings.agreement_weight * apart
+        return fit + self.agreement_weight * apart

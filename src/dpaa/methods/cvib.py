@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,22 +17,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import cross_entropy
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 RANDOM_PAIRS = 1
 """Number of the random stream that pairs are drawn from, beside the triples' own."""
-
-
-class CvibSettings(TrainedSettings):
-    """LightGCN's settings and CVIB's."""
-
-    agreement_weight: float = Field(default=0.1, ge=0)
-    """α: weight of the agreement between drawn and random pairs."""
-    confidence_weight: float = Field(default=0.01, ge=0)
-    """γ: weight of `p log p`, which punishes predictions that are too sure."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +54,31 @@ def confidence(drawn_scores: Tensor) -> Tensor:
     return (torch.sigmoid(drawn_scores) * logsigmoid(drawn_scores)).mean()
 
 
-class CVIB(GraphMethod):
-    """LightGCN with cross-entropy and two information terms.  Changes: `batches`, `loss`."""
-
-    name: ClassVar[str] = "cvib"
-    title: ClassVar[str] = "cross-entropy, with predictions balanced against random pairs"
-    paper: ClassVar[str] = "Wang et al., Information Theoretic Counterfactual Learning, NeurIPS 2020"
-    settings_type: ClassVar[type[Settings]] = CvibSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "cvib",
+    title="cross-entropy, with predictions balanced against random pairs",
+    paper="Wang et al., Information Theoretic Counterfactual Learning, NeurIPS 2020",
+    grid={
         "agreement_weight": (0.01, 0.1, 0.5, 1.0, 2.0),
         "confidence_weight": (1e-5, 1e-3, 1e-2, 0.1, 1.0),
-    }
+    },
+)
+class CVIB(GraphMethod):
+    """LightGCN with cross-entropy and two information terms."""
 
-    settings: CvibSettings
+    agreement_weight: float = Field(
+        default=0.1, ge=0, description="α: weight of the agreement between drawn and random pairs"
+    )
+    confidence_weight: float = Field(
+        default=0.01, ge=0, description="γ: weight of `p log p`, which punishes predictions that are too sure"
+    )
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[BatchWithRandomPairs]:
         """LightGCN's triples with random pairs; positive pairs are not excluded."""
-        rng = np.random.default_rng([self.settings.seed, epoch, RANDOM_PAIRS])
-        n_pairs = 2 * self.sampler.n_interactions
-        users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs)).to(self.device)
-        items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs)).to(self.device)
+        rng = np.random.default_rng([self.seed, epoch, RANDOM_PAIRS])
+        n_pairs = 2 * self.tables.sampler.n_interactions
+        users = torch.from_numpy(rng.integers(0, self.graph.n_users, n_pairs)).to(self.graph.device)
+        items = torch.from_numpy(rng.integers(0, self.graph.n_items, n_pairs)).to(self.graph.device)
         for number, batch in enumerate(super().batches(epoch, start), start):
             first = 2 * number * self.compute.batch_size
             part = slice(first, first + 2 * len(batch))
@@ -96,5 +91,5 @@ class CVIB(GraphMethod):
         positive, negative = rows.dots(user, positive), rows.dots(user, negative)
         drawn = torch.cat([positive, negative])
         agreed = agreement(torch.sigmoid(drawn), torch.sigmoid(rows.dots(random_user, random_item)))
-        information = self.settings.agreement_weight * agreed + self.settings.confidence_weight * confidence(drawn)
+        information = self.agreement_weight * agreed + self.confidence_weight * confidence(drawn)
         return 0.5 * cross_entropy(positive, negative) + information + self.l2_term(batch, rows)

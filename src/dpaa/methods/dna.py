@@ -14,57 +14,52 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Histories, Scorer, Vectors
+from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import margins
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 
-class DnaSettings(TrainedSettings):
-    """LightGCN's settings and DNA's."""
-
-    item_length: Literal["one", "free"] = "one"
-    """Whether all items' read-out vectors are brought to one length; `free`, without bias, is LightGCN."""
-    length: float = Field(default=2.5, gt=0)
-    """c: that length."""
-    item_bias: bool = True
-    """Whether each item has a bias b_i of its own."""
-
-
+@method(
+    "dna",
+    title="items' vectors at one length, and a bias that does not pass through the layers",
+    paper="Choi et al., GCNs Meet Long-Tail: Embedding Norm Bias, Applied Soft Computing 2026",
+    grid={"length": (0.5, 1.0, 2.5, 5.0)},
+    wide={"item_bias": (True, False)},
+)
 class DNA(GraphMethod):
-    """LightGCN with items of one length.  Changes: `draw_parameters`, `loss`, `vectors`, `scorer`."""
+    """LightGCN with items of one length."""
 
-    name: ClassVar[str] = "dna"
-    title: ClassVar[str] = "items' vectors at one length, and a bias that does not pass through the layers"
-    paper: ClassVar[str] = "Choi et al., GCNs Meet Long-Tail: Embedding Norm Bias, Applied Soft Computing 2026"
-    settings_type: ClassVar[type[Settings]] = DnaSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"length": (0.5, 1.0, 2.5, 5.0)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"item_bias": (True, False)}
+    item_length: Literal["one", "free"] = Field(
+        default="one",
+        description="whether all items' read-out vectors are brought to one length; `free`, without bias, is LightGCN",
+    )
+    length: float = Field(default=2.5, gt=0, description="c: that length")
+    item_bias: bool = Field(default=True, description="whether each item has a bias b_i of its own")
+
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"bias": ("items",)}
 
-    settings: DnaSettings
-    bias: Tensor
+    bias: Tensor = fitted()
     """b, (n_items,)."""
 
-    def draw_parameters(self) -> dict[str, Tensor]:
+    def parameters(self) -> dict[str, Tensor]:
         """b, from 0."""
         return {"bias": torch.zeros(self.graph.n_items)}
 
     def at_length(self, items: Tensor) -> Tensor:
         """Rows of items as they are scored, (n, d)."""
-        return self.settings.length * normalize(items) if self.settings.item_length == "one" else items
+        return self.length * normalize(items) if self.item_length == "one" else items
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """BPR of those scores, LightGCN's L2 and that of the biases."""
-        if self.settings.item_length == "free" and not self.settings.item_bias:
+        if self.item_length == "free" and not self.item_bias:
             return super().loss(batch, rows)
         user, positive, negative = batch.split(rows.readout)
         found, l2 = margins(user, self.at_length(positive), self.at_length(negative)), self.l2_term(batch, rows)
-        if self.settings.item_bias:
+        if self.item_bias:
             liked, other = self.bias[batch.positive], self.bias[batch.negative]
             found = found + liked - other
-            l2 = l2 + (self.settings.l2 / len(batch)) * 0.5 * (liked.square().sum() + other.square().sum())
+            l2 = l2 + (self.l2 / len(batch)) * 0.5 * (liked.square().sum() + other.square().sum())
         return softplus(-found).mean() + l2
 
     @torch.no_grad()

@@ -8,27 +8,18 @@ it is a port to sequences; on this backbone the fit stays BPR (docs/deviations.m
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 RIDGE = 1e-6
 """On the diagonal of C: fewer rows than columns would leave its determinant 0."""
-
-
-class GcfLogdetSettings(TrainedSettings):
-    """LightGCN's settings and the weight of the divergence."""
-
-    divergence_weight: float = Field(default=1e-3, ge=0)
-    """w: how much the directions' evenness counts; 0 is LightGCN."""
 
 
 def log_det_divergence(covariance: Tensor) -> Tensor:
@@ -44,22 +35,24 @@ def spread(rows: Tensor) -> Tensor:
     return (d / n) * (unit.T @ unit) + RIDGE * torch.eye(d, dtype=unit.dtype, device=unit.device)
 
 
+@method(
+    "gcf-logdet",
+    title="vectors kept from falling into few directions, by a LogDet divergence",
+    paper="Zhang et al., Mitigating the Popularity Bias of Graph Collaborative Filtering, NeurIPS 2023",
+    grid={"divergence_weight": (1e-4, 1e-3, 1e-2, 0.1)},
+)
 class GcfLogdet(GraphMethod):
-    """LightGCN with a divergence of its directions from evenness.  Changes: `loss`."""
+    """LightGCN with a divergence of its directions from evenness."""
 
-    name: ClassVar[str] = "gcf-logdet"
-    title: ClassVar[str] = "vectors kept from falling into few directions, by a LogDet divergence"
-    paper: ClassVar[str] = "Zhang et al., Mitigating the Popularity Bias of Graph Collaborative Filtering, NeurIPS 2023"
-    settings_type: ClassVar[type[Settings]] = GcfLogdetSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"divergence_weight": (1e-4, 1e-3, 1e-2, 0.1)}
-
-    settings: GcfLogdetSettings
+    divergence_weight: float = Field(
+        default=1e-3, ge=0, description="w: how much the directions' evenness counts; 0 is LightGCN"
+    )
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and the divergence of users and of positive items."""
         fit = super().loss(batch, rows)
-        if not self.settings.divergence_weight:
+        if not self.divergence_weight:
             return fit
         user, item, _ = batch.split(rows.readout)
         far = [log_det_divergence(spread(distinct(*side)[1])) for side in ((batch.users, user), (batch.positive, item))]
-        return fit + (self.settings.divergence_weight * (far[0] + far[1])).float()
+        return fit + (self.divergence_weight * (far[0] + far[1])).float()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -17,28 +16,15 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.kernels.cooccurrence import Lists
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.neighbourhood import users_of_items
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 LOOKED_AT = 1
 """Number of the random stream that the items of a step are drawn from."""
 LEAST = 1e-12
 """Under the root: the gradient of a deviation of 0 would be infinite."""
-
-
-class IplSettings(TrainedSettings):
-    """LightGCN's settings and the regulariser's."""
-
-    evenness_weight: float = Field(default=0.1, ge=0)
-    """λ: how much the deviation of the ratios counts; 0 is LightGCN."""
-    count_power: float = Field(default=1.5, ge=1, le=2)
-    """γ: 1 wants hits in proportion to interactions, 2 the same number for every item."""
-    items_per_step: int = Field(default=64, ge=2)
-    """How many items are looked at in a step."""
-    users_per_step: int = Field(default=4096, ge=2)
-    """How many pairs of theirs at most; an item that would be beyond is left for another step."""
 
 
 @dataclass(frozen=True)
@@ -70,37 +56,51 @@ def deviation(values: Tensor) -> Tensor:
     return torch.sqrt(values.var(correction=1) + LEAST)
 
 
-class IPL(GraphMethod):
-    """LightGCN with even hit ratios.  Changes: `batches`, `loss`."""
-
-    name: ClassVar[str] = "ipl"
-    title: ClassVar[str] = "the same ratio of predicted hits to interactions for every item"
-    paper: ClassVar[str] = "Liu et al., Popularity Debiasing from Exposure to Interaction, SIGIR 2023"
-    settings_type: ClassVar[type[Settings]] = IplSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "ipl",
+    title="the same ratio of predicted hits to interactions for every item",
+    paper="Liu et al., Popularity Debiasing from Exposure to Interaction, SIGIR 2023",
+    grid={
         "evenness_weight": (0.01, 0.1, 1.0),
         "count_power": (1.2, 1.5, 1.8),
-    }
+    },
+)
+class IPL(GraphMethod):
+    """LightGCN with even hit ratios."""
 
-    settings: IplSettings
+    evenness_weight: float = Field(
+        default=0.1, ge=0, description="λ: how much the deviation of the ratios counts; 0 is LightGCN"
+    )
+    count_power: float = Field(
+        default=1.5,
+        ge=1,
+        le=2,
+        description="γ: 1 wants hits in proportion to interactions, 2 the same number for every item",
+    )
+    items_per_step: int = Field(default=64, ge=2, description="how many items are looked at in a step")
+    users_per_step: int = Field(
+        default=4096,
+        ge=2,
+        description="how many pairs of theirs at most; an item that would be beyond is left for another step",
+    )
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with the pairs of some items."""
-        settings, taken = self.settings, users_of_items(self.graph)
+        taken = users_of_items(self.graph)
         known = torch.nonzero(taken.lengths).squeeze(1).cpu().numpy()
         for batch in super().batches(epoch, start):
-            if not settings.evenness_weight:
+            if not self.evenness_weight:
                 yield batch
                 continue
-            rng = np.random.default_rng([settings.seed, epoch, LOOKED_AT, batch.number])
-            chosen = torch.from_numpy(rng.choice(known, min(settings.items_per_step, len(known)), replace=False))
-            pairs = self._pairs(taken, chosen.to(self.device))
+            rng = np.random.default_rng([self.seed, epoch, LOOKED_AT, batch.number])
+            chosen = torch.from_numpy(rng.choice(known, min(self.items_per_step, len(known)), replace=False))
+            pairs = self._pairs(taken, chosen.to(self.graph.device))
             triple = (batch.users, batch.positive, batch.negative)
             yield BatchWithPairs(*triple, *pairs, epoch=epoch, number=batch.number)
 
     def _pairs(self, taken: Lists, items: Tensor) -> tuple[Tensor, Tensor]:
         """Users and items of all pairs of these items, as far as they are not too many; two items at least."""
-        room = taken.lengths[items].cumsum(0) <= self.settings.users_per_step
+        room = taken.lengths[items].cumsum(0) <= self.users_per_step
         room[:2] = True
         items = items[room]
         owner, users = taken.entries(items)
@@ -112,5 +112,5 @@ class IPL(GraphMethod):
         if not isinstance(batch, BatchWithPairs) or len(torch.unique(batch.pair_items)) < 2:
             return fit
         user, item = batch.split(rows.places)[3:]
-        ratios = hit_ratios(rows.dots(user, item), batch.pair_items, self.settings.count_power)
-        return fit + self.settings.evenness_weight * deviation(ratios)
+        ratios = hit_ratios(rows.dots(user, item), batch.pair_items, self.count_power)
+        return fit + self.evenness_weight * deviation(ratios)

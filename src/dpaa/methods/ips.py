@@ -9,43 +9,41 @@ comparisons of MACR and BC-Loss.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.popularity import capped_inverse
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 
-class IpsSettings(TrainedSettings):
-    """LightGCN's settings and the cap."""
-
-    cap_quantile: float = Field(default=0.5, ge=0, le=1)
-    """Quantile of the items' inverse popularity at which weights are capped: 0.5 = median, 1 = no cap, 0 = LightGCN."""
-
-
+@method(
+    "ips",
+    title="positive items weighted by inverse popularity, capped and normalised",
+    paper="Gruson et al., Offline Evaluation to Make Decisions About Playlist Recommendation, WSDM 2019",
+    default_candidate=True,
+    grid={"cap_quantile": (0.25, 0.5, 0.75, 1.0)},
+)
 class IPS(GraphMethod):
-    """LightGCN with weighted triples.  Changes: `loss`."""
+    """LightGCN with weighted triples."""
 
-    name: ClassVar[str] = "ips"
-    title: ClassVar[str] = "positive items weighted by inverse popularity, capped and normalised"
-    paper: ClassVar[str] = (
-        "Gruson et al., Offline Evaluation to Make Decisions About Playlist Recommendation, WSDM 2019"
+    cap_quantile: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description=(
+            "quantile of the items' inverse popularity at which weights are capped: 0.5 = median, 1 = no cap, "
+            "0 = LightGCN"
+        ),
     )
-    settings_type: ClassVar[type[Settings]] = IpsSettings
-    default_candidate: ClassVar[bool] = True
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"cap_quantile": (0.25, 0.5, 0.75, 1.0)}
-
-    settings: IpsSettings
 
     @cached_property
     def item_weight(self) -> Tensor:
         """ω, (n_items,)."""
-        return capped_inverse(self.graph.item_degree, self.settings.cap_quantile)
+        return capped_inverse(self.graph.item_degree, self.cap_quantile)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted BPR and LightGCN's L2."""

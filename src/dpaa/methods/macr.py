@@ -16,29 +16,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
+from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import cross_entropy
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 BRANCHES = 1
 """Number of the random stream that the branches are drawn from."""
 REFERENCES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0)
 """Values of c tried on validation; small ones matter, c lives on the scale of the scores."""
-
-
-class MacrSettings(TrainedSettings):
-    """LightGCN's settings and MACR's."""
-
-    item_weight: float = Field(default=1e-2, ge=0)
-    """α: weight of the item branch in the loss."""
-    user_weight: float = Field(default=1e-3, ge=0)
-    """β: weight of the user branch in the loss."""
-    reference: Literal["tune"] | float = "tune"
-    """c: what is subtracted from scores at inference; `tune` chooses on validation (0 where there is none)."""
-    pairs: Literal["own", "all"] = "own"
-    """`own`: a score meets its own branches; `all`: every branch of the batch, as public code has it (B² memory)."""
 
 
 def matched(score: Tensor, item_share: Tensor, user_share: Tensor, pairs: str) -> Tensor:
@@ -47,19 +33,32 @@ def matched(score: Tensor, item_share: Tensor, user_share: Tensor, pairs: str) -
     return score * branches if pairs == "own" else score * branches[:, None]
 
 
-class MACR(GraphMethod):
-    """LightGCN with two branches and cross-entropy.  Changes: `draw_parameters`, `loss`, `vectors`, `scorer`,
-    `finish`, `tune`.
-    """
-
-    name: ClassVar[str] = "macr"
-    title: ClassVar[str] = "item and user branches learned, their direct effect subtracted"
-    paper: ClassVar[str] = "Wei et al., Model-Agnostic Counterfactual Reasoning for Popularity Bias, KDD 2021"
-    settings_type: ClassVar[type[Settings]] = MacrSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "macr",
+    title="item and user branches learned, their direct effect subtracted",
+    paper="Wei et al., Model-Agnostic Counterfactual Reasoning for Popularity Bias, KDD 2021",
+    grid={
         "item_weight": (1e-4, 1e-3, 1e-2),
         "user_weight": (1e-4, 1e-3, 1e-2),
-    }
+    },
+)
+class MACR(ChosenAfterwards, GraphMethod):
+    """LightGCN with two branches and cross-entropy."""
+
+    item_weight: float = Field(default=1e-2, ge=0, description="α: weight of the item branch in the loss")
+    user_weight: float = Field(default=1e-3, ge=0, description="β: weight of the user branch in the loss")
+    reference: Literal["tune"] | float = Field(
+        default="tune",
+        description=(
+            "c: what is subtracted from scores at inference; `tune` chooses on validation (0 where there is none)"
+        ),
+    )
+    pairs: Literal["own", "all"] = Field(
+        default="own",
+        description=(
+            "`own`: a score meets its own branches; `all`: every branch of the batch, as public code has it (B² memory)"
+        ),
+    )
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
         "item_branch": ("embedding_size",),
@@ -67,15 +66,18 @@ class MACR(GraphMethod):
         "reference": (),
     }
 
-    settings: MacrSettings
-    item_branch: Tensor
-    user_branch: Tensor
-    reference: float = 0.0
-    """c in force."""
+    item_branch: Tensor = fitted()
+    user_branch: Tensor = fitted()
+    chosen_reference: float = fitted()
+    """c in use."""
 
-    def draw_parameters(self) -> dict[str, Tensor]:
+    def begin(self) -> None:
+        """Early stopping looks at c = 0."""
+        self.chosen_reference = 0.0
+
+    def parameters(self) -> dict[str, Tensor]:
         """`w_i` and `w_u`, each (d,), drawn as Xavier has it."""
-        size = self.settings.embedding_size
+        size = self.embedding_size
         drawn = torch.empty(2, size).normal_(0.0, (2.0 / (size + 1)) ** 0.5, generator=self.generator(BRANCHES))
         return {"item_branch": drawn[0].clone(), "user_branch": drawn[1].clone()}
 
@@ -88,11 +90,11 @@ class MACR(GraphMethod):
         user, positive, negative = batch.split(rows.places)
         user_logit = self.logits(rows, user, self.user_branch)
         positive_logit, negative_logit = (self.logits(rows, item, self.item_branch) for item in (positive, negative))
-        active, pairs = torch.sigmoid(user_logit), self.settings.pairs
+        active, pairs = torch.sigmoid(user_logit), self.pairs
         positive = matched(rows.dots(user, positive), torch.sigmoid(positive_logit), active, pairs)
         negative = matched(rows.dots(user, negative), torch.sigmoid(negative_logit), active, pairs)
-        by_item = self.settings.item_weight * cross_entropy(positive_logit, negative_logit)
-        by_user = self.settings.user_weight * cross_entropy(user_logit, user_logit)
+        by_item = self.item_weight * cross_entropy(positive_logit, negative_logit)
+        by_user = self.user_weight * cross_entropy(user_logit, user_logit)
         return cross_entropy(positive, negative) + by_item + by_user + self.l2_term(batch, rows)
 
     @torch.no_grad()
@@ -108,17 +110,16 @@ class MACR(GraphMethod):
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """`(s − c) q_i`."""
         plain, attraction = super().scorer(items, histories), self._attraction(items)
-        return lambda index: (plain(index) - self.reference) * attraction
+        return lambda index: (plain(index) - self.chosen_reference) * attraction
 
     def finish(self) -> None:
         """Final vectors, and c where it is set."""
         super().finish()
-        if self.settings.reference != "tune":
-            self.reference = self.settings.reference
+        self.chosen_reference = 0.0 if self.reference == "tune" else self.reference
 
-    def tune(self, validation: Validation) -> dict[str, float]:
+    def choose(self, validation: Validation) -> dict[str, float]:
         """The c with the best validation recall, the smallest of equals; one pass over the scores."""
-        if self.settings.reference != "tune":
+        if self.reference != "tune":
             return {}
 
         def family(items: Tensor | None) -> ScorerFamily:
@@ -130,6 +131,6 @@ class MACR(GraphMethod):
 
             return several
 
-        recalls = validation.recalls_of(family, len(REFERENCES), self.device)
-        self.reference = REFERENCES[recalls.index(max(recalls))]
-        return {"reference": self.reference}
+        recalls = validation.recalls_of(family, len(REFERENCES), self.graph.device)
+        self.chosen_reference = REFERENCES[recalls.index(max(recalls))]
+        return {"reference": self.chosen_reference}

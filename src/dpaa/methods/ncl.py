@@ -9,17 +9,18 @@ Clusters are k-means of layer 0, made before every epoch once the first ones are
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.kernels.clusters import k_means
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import info_nce
+from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 CLUSTERS = 1
 """Number of the random stream that k-means starts from."""
@@ -28,52 +29,49 @@ STEPS = 20
 SIDES = ("users", "items")
 
 
-class NclSettings(TrainedSettings):
-    """LightGCN's settings and the two contrasts'."""
-
-    structure_weight: float = Field(default=4e-4, ge=0)
-    """λ_s: of the mean over the batch (public code sums: its 1e-7 at a batch of 4,096 is this)."""
-    item_share: float = Field(default=1.0, ge=0)
-    """α: how much items count beside users in the structure term."""
-    kind_weight: float = Field(default=3e-4, ge=0)
-    """λ_p, of the mean as well (public code: 8e-8); with both weights 0 it is LightGCN."""
-    hops: int = Field(default=1, ge=1)
-    """h: layer 2h is compared with layer 0 (the last layer where there are fewer)."""
-    clusters: int = Field(default=1000, ge=1)
-    """Of users and of items; at most half as many as there are."""
-    temperature: float = Field(default=0.1, gt=0)
-    """τ of both contrasts."""
-    warm_up_epochs: int = Field(default=20, ge=0)
-    """Epochs before the first clusters are made."""
-
-
-class NCL(GraphMethod):
-    """LightGCN with two contrasts of neighbourhoods.  Changes: `readout`, `refresh`, `loss`, `extra_state`,
-    `load_extra_state`.
-    """
-
-    name: ClassVar[str] = "ncl"
-    title: ClassVar[str] = "a node made to agree with its even-hop neighbourhood and with its cluster"
-    paper: ClassVar[str] = "Lin et al., Improving Graph Collaborative Filtering with Neighborhood-enriched CL, WWW 2022"
-    settings_type: ClassVar[type[Settings]] = NclSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "ncl",
+    title="a node made to agree with its even-hop neighbourhood and with its cluster",
+    paper="Lin et al., Improving Graph Collaborative Filtering with Neighborhood-enriched CL, WWW 2022",
+    grid={
         "structure_weight": (1e-4, 4e-4, 4e-3, 4e-2),
         "kind_weight": (0.0, 3e-4, 3e-3),
-    }
-    uses_whole_table: ClassVar[bool] = True
+    },
+)
+class NCL(WholeTable):
+    """LightGCN with two contrasts of neighbourhoods."""
 
-    settings: NclSettings
+    structure_weight: float = Field(
+        default=4e-4,
+        ge=0,
+        description="λ_s: of the mean over the batch (public code sums: its 1e-7 at a batch of 4,096 is this)",
+    )
+    item_share: float = Field(
+        default=1.0, ge=0, description="α: how much items count beside users in the structure term"
+    )
+    kind_weight: float = Field(
+        default=3e-4,
+        ge=0,
+        description="λ_p, of the mean as well (public code: 8e-8); with both weights 0 it is LightGCN",
+    )
+    hops: int = Field(
+        default=1, ge=1, description="h: layer 2h is compared with layer 0 (the last layer where there are fewer)"
+    )
+    clusters: int = Field(default=1000, ge=1, description="of users and of items; at most half as many as there are")
+    temperature: float = Field(default=0.1, gt=0, description="τ of both contrasts")
+    warm_up_epochs: int = Field(default=20, ge=0, description="epochs before the first clusters are made")
+
     _layers: tuple[Tensor, ...] = ()
     """Of the pass in hand."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def _attach(self, graph: BipartiteGraph) -> None:
+        super()._attach(graph)
         self._centres = {side: torch.empty(0) for side in SIDES}
         self._cluster = {side: torch.empty(0, dtype=torch.int64) for side in SIDES}
 
-    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """LightGCN's; the loss looks at the layers too."""
-        layers = tuple(self.propagation.differentiable_layers(table))
+        layers = tuple(self.tables.propagation.differentiable_layers(table))
         self._layers = () if batch is None else layers
         mean = torch.stack(layers).mean(dim=0)
         return mean if nodes is None else mean.index_select(0, nodes)
@@ -81,9 +79,11 @@ class NCL(GraphMethod):
     @torch.no_grad()
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Clusters of layer 0."""
-        if self.settings.kind_weight and epoch > self.settings.warm_up_epochs:
-            for number, (side, rows) in enumerate(zip(SIDES, (self.user_ego, self.item_ego), strict=True)):
-                wanted = max(1, min(self.settings.clusters, len(rows) // 2))
+        if self.kind_weight and epoch > self.warm_up_epochs:
+            for number, (side, rows) in enumerate(
+                zip(SIDES, (self.tables.user_ego, self.tables.item_ego), strict=True)
+            ):
+                wanted = max(1, min(self.clusters, len(rows) // 2))
                 found = k_means(rows, wanted, self.generator(CLUSTERS, epoch, number), STEPS)
                 members = torch.bincount(found).clamp(min=1)
                 sums = torch.zeros(len(members), rows.shape[1], device=rows.device).index_add_(0, found, rows)
@@ -93,21 +93,21 @@ class NCL(GraphMethod):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and both contrasts over the batch's rows (repeats count, and are made once)."""
         fit, layers, self._layers = super().loss(batch, rows), self._layers, ()
-        settings, sizes = self.settings, [self.graph.n_users, self.graph.n_items]
+        sizes = [self.graph.n_users, self.graph.n_items]
         if not layers:
             return fit
-        far, near = (torch.split(layers[min(place, settings.layers)], sizes) for place in (2 * settings.hops, 0))
-        weights, total = (1.0, settings.item_share), fit
+        far, near = (torch.split(layers[min(place, self.layers)], sizes) for place in (2 * self.hops, 0))
+        weights, total = (1.0, self.item_share), fit
         for place, (side, nodes) in enumerate(zip(SIDES, (batch.users, batch.positive), strict=True)):
             own, times = torch.unique(nodes, return_counts=True)
-            if settings.structure_weight and weights[place]:
-                contrast = info_nce(far[place].index_select(0, own), near[place], settings.temperature, own, times)
-                total = total + settings.structure_weight * weights[place] * contrast
-            if settings.kind_weight and len(self._centres[side]):
+            if self.structure_weight and weights[place]:
+                contrast = info_nce(far[place].index_select(0, own), near[place], self.temperature, own, times)
+                total = total + self.structure_weight * weights[place] * contrast
+            if self.kind_weight and len(self._centres[side]):
                 kind = self._cluster[side][own]
                 mine, centres = near[place].index_select(0, own), self._centres[side]
-                contrast = info_nce(mine, centres, settings.temperature, kind, times)
-                total = total + settings.kind_weight * contrast
+                contrast = info_nce(mine, centres, self.temperature, kind, times)
+                total = total + self.kind_weight * contrast
         return total
 
     def extra_state(self) -> dict[str, Tensor]:

@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu, normalize
 
 from dpaa.graph.propagation import TiledTable
-from dpaa.methods.base import Histories, Scorer, Vectors
+from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
+from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch
-from dpaa.methods.settings import Settings
-from dpaa.methods.weighted_messages import WeightedMessages, WeightedMessagesSettings
+from dpaa.methods.weighted_messages import WeightedMessages
 
 SLOPE = 0.2
 """Of LeakyReLU below 0."""
@@ -29,48 +29,48 @@ NETWORKS, DROPOUT = 1, 2
 """Numbers of the random streams that networks and dropout are drawn from."""
 
 
-class NgcfSettings(WeightedMessagesSettings):
-    """LightGCN's settings, those of the networks, and those of DPAA's weights."""
+@method(
+    "ngcf",
+    title="layers with networks between them, side by side: what LightGCN simplified",
+    paper="Wang et al., Neural Graph Collaborative Filtering, SIGIR 2019",
+    grid={"learning_rate": (1e-4, 1e-3, 1e-2), "dropout": (0.0, 0.1, 0.3)},
+    wide={"sent": ("as-is", "normalised")},
+)
+class NGCF(WholeTable, WeightedMessages):
+    """Layers with networks between them."""
 
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Share of a layer's numbers that is left out in training."""
-    sent: Literal["as-is", "normalised"] = "as-is"
-    """What is handed to the next layer: the layer as it is (the authors), or at length 1 (RecBole)."""
-    message_weights: Literal["lightgcn", "dpaa"] = "lightgcn"
-    """Whose weights messages carry; with `lightgcn`, settings that DPAA has too (η, δ, C …) are without effect."""
+    dropout: float = Field(
+        default=0.1, ge=0, lt=1, description="share of a layer's numbers that is left out in training"
+    )
+    sent: Literal["as-is", "normalised"] = Field(
+        default="as-is",
+        description="what is handed to the next layer: the layer as it is (the authors), or at length 1 (RecBole)",
+    )
+    message_weights: Literal["lightgcn", "dpaa"] = Field(
+        default="lightgcn",
+        description=(
+            "whose weights messages carry; with `lightgcn`, those that DPAA has too (η, δ, C …) have no effect"
+        ),
+    )
 
-
-class NGCF(WeightedMessages):
-    """Layers with networks between them.  Changes: `draw_parameters`, `readout`, `sent_layers`, `finish`, `scorer`,
-    `vectors`, `saved_shapes`; and what `WeightedMessages` does, where it is asked for.
-    """
-
-    name: ClassVar[str] = "ngcf"
-    title: ClassVar[str] = "layers with networks between them, side by side: what LightGCN simplified"
-    paper: ClassVar[str] = "Wang et al., Neural Graph Collaborative Filtering, SIGIR 2019"
-    settings_type: ClassVar[type[Settings]] = NgcfSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-4, 1e-3, 1e-2), "dropout": (0.0, 0.1, 0.3)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"sent": ("as-is", "normalised")}
-    uses_whole_table: ClassVar[bool] = True
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
         "networks": ("layers", 2, "embedding_size", "embedding_size"),
         "biases": ("layers", "embedding_size"),
     }
 
-    settings: NgcfSettings
-    networks: Tensor
+    networks: Tensor = fitted()
     """W₁ and W₂ of every layer, (L, 2, d, d)."""
-    biases: Tensor
+    biases: Tensor = fitted()
     """b₁ + b₂ of every layer, (L, d): only their sum is ever seen."""
 
     @property
     def weighs_messages(self) -> bool:
         """As set."""
-        return self.settings.message_weights == "dpaa"
+        return self.message_weights == "dpaa"
 
-    def draw_parameters(self) -> dict[str, Tensor]:
+    def parameters(self) -> dict[str, Tensor]:
         """Xavier's uniform networks, biases of 0."""
-        layers, size = self.settings.layers, self.settings.embedding_size
+        layers, size = self.layers, self.embedding_size
         bound = math.sqrt(3.0 / size)
         networks = torch.empty(layers, 2, size, size).uniform_(-bound, bound, generator=self.generator(NETWORKS))
         return {"networks": networks, "biases": torch.zeros(layers, size)}
@@ -84,20 +84,20 @@ class NGCF(WeightedMessages):
     def layers_of(self, table: Tensor, batch: Batch | None) -> Iterator[Tensor]:
         """Layers 0 … L as they are handed on, with the dropout that belongs to the batch.  Each (n_nodes, d)."""
         yield table
-        own, residual, dropout = table, self.initial_residual(), self.settings.dropout
-        for layer in range(self.settings.layers):
-            own = self.step(layer, self.propagation.differentiable_hop(layer, own), own)
+        own, residual, dropout = table, self.residual_share(), self.dropout
+        for layer in range(self.layers):
+            own = self.step(layer, self.tables.propagation.differentiable_hop(layer, own), own)
             if residual:
                 own = own + residual * table
             if batch is not None and dropout:
-                draw = self.device_generator(DROPOUT, batch.epoch, batch.number, layer)
+                draw = self.generator(DROPOUT, batch.epoch, batch.number, layer)
                 kept = torch.rand(own.shape, generator=draw, device=own.device) >= dropout
                 own = own * kept / (1.0 - dropout)
-            if self.settings.sent == "normalised":
+            if self.sent == "normalised":
                 own = normalize(own)
             yield own
 
-    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """Layer 0 and the later ones at length 1, side by side.  (nodes, (L + 1) d)."""
         first, *later = self.layers_of(table, batch)
         wanted = [first, *later] if nodes is None else [layer.index_select(0, nodes) for layer in (first, *later)]
@@ -108,15 +108,15 @@ class NGCF(WeightedMessages):
     @torch.no_grad()
     def sent_layers(self) -> Iterator[TiledTable]:
         """Its own layers."""
-        for layer in self.layers_of(self.ego.rows(), None):
+        for layer in self.layers_of(self.tables.ego.rows(), None):
             yield TiledTable.from_dense(layer, self.compute.tile_columns)
 
     @torch.no_grad()
     def finish(self) -> None:
         """As LightGCN; what an item says at each layer is kept apart, since networks stand between them."""
         super().finish()
-        said = zip(self.mean_item_weights(), self.sent_layers(), strict=False)
-        nothing = torch.zeros(self.graph.n_items, 0, device=self.device)
+        said = zip(self.tables.mean_item_weights(), self.sent_layers(), strict=False)
+        nothing = torch.zeros(self.graph.n_items, 0, device=self.graph.device)
         self.item_message = torch.cat(
             [nothing, *(mean[:, None] * layer.rows(slice(self.graph.n_users, None)) for mean, layer in said)], dim=1
         )
@@ -125,7 +125,7 @@ class NGCF(WeightedMessages):
         """The read-out; a newcomer has no layer 0 and hears the items at every layer."""
         if histories is None:
             return self.readout_vectors(items)
-        users = self._newcomers(self.fold_in(histories))
+        users = self._newcomers(self._fold_in(histories))
         return Vectors(lambda index: users[index], self.readout_vectors(items).items)
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
@@ -136,24 +136,24 @@ class NGCF(WeightedMessages):
     @torch.no_grad()
     def _newcomers(self, heard: Tensor) -> Tensor:
         """Read-outs from what was heard at each layer, (users, L d), by the same steps.  (users, (L + 1) d)."""
-        size = self.settings.embedding_size
+        size = self.embedding_size
         own = torch.zeros(len(heard), size, device=heard.device)
         found = [own]
         for layer, message in enumerate(torch.split(heard, size, dim=1)):
             own = self.step(layer, message, own)
             found.append(normalize(own))
-            own = found[-1] if self.settings.sent == "normalised" else own
+            own = found[-1] if self.sent == "normalised" else own
         return torch.cat(found, dim=1)
 
-    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """Read-outs of all layers' width, and what items say at each of them."""
-        size, layers, graph = self.settings.embedding_size, self.settings.layers, self.graph
+        size, layers, graph = self.embedding_size, self.layers, self.graph
         wide = {
             "user_embedding": (graph.n_users, (layers + 1) * size),
             "item_embedding": (graph.n_items, (layers + 1) * size),
             "item_message": (graph.n_items, layers * size),
         }
-        found = super().saved_shapes() | wide
+        found = super().state_shapes() | wide
         if self._by_readout:  # r_c is made from vectors of that width
             names = [name for name in found if name.startswith("strength_")]
             found |= {name: (found[name][0], (layers + 1) * size) for name in names}

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,34 +21,15 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct, info_nce, log_sum_exp
+from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows, TableRows
-from dpaa.methods.settings import Settings, TrainedSettings
 from dpaa.methods.views import mean_of_layers, moved, noisy_readout
 
 NOISE, PAIRS = 1, 2
 """Numbers of the random streams that noise and the order of pairs are drawn from."""
-
-
-class PaacSettings(TrainedSettings):
-    """LightGCN's settings and PAAC's."""
-
-    alignment_weight: float = Field(default=0.1, ge=0)
-    """λ_a: how much a user's popular and rare items are brought together."""
-    contrast_weight: float = Field(default=0.1, ge=0)
-    """λ_c: how much the contrasts count; with both 0 it is LightGCN (but for layer 0)."""
-    popular_share: float = Field(default=0.5, ge=0, le=1)
-    """γ: what the popular half's contrast counts; the rare half's counts the rest."""
-    cross_weight: float = Field(default=0.5, ge=0, le=1)
-    """β: how much items of the other half count as negatives; 1 treats both halves alike."""
-    noise: float = Field(default=0.2, ge=0)
-    """ε: length of the noise added to every layer of a view."""
-    temperature: float = Field(default=0.2, gt=0)
-    """τ of the contrasts."""
-    include_ego: bool = False
-    """Whether layer 0 is part of the read-out."""
 
 
 @dataclass(frozen=True)
@@ -105,26 +85,43 @@ def crossed_info_nce(one: Tensor, two: Tensor, others: Tensor, temperature: floa
     return (log_sum_exp(one, torch.cat([two, others]), temperature, bias) - own).mean()
 
 
-class PAAC(GraphMethod):
-    """LightGCN with an alignment and contrasts by popularity.  Changes: `batches`, `readout`, `loss`,
-    `extra_memory_bytes`.
-    """
-
-    name: ClassVar[str] = "paac"
-    title: ClassVar[str] = "a user's popular and rare items brought together, contrasts within halves by popularity"
-    paper: ClassVar[str] = "Cai et al., Popularity-Aware Alignment and Contrast, KDD 2024"
-    settings_type: ClassVar[type[Settings]] = PaacSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "paac",
+    title="a user's popular and rare items brought together, contrasts within halves by popularity",
+    paper="Cai et al., Popularity-Aware Alignment and Contrast, KDD 2024",
+    grid={
         "alignment_weight": (0.01, 0.1, 1.0),
         "contrast_weight": (0.01, 0.1, 0.5),
-    }
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {
+    },
+    wide={
         "popular_share": (0.2, 0.5, 0.8),
         "cross_weight": (0.2, 0.5, 0.8),
-    }
-    uses_whole_table: ClassVar[bool] = True
+    },
+)
+class PAAC(WholeTable):
+    """LightGCN with an alignment and contrasts by popularity."""
 
-    settings: PaacSettings
+    alignment_weight: float = Field(
+        default=0.1, ge=0, description="λ_a: how much a user's popular and rare items are brought together"
+    )
+    contrast_weight: float = Field(
+        default=0.1, ge=0, description="λ_c: how much the contrasts count; with both 0 it is LightGCN (but for layer 0)"
+    )
+    popular_share: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="γ: what the popular half's contrast counts; the rare half's counts the rest",
+    )
+    cross_weight: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="β: how much items of the other half count as negatives; 1 treats both halves alike",
+    )
+    noise: float = Field(default=0.2, ge=0, description="ε: length of the noise added to every layer of a view")
+    temperature: float = Field(default=0.2, gt=0, description="τ of the contrasts")
+    include_ego: bool = Field(default=False, description="whether layer 0 is part of the read-out")
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -135,53 +132,53 @@ class PAAC(GraphMethod):
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with the epoch's share of the pairs: all of them once an epoch."""
-        if not self.settings.alignment_weight:
+        if not self.alignment_weight:
             yield from super().batches(epoch, start)
             return
         rare, popular = self.pairs
-        order = np.random.default_rng([self.settings.seed, epoch, PAIRS]).permutation(len(rare))
+        order = np.random.default_rng([self.seed, epoch, PAIRS]).permutation(len(rare))
         size = -(-len(rare) // self.compute.n_batches)
         for batch in super().batches(epoch, start):
             chosen = order[batch.number * size : (batch.number + 1) * size]
-            two = (torch.from_numpy(side[chosen]).to(self.device) for side in (rare, popular))
+            two = (torch.from_numpy(side[chosen]).to(self.graph.device) for side in (rare, popular))
             triple = (batch.users, batch.positive, batch.negative)
             yield BatchWithItemPairs(*triple, *two, epoch=epoch, number=batch.number)
 
-    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """The mean of layers 1 … L, or of all."""
         del batch
-        mean = mean_of_layers(list(self.propagation.differentiable_layers(table)), self.settings.include_ego)
+        mean = mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), self.include_ego)
         return mean if nodes is None else mean.index_select(0, nodes)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, the alignment of the batch's pairs, and the contrasts of its distinct users and items."""
-        total, settings = super().loss(batch, rows), self.settings
+        total = super().loss(batch, rows)
         if isinstance(batch, BatchWithItemPairs) and len(batch.rare):
             rare, popular = (normalize(side) for side in batch.split(rows.readout)[3:])
-            total = total + settings.alignment_weight * 2.0 * (1.0 - scores(rare, popular)).mean()  # ‖p' − q'‖²
-        if settings.contrast_weight:
-            total = total + settings.contrast_weight * self._contrast(batch, rows)
+            total = total + self.alignment_weight * 2.0 * (1.0 - scores(rare, popular)).mean()  # ‖p' − q'‖²
+        if self.contrast_weight:
+            total = total + self.contrast_weight * self._contrast(batch, rows)
         return total
 
     def _contrast(self, batch: Batch, rows: Rows) -> Tensor:
         assert isinstance(rows, TableRows)
-        settings, n_users = self.settings, self.graph.n_users
+        n_users = self.graph.n_users
         user, item, *_ = batch.split(rows.readout)
         (users, user), (items, item) = distinct(batch.users, user), distinct(batch.positive, item)
         nodes, clean = torch.cat([users, items + n_users]), torch.cat([user, item])
         views = []
         for number in (0, 1):
-            draw = self.device_generator(NOISE, batch.epoch, batch.number, number)
-            how = (settings.noise, draw, settings.include_ego, nodes)
+            draw = self.generator(NOISE, batch.epoch, batch.number, number)
+            how = (self.noise, draw, self.include_ego, nodes)
             with torch.no_grad():
-                values = noisy_readout(self.propagation, rows.table, *how)
+                values = noisy_readout(self.tables.propagation, rows.table, *how)
             views.append(torch.split(moved(clean, values), [len(users), len(items)]))
         (one_user, one), (two_user, two) = views
-        found = info_nce(one_user, two_user, settings.temperature)
+        found = info_nce(one_user, two_user, self.temperature)
         rare, popular = (torch.searchsorted(items, side) for side in halves(batch.positive, self.graph.item_degree))
-        shares = (1.0 - settings.popular_share, settings.popular_share)
+        shares = (1.0 - self.popular_share, self.popular_share)
         for share, mine, beside in zip(shares, (rare, popular), (popular, rare), strict=True):
             if share:
-                crossed = (one[mine], two[mine], two[beside], settings.temperature, settings.cross_weight)
+                crossed = (one[mine], two[mine], two[beside], self.temperature, self.cross_weight)
                 found = found + share * crossed_info_nce(*crossed)
         return found

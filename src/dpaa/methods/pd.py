@@ -9,7 +9,6 @@ with m popularity as a share of the most popular item's (Zhang et al., SIGIR 202
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -17,24 +16,9 @@ from torch import Tensor
 from torch.nn.functional import elu, softplus
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Histories, Scorer
+from dpaa.methods.base import Histories, Scorer, method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
-
-
-class PdSettings(TrainedSettings):
-    """LightGCN's settings and the power of popularity."""
-
-    popularity_power: float = Field(default=0.02, ge=0, le=4)
-    """γ: how much of a training pair popularity explains."""
-
-
-class PdaSettings(TrainedSettings):
-    """LightGCN's settings and the power of popularity."""
-
-    popularity_power: float = Field(default=0.16, ge=0, le=4)
-    """γ: how much of a training pair popularity explains, and how much of it is put back when ranking."""
 
 
 def popularity_factor(graph: BipartiteGraph, power: float) -> Tensor:
@@ -56,42 +40,49 @@ def explained_bpr(batch: Batch, rows: Rows, factor: Tensor) -> Tensor:
     return softplus(worse - better).mean()
 
 
+@method(
+    "pd",
+    title="popularity explains its part of training pairs and is left out of the ranking",
+    paper="Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021",
+    grid={"popularity_power": (0.02, 0.05, 0.1, 0.2)},
+)
 class PD(GraphMethod):
-    """LightGCN whose training scores are multiplied by popularity.  Changes: `loss`."""
+    """LightGCN whose training scores are multiplied by popularity."""
 
-    name: ClassVar[str] = "pd"
-    title: ClassVar[str] = "popularity explains its part of training pairs and is left out of the ranking"
-    paper: ClassVar[str] = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021"
-    settings_type: ClassVar[type[Settings]] = PdSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"popularity_power": (0.02, 0.05, 0.1, 0.2)}
-
-    settings: PdSettings
+    popularity_power: float = Field(
+        default=0.02, ge=0, le=4, description="γ: how much of a training pair popularity explains"
+    )
 
     @cached_property
     def factor(self) -> Tensor:
         """`m^γ`, (n_items,)."""
-        return popularity_factor(self.graph, self.settings.popularity_power)
+        return popularity_factor(self.graph, self.popularity_power)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """BPR of the products, and LightGCN's L2; f ranks as s does, so the ranking is LightGCN's."""
         return explained_bpr(batch, rows, self.factor) + self.l2_term(batch, rows)
 
 
+@method(
+    "pda",
+    title="popularity explains its part of training pairs and some is put back in the ranking",
+    paper="Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021",
+    grid={"popularity_power": (0.02, 0.05, 0.1, 0.16, 0.22)},
+)
 class PDA(GraphMethod):
-    """LightGCN whose scores are multiplied by popularity, always.  Changes: `loss`, `vectors`, `scorer`."""
+    """LightGCN whose scores are multiplied by popularity, always."""
 
-    name: ClassVar[str] = "pda"
-    title: ClassVar[str] = "popularity explains its part of training pairs and some is put back in the ranking"
-    paper: ClassVar[str] = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021"
-    settings_type: ClassVar[type[Settings]] = PdaSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"popularity_power": (0.02, 0.05, 0.1, 0.16, 0.22)}
-
-    settings: PdaSettings
+    popularity_power: float = Field(
+        default=0.16,
+        ge=0,
+        le=4,
+        description="γ: how much of a training pair popularity explains, and how much of it is put back when ranking",
+    )
 
     @cached_property
     def factor(self) -> Tensor:
         """`m^γ`, (n_items,)."""
-        return popularity_factor(self.graph, self.settings.popularity_power)
+        return popularity_factor(self.graph, self.popularity_power)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """BPR of the products, and LightGCN's L2."""

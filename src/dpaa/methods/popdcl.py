@@ -10,18 +10,18 @@ likely i is there for its popularity, ω_u how likely one of the others is an it
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import Hide, block_parts, others, softmax_loss
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 SURELY = 1.0 - 1e-6
 """The largest ω: a user who took everything has no negatives at all."""
@@ -30,26 +30,18 @@ LARGEST = 60.0
 """Exponent of M⁻ beyond which a negative counts nothing in any case; larger ones would overflow."""
 
 
-class PopdclSettings(TrainedSettings):
-    """LightGCN's settings and PopDCL's."""
-
-    temperature: float = Field(default=0.12, gt=0)
-    """τ of the softmax."""
-    correction: float = Field(default=1.0, ge=0)
-    """s: how much of both corrections is in force; 0 is SSM."""
-
-
+@method(
+    "popdcl",
+    title="a softmax that mistrusts popular positives and likely false negatives",
+    paper="Liu et al., PopDCL: Popularity-aware Debiased Contrastive Loss, CIKM 2023",
+    grid={"temperature": (0.06, 0.09, 0.12, 0.15, 0.2)},
+    wide={"correction": (0.25, 0.5, 1.0)},
+)
 class PopDCL(GraphMethod):
-    """LightGCN with a softmax corrected on both sides.  Changes: `loss`."""
+    """LightGCN with a softmax corrected on both sides."""
 
-    name: ClassVar[str] = "popdcl"
-    title: ClassVar[str] = "a softmax that mistrusts popular positives and likely false negatives"
-    paper: ClassVar[str] = "Liu et al., PopDCL: Popularity-aware Debiased Contrastive Loss, CIKM 2023"
-    settings_type: ClassVar[type[Settings]] = PopdclSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"temperature": (0.06, 0.09, 0.12, 0.15, 0.2)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"correction": (0.25, 0.5, 1.0)}
-
-    settings: PopdclSettings
+    temperature: float = Field(default=0.12, gt=0, description="τ of the softmax")
+    correction: float = Field(default=1.0, ge=0, description="s: how much of both corrections is in force; 0 is SSM")
 
     @cached_property
     def taken(self) -> Tensor:
@@ -61,18 +53,16 @@ class PopDCL(GraphMethod):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The corrected softmax, and L2 of the rows of users and positive items."""
         user, item, _ = (normalize(part) for part in batch.split(rows.readout))
-        settings, own = self.settings, scores(user, item)
+        own = scores(user, item)
         taken = self.taken[batch.users]
         share = (taken / self.graph.item_degree.sum()).clamp(max=SURELY)
         mean = (scores(user, item.sum(dim=0)[None]) - own) / max(len(batch) - 1, 1)  # of f_uj
-        mistrust = settings.correction * torch.sigmoid(self.graph.item_degree[batch.positive] / taken * mean)
-        weight = settings.correction * share / (1.0 - share)
+        mistrust = self.correction * torch.sigmoid(self.graph.item_degree[batch.positive] / taken * mean)
+        weight = self.correction * share / (1.0 - share)
         _, columns, times, hide = others(batch.positive, item)
-        negatives = corrected_log_sum_exp(
-            user, columns, own / settings.temperature, weight, settings.temperature, times, hide
-        )
-        l2 = (settings.l2 / len(batch)) * rows.half_squares(2 * len(batch))
-        return softmax_loss((own - mistrust) / settings.temperature, negatives) + l2
+        negatives = corrected_log_sum_exp(user, columns, own / self.temperature, weight, self.temperature, times, hide)
+        l2 = (self.l2 / len(batch)) * rows.half_squares(2 * len(batch))
+        return softmax_loss((own - mistrust) / self.temperature, negatives) + l2
 
 
 def corrected_log_sum_exp(

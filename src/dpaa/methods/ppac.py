@@ -19,13 +19,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Histories, Scorer, ScorerFamily, Validation
+from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.personal_popularity import PersonalPopularity
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""
@@ -34,35 +33,39 @@ GLOBAL_STRENGTHS = (0.0, *(sign * 2.0**power for power in range(11) for sign in 
 """Tried on validation, all pairs of them."""
 
 
-class PpacSettings(TrainedSettings):
-    """LightGCN's settings and PPAC's."""
+@method(
+    "ppac",
+    title="global and personal popularity learned, corrected at inference",
+    paper="Ning et al., Debiasing Recommendation with Personal Popularity, WWW 2024",
+    grid={"neighbours": (10, 30, 50)},
+    wide={"proxy_weight": (1e-4, 1e-3, 1e-2)},
+)
+class PPAC(ChosenAfterwards, GraphMethod):
+    """LightGCN times two popularity proxies."""
 
-    sampler: Literal["user-uniform", "interaction"] = "interaction"
-    """`interaction`: every interaction once an epoch, as in the paper; `user-uniform`: a random user, then an item."""
-    neighbours: int = Field(default=30, ge=1)
-    """K: how many similar users make an item's popularity personal."""
-    proxy_weight: float = Field(default=1e-3, ge=0)
-    """Weight of the proxies' squared errors in the loss."""
-    personal_strength: Literal["tune"] | float = "tune"
-    """γ: weight of personal popularity at inference; `tune` chooses on validation (0 where there is none)."""
-    global_strength: Literal["tune"] | float = "tune"
-    """β: weight of global popularity at inference."""
+    sampler: Literal["user-uniform", "interaction"] = Field(
+        default="interaction",
+        description=(
+            "`interaction`: every interaction once an epoch, as in the paper; `user-uniform`: a random user, "
+            "then an item"
+        ),
+    )
+    neighbours: int = Field(
+        default=30, ge=1, description="K: how many similar users make an item's popularity personal"
+    )
+    proxy_weight: float = Field(default=1e-3, ge=0, description="weight of the proxies' squared errors in the loss")
+    personal_strength: Literal["tune"] | float = Field(
+        default="tune",
+        description=(
+            "γ: weight of personal popularity at inference; `tune` chooses on validation (0 where there is none)"
+        ),
+    )
+    global_strength: Literal["tune"] | float = Field(
+        default="tune", description="β: weight of global popularity at inference"
+    )
 
-
-class PPAC(GraphMethod):
-    """LightGCN times two popularity proxies.  Changes: `draw_parameters`, `loss`, `vectors`, `scorer`,
-    `finish`, `tune`, `saved_shapes`.
-    """
-
-    name: ClassVar[str] = "ppac"
-    title: ClassVar[str] = "global and personal popularity learned, corrected at inference"
-    paper: ClassVar[str] = "Ning et al., Debiasing Recommendation with Personal Popularity, WWW 2024"
-    settings_type: ClassVar[type[Settings]] = PpacSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (10, 30, 50)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"proxy_weight": (1e-4, 1e-3, 1e-2)}
-
-    ranks_by_ego: ClassVar[bool] = True
-    whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
+    _ranks_by_ego: ClassVar[bool] = True
+    _whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
         "similar_users": ("users", "neighbours"),
@@ -70,11 +73,10 @@ class PPAC(GraphMethod):
         "global_strength": (),
     }
 
-    settings: PpacSettings
-    personal_strength: float = 0.0
-    """γ in force."""
-    global_strength: float = 0.0
-    """β in force."""
+    chosen_personal_strength: float = fitted()
+    """γ in use."""
+    chosen_global_strength: float = fitted()
+    """β in use."""
 
     @cached_property
     def global_popularity(self) -> Tensor:
@@ -84,15 +86,19 @@ class PPAC(GraphMethod):
     @cached_property
     def personal(self) -> PersonalPopularity:
         """PP."""
-        return PersonalPopularity(self.graph, self.settings.neighbours)
+        return PersonalPopularity(self.graph, self.neighbours)
 
     # ------------------------------------------------------------------ training
 
-    def draw_parameters(self) -> dict[str, Tensor]:
+    def begin(self) -> None:
+        """Early stopping looks at γ = β = 0."""
+        self.chosen_personal_strength = self.chosen_global_strength = 0.0
+
+    def parameters(self) -> dict[str, Tensor]:
         """Both networks, drawn as torch draws a linear layer."""
         generator, drawn = self.generator(PROXIES), {}
         for name, shape in self._network_shapes().items():
-            bound = (self.settings.embedding_size * (1 if "_in" in name else 2)) ** -0.5
+            bound = (self.embedding_size * (1 if "_in" in name else 2)) ** -0.5
             drawn[name] = torch.empty(shape).uniform_(-bound, bound, generator=generator)
         return drawn
 
@@ -127,7 +133,7 @@ class PPAC(GraphMethod):
             mse_loss(positive_known, self.global_popularity[batch.positive]),
             mse_loss(negative_known, self.global_popularity[batch.negative]),
         ]
-        proxies = self.settings.proxy_weight * 0.5 * torch.stack(errors).sum()
+        proxies = self.proxy_weight * 0.5 * torch.stack(errors).sum()
         return softplus(-margin).mean() + proxies + self.l2_term(batch, rows)
 
     # ------------------------------------------------------------------ scoring
@@ -142,8 +148,8 @@ class PPAC(GraphMethod):
         known = self.global_popularity if items is None else self.global_popularity[items]
 
         def score(index: Tensor) -> Tensor:
-            plain, personal = parts(index, self.personal_strength != 0)
-            return plain + self.personal_strength * personal + self.global_strength * known
+            plain, personal = parts(index, self.chosen_personal_strength != 0)
+            return plain + self.chosen_personal_strength * personal + self.chosen_global_strength * known
 
         return score
 
@@ -154,7 +160,7 @@ class PPAC(GraphMethod):
         """A function to `s l g` and PP (0 where it is not wanted), each (users, items)."""
         plain = super().scorer(items, histories)
         columns = slice(None) if items is None else items
-        user_ego, item_ego = self.user_ego, self.item_ego[columns]
+        user_ego, item_ego = self.tables.user_ego, self.tables.item_ego[columns]
         global_proxy = self.global_proxy(item_ego)
         taken = items_of(self.graph, histories)
 
@@ -175,16 +181,14 @@ class PPAC(GraphMethod):
     def finish(self) -> None:
         """Final vectors, and the strengths that are set."""
         super().finish()
-        self.personal_strength, self.global_strength = (
-            0.0 if strength == "tune" else strength
-            for strength in (self.settings.personal_strength, self.settings.global_strength)
+        self.chosen_personal_strength, self.chosen_global_strength = (
+            0.0 if strength == "tune" else strength for strength in (self.personal_strength, self.global_strength)
         )
 
-    def tune(self, validation: Validation) -> dict[str, float]:
+    def choose(self, validation: Validation) -> dict[str, float]:
         """The pair (γ, β) with the best validation recall, the first of equals; one pass over the scores."""
-        fixed = self.settings
-        personal = PERSONAL_STRENGTHS if fixed.personal_strength == "tune" else (fixed.personal_strength,)
-        everyone = GLOBAL_STRENGTHS if fixed.global_strength == "tune" else (fixed.global_strength,)
+        personal = PERSONAL_STRENGTHS if self.personal_strength == "tune" else (self.personal_strength,)
+        everyone = GLOBAL_STRENGTHS if self.global_strength == "tune" else (self.global_strength,)
         pairs = [(mine, all_) for mine in personal for all_ in everyone]
         if len(pairs) == 1:
             return {}
@@ -199,9 +203,12 @@ class PPAC(GraphMethod):
 
             return several
 
-        recalls = validation.recalls_of(family, len(pairs), self.device)
-        self.personal_strength, self.global_strength = pairs[recalls.index(max(recalls))]
-        return {"personal_strength": self.personal_strength, "global_strength": self.global_strength}
+        recalls = validation.recalls_of(family, len(pairs), self.graph.device)
+        self.chosen_personal_strength, self.chosen_global_strength = pairs[recalls.index(max(recalls))]
+        return {
+            "personal_strength": self.chosen_personal_strength,
+            "global_strength": self.chosen_global_strength,
+        }
 
     # ------------------------------------------------------------------ what a run keeps
 
@@ -214,12 +221,12 @@ class PPAC(GraphMethod):
     def similar_users(self, found: Tensor) -> None:
         self.personal.similar_users = found.long()
 
-    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """With those declared, the networks."""
-        return super().saved_shapes() | self._network_shapes()
+        return super().state_shapes() | self._network_shapes()
 
     def _network_shapes(self) -> dict[str, tuple[int, ...]]:
-        size = self.settings.embedding_size
+        size = self.embedding_size
         shapes: dict[str, tuple[int, ...]] = {}
         for name, outputs in (("personal", size), ("global", 1)):
             shapes |= {f"{name}_in": (size, 2 * size), f"{name}_in_bias": (2 * size,)}

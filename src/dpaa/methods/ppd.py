@@ -12,7 +12,7 @@ of vectors whose layers are not known, the final ones are corrected.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,10 +22,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.errors import InputError
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Context
-from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import Settings, TrainedSettings
+from dpaa.methods.base import ClosedForm, fitted, method
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import Pretrained, UsesPretrained
+from dpaa.methods.tables import Tables
 
 BLOCK_CELLS = 1 << 22
 """Products of a user's items with one another that are worked on at once."""
@@ -36,88 +36,88 @@ SAME_READOUT = 1e-4
 """Relative difference up to which a model's read-out is the mean of its layers."""
 
 
-class PpdSettings(TrainedSettings):
-    """LightGCN's settings (of the model that is trained first, where none is given) and PPD's."""
-
-    strength: float = Field(default=1.0, ge=0, le=1)
-    """s: how much of what points to popularity is taken out; 0, with `length=kept`, is LightGCN."""
-    popularity_penalty: float = Field(default=0.5, ge=0)
-    """β: how much two popular items count less as evidence of taste."""
-    preference_share: float = Field(default=1.0, ge=0)
-    """φ: how much of what the user likes is kept out of the direction."""
-    length: Literal["one", "kept"] = "one"
-    """Whether corrected vectors start from length 1 (the authors) or keep the length they had."""
-    corrected: Literal["auto", "layer-0", "readout"] = "auto"
-    """Which vectors are corrected; `auto`: layer 0 where the model's layers are known, else the final ones."""
-
-
-class PPD(GraphMethod):
-    """LightGCN, or any vectors, corrected after training.  Changes: `train`, `fit`, `pretrained_layers`,
-    `take_pretrained`.
-    """
-
-    name: ClassVar[str] = "ppd"
-    title: ClassVar[str] = "after training, each node's direction of popularity taken out of its vector"
-    paper: ClassVar[str] = "Islam et al., Post-hoc Popularity Bias Correction in GNN-based CF, 2025 (arXiv 2510.12959)"
-    builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
-    settings_type: ClassVar[type[Settings]] = PpdSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "ppd",
+    title="after training, each node's direction of popularity taken out of its vector",
+    paper="Islam et al., Post-hoc Popularity Bias Correction in GNN-based CF, 2025 (arXiv 2510.12959)",
+    grid={
         "popularity_penalty": (0.0, 0.5, 1.0),
         "preference_share": (0.5, 1.0, 1.5),
-    }
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"strength": (0.25, 0.5, 1.0), "length": ("one", "kept")}
+    },
+    wide={"strength": (0.25, 0.5, 1.0), "length": ("one", "kept")},
+)
+class PPD(UsesPretrained, ClosedForm, GraphMethod):
+    """LightGCN, or any vectors, corrected after training."""
 
-    settings: PpdSettings
-    _table: Tensor
-    _by_layer: bool
+    strength: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="s: how much of what points to popularity is taken out; 0, with `length=kept`, is LightGCN",
+    )
+    popularity_penalty: float = Field(
+        default=0.5, ge=0, description="β: how much two popular items count less as evidence of taste"
+    )
+    preference_share: float = Field(
+        default=1.0, ge=0, description="φ: how much of what the user likes is kept out of the direction"
+    )
+    length: Literal["one", "kept"] = Field(
+        default="one",
+        description="whether corrected vectors start from length 1 (the authors) or keep the length they had",
+    )
+    corrected: Literal["auto", "layer-0", "readout"] = Field(
+        default="auto",
+        description=(
+            "which vectors are corrected; `auto`: layer 0 where the model's layers are known, else the final ones"
+        ),
+    )
 
-    def train(self, context: Context) -> dict[str, Any]:
-        """In one go, once there is a model."""
-        return context.fit_once(self)
+    _table: Tensor = fitted()
+    _by_layer: bool = fitted()
 
     def pretrained_layers(self) -> int:
         """All of them: whether they are known decides what is corrected."""
-        return self.settings.layers
+        return self.layers
 
     def take_pretrained(self, pretrained: Pretrained) -> None:
         """The vectors that are corrected: layer 0, or the final ones."""
         self._by_layer = self._corrects_layer_0(pretrained)
-        self._table = (pretrained.layers[0] if self._by_layer else pretrained.readout).to(self.device).float()
+        self._table = (pretrained.layers[0] if self._by_layer else pretrained.readout).to(self.graph.device).float()
         width = self._table.shape[1]
-        if width != self.settings.embedding_size:
+        if width != self.embedding_size:
             raise InputError(
-                f"the pre-trained vectors have {width} columns, embedding_size is {self.settings.embedding_size}; "
+                f"the pre-trained vectors have {width} columns, embedding_size is {self.embedding_size}; "
                 f"set embedding_size={width}"
             )
 
     @torch.no_grad()
-    def fit(self) -> None:
+    def learn(self) -> None:
         """Correct, and propagate again where it was layer 0."""
-        table, n_users, settings = self._table, self.graph.n_users, self.settings
+        table, n_users = self._table, self.graph.n_users
         found = without_popularity(
             table[:n_users],
             table[n_users:],
             self.graph.edge_user.long(),
             self.graph.edge_item.long(),
-            settings.strength,
-            settings.popularity_penalty,
-            settings.preference_share,
+            self.strength,
+            self.popularity_penalty,
+            self.preference_share,
         )
         corrected = torch.cat(found)
-        if settings.length == "kept":
+        if self.length == "kept":
             corrected *= table.norm(dim=1, keepdim=True)
-        if settings.length == "kept" and not settings.strength:
+        if self.length == "kept" and not self.strength:
             corrected = table  # to the bit
-        self.start(corrected)
+        Tables.start(self, corrected)
         if self._by_layer:
             self.finish()
         else:  # final vectors are not propagated once more; a newcomer is the sum of the items taken
-            self.split_embeddings(corrected)
+            self.user_embedding, self.item_embedding = self.tables.split(corrected)
             self.item_message = self.item_embedding.clone()
 
     def _corrects_layer_0(self, pretrained: Pretrained) -> bool:
-        layers, settings = pretrained.layers, self.settings
-        if settings.corrected == "readout" or (settings.corrected == "auto" and not layers):
+        layers = pretrained.layers
+        if self.corrected == "readout" or (self.corrected == "auto" and not layers):
             return False
         if not layers:
             raise InputError(
@@ -127,7 +127,7 @@ class PPD(GraphMethod):
         mean, readout = torch.stack(layers).mean(dim=0), pretrained.readout
         if not (mean - readout).norm() <= SAME_READOUT * readout.norm():
             raise InputError(
-                f"the pre-trained model has other layers than layers={settings.layers}; set layers to its number"
+                f"the pre-trained model has other layers than layers={self.layers}; set layers to its number"
             )
         return True
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import Propagation, TiledTable
-from dpaa.methods.compute import Compute
+from dpaa.graph.propagation import Propagation
+from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
 
-
-class Embedded(Protocol):
-    """A trained LightGCN, as far as its vectors go."""
-
-    graph: BipartiteGraph
-    ego: TiledTable
-    user_embedding: Tensor
-    item_embedding: Tensor
-
-    @property
-    def compute(self) -> Compute:
-        """With the sparse product in use."""
+PRETRAINED = "lightgcn"
+"""The method that is trained first where a pre-trained model is needed and none is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +29,11 @@ class Pretrained:
     """Where they come from, for the manifest."""
 
     @classmethod
-    def of(cls, model: Embedded, n_layers: int, origin: dict[str, Any]) -> Pretrained:
+    def of(cls, model: GraphMethod, n_layers: int, origin: dict[str, Any]) -> Pretrained:
         """Vectors of a trained LightGCN on the same graph; it has no weights of its own, so any layer can be had."""
         propagation = Propagation(model.graph, n_layers, model.compute.kernel)
         propagation.set_weights([model.graph.symmetric_weights()] * n_layers)
-        layers = tuple(layer.rows() for layer in propagation.layers(model.ego))
+        layers = tuple(layer.rows() for layer in propagation.layers(model.tables.ego))
         return cls(torch.cat([model.user_embedding, model.item_embedding]), layers, origin)
 
     @property
@@ -57,3 +47,20 @@ class Pretrained:
     def vectors(self, layer: int) -> Tensor:
         """Layer `layer`, or the final vectors where layers are not known."""
         return self.layers[layer] if self.layers else self.readout
+
+
+class UsesPretrained:
+    """Mixin of methods that start from a model trained before, which `fit` is given or trains first."""
+
+    def pretrained_layers(self) -> int | None:
+        """How many of its layers beyond layer 0 are needed; None where no such model is used."""
+        raise NotImplementedError
+
+    def take_pretrained(self, pretrained: Pretrained) -> None:
+        """Keep what is needed of its vectors."""
+        raise NotImplementedError
+
+
+def needed_layers(method: Method) -> int | None:
+    """Layers of a pre-trained model that a method needs; None where it uses none."""
+    return method.pretrained_layers() if isinstance(method, UsesPretrained) else None

@@ -9,7 +9,6 @@ from dpaa.plugins import Registry
 
 if TYPE_CHECKING:  # they bring torch, which the list of names does without
     from dpaa.methods.base import Method
-    from dpaa.methods.settings import Settings
 
 METHODS: Registry[Method] = Registry(
     "method",
@@ -62,11 +61,20 @@ METHODS: Registry[Method] = Registry(
 )
 
 
-def find_method(method: str | type[Method] | type[Settings] | Settings) -> type[Method]:
-    """A method by its name, its place (`package.module:Class`), its class, or settings that configure it."""
+def find_method(method: str | type[Method] | Method) -> type[Method]:
+    """Find the class of a method.
+
+    Parameters
+    ----------
+    method : a name, `package.module:Class`, a class, or a configured method
+
+    Returns
+    -------
+    the class
+    """
     if isinstance(method, str):
         return METHODS.find(method)
-    owner: Any = getattr(method, "method_type", None) or method
-    if METHODS.accepts(owner):
-        return METHODS.find(owner)
+    kind: Any = method if isinstance(method, type) else type(method)
+    if METHODS.accepts(kind):
+        return METHODS.find(kind)
     raise InputError(f"{method!r} is neither the name nor the class of a method; known methods: {', '.join(METHODS)}")

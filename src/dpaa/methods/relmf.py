@@ -7,27 +7,15 @@ not clicked:  w p²
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.popularity import propensity
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
-
-
-class RelmfSettings(TrainedSettings):
-    """LightGCN's settings and the propensities'."""
-
-    propensity_power: float = Field(default=0.5, ge=0)
-    """η: how steeply propensity grows with popularity; with 0 it is the plain squared error."""
-    propensity_floor: float = Field(default=0.05, gt=0, le=1)
-    """No propensity is below this."""
-    unclicked_weight: float = Field(default=1.0, gt=0)
-    """w: how much it counts that a pair is not relevant, clicked (there it corrects) or not."""
 
 
 def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1.0) -> Tensor:
@@ -36,28 +24,37 @@ def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1
     return inverse_propensity * (1.0 - chance).square() + weight * (1.0 - inverse_propensity) * chance.square()
 
 
+@method(
+    "relmf",
+    title="relevance predicted pair by pair, clicks weighted by inverse propensity",
+    paper="Saito et al., Unbiased Recommender Learning from Missing-Not-At-Random Feedback, WSDM 2020",
+    version=2,
+    grid={"propensity_power": (0.0, 0.25, 0.5, 1.0)},
+)
 class RelMF(GraphMethod):
-    """LightGCN with an unbiased squared error.  Changes: `loss`."""
+    """LightGCN with an unbiased squared error."""
 
-    name: ClassVar[str] = "relmf"
-    title: ClassVar[str] = "relevance predicted pair by pair, clicks weighted by inverse propensity"
-    paper: ClassVar[str] = "Saito et al., Unbiased Recommender Learning from Missing-Not-At-Random Feedback, WSDM 2020"
-    version: ClassVar[int] = 2
-    settings_type: ClassVar[type[Settings]] = RelmfSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.0, 0.25, 0.5, 1.0)}
-
-    settings: RelmfSettings
+    propensity_power: float = Field(
+        default=0.5,
+        ge=0,
+        description="η: how steeply propensity grows with popularity; with 0 it is the plain squared error",
+    )
+    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="no propensity is below this")
+    unclicked_weight: float = Field(
+        default=1.0,
+        gt=0,
+        description="w: how much it counts that a pair is not relevant, clicked (there it corrects) or not",
+    )
 
     @cached_property
     def inverse_propensity(self) -> Tensor:
         """1/θ, (n_items,)."""
-        settings = self.settings
-        return 1.0 / propensity(self.graph.item_degree, settings.propensity_power, settings.propensity_floor)
+        return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The batch's positive and negative pairs, each in its share of the weight, and LightGCN's L2."""
         user, positive, negative = batch.split(rows.places)
-        weight = self.settings.unclicked_weight
+        weight = self.unclicked_weight
         clicked = relevance_error(rows.dots(user, positive), self.inverse_propensity[batch.positive], weight)
         other = relevance_error(rows.dots(user, negative), torch.zeros_like(clicked), weight)
         return (clicked + other).mean() / (1.0 + weight) + self.l2_term(batch, rows)

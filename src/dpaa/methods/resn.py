@@ -9,31 +9,20 @@ them, block by block.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
+from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.losses import scores
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 BLOCK_CELLS = 1 << 20
 """Predictions that are held at once (4 MB)."""
-
-
-class ResnSettings(TrainedSettings):
-    """LightGCN's settings and ReSN's."""
-
-    spectral_weight: float = Field(default=0.01, ge=0)
-    """β: how much the largest singular value counts, per user of the batch; with `error=bpr` and 0 it is LightGCN."""
-    scores: Literal["sigmoid", "linear"] = "sigmoid"
-    """What Ŷ is made of."""
-    error: Literal["squared", "bpr"] = "squared"
-    """`squared`: (1 − σ(s_ui))² + σ(s_uj)²; `bpr`: LightGCN's."""
 
 
 def principal_energy(users: Tensor, items: Tensor, kind: str) -> Tensor:
@@ -74,36 +63,47 @@ def _squares(values: Tensor) -> Tensor:
     return torch.sum(values * values)
 
 
-class ReSN(GraphMethod):
-    """LightGCN with a bound on the largest singular value.  Changes: `readout`, `loss`."""
+@method(
+    "resn",
+    title="the largest singular value of the predictions, where popularity lives, held back",
+    paper="Lin et al., How Do Recommendation Models Amplify Popularity Bias?, WSDM 2025",
+    grid={"spectral_weight": (1e-4, 1e-3, 1e-2, 0.1)},
+)
+class ReSN(WholeTable):
+    """LightGCN with a bound on the largest singular value."""
 
-    name: ClassVar[str] = "resn"
-    title: ClassVar[str] = "the largest singular value of the predictions, where popularity lives, held back"
-    paper: ClassVar[str] = "Lin et al., How Do Recommendation Models Amplify Popularity Bias?, WSDM 2025"
-    settings_type: ClassVar[type[Settings]] = ResnSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"spectral_weight": (1e-4, 1e-3, 1e-2, 0.1)}
-    uses_whole_table: ClassVar[bool] = True
+    spectral_weight: float = Field(
+        default=0.01,
+        ge=0,
+        description=(
+            "β: how much the largest singular value counts, per user of the batch; with `error=bpr` and 0 it "
+            "is LightGCN"
+        ),
+    )
+    scores: Literal["sigmoid", "linear"] = Field(default="sigmoid", description="what Ŷ is made of")
+    error: Literal["squared", "bpr"] = Field(
+        default="squared", description="`squared`: (1 − σ(s_ui))² + σ(s_uj)²; `bpr`: LightGCN's"
+    )
 
-    settings: ResnSettings
     _items: Tensor | None = None
     """Read-out vectors of all items in the pass in hand."""
 
-    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """LightGCN's; the loss looks at all items."""
-        mean = torch.stack(list(self.propagation.differentiable_layers(table))).mean(dim=0)
+        mean = torch.stack(list(self.tables.propagation.differentiable_layers(table))).mean(dim=0)
         self._items = None if batch is None else mean[self.graph.n_users :]
         return mean if nodes is None else mean.index_select(0, nodes)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The fit, and the energy of the batch's distinct users along the main direction, per user."""
-        settings, items, self._items = self.settings, self._items, None
-        if settings.error == "bpr":
+        items, self._items = self._items, None
+        if self.error == "bpr":
             total = super().loss(batch, rows)
         else:
             user, positive, negative = batch.split(rows.readout)
             missed = (1.0 - torch.sigmoid(scores(user, positive))).square()
             total = (missed + torch.sigmoid(scores(user, negative)).square()).mean() + self.l2_term(batch, rows)
-        if not settings.spectral_weight or items is None:
+        if not self.spectral_weight or items is None:
             return total
         _, users = distinct(batch.users, batch.split(rows.readout)[0])
-        return total + settings.spectral_weight * principal_energy(users, items, settings.scores) / len(users)
+        return total + self.spectral_weight * principal_energy(users, items, self.scores) / len(users)

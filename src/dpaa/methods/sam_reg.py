@@ -8,7 +8,7 @@ The negative item is, by a fair coin, more or less popular than the positive one
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -16,54 +16,59 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.data.sampling import BalancedSampler, TripleSampler
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import squared_correlation
 from dpaa.methods.popularity import capped_inverse
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 
-class SamRegSettings(TrainedSettings):
-    """LightGCN's settings and SAM-REG's."""
-
-    correlation_weight: float = Field(default=0.05, ge=0, le=1)
-    """λ: share of the correlation term in the loss; 0 leaves the sampler as the only difference."""
-    popularity: Literal["count", "capped_inverse"] = "count"
-    """What the margin must not follow: training counts, or IPS's capped inverse of them (as public ports have it)."""
-    negatives: Literal["balanced", "uniform"] = "balanced"
-    """Negative items: by a fair coin more or less popular than the positive one, or uniform."""
-
-
-class SamReg(GraphMethod):
-    """LightGCN with another sampler and a correlation term.  Changes: `sampler_type`, `loss`."""
-
-    name: ClassVar[str] = "sam-reg"
-    title: ClassVar[str] = "balanced negatives; margins made independent of popularity"
-    paper: ClassVar[str] = "Boratto et al., Connecting User and Item Perspectives in Popularity Debiasing, IP&M 2021"
-    settings_type: ClassVar[type[Settings]] = SamRegSettings
-    default_candidate: ClassVar[bool] = True
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "sam-reg",
+    title="balanced negatives; margins made independent of popularity",
+    paper="Boratto et al., Connecting User and Item Perspectives in Popularity Debiasing, IP&M 2021",
+    default_candidate=True,
+    grid={"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)},
+    wide={
         "popularity": ("count", "capped_inverse"),
         "negatives": ("balanced", "uniform"),
-    }
+    },
+)
+class SamReg(GraphMethod):
+    """LightGCN with another sampler and a correlation term."""
 
-    settings: SamRegSettings
+    correlation_weight: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="λ: share of the correlation term in the loss; 0 leaves the sampler as the only difference",
+    )
+    popularity: Literal["count", "capped_inverse"] = Field(
+        default="count",
+        description=(
+            "what the margin must not follow: training counts, or IPS's capped inverse of them (as public "
+            "ports have it)"
+        ),
+    )
+    negatives: Literal["balanced", "uniform"] = Field(
+        default="balanced",
+        description="negative items: by a fair coin more or less popular than the positive one, or uniform",
+    )
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
         """Balanced, unless set otherwise."""
-        return BalancedSampler if self.settings.negatives == "balanced" else TripleSampler
+        return BalancedSampler if self.negatives == "balanced" else TripleSampler
 
     @cached_property
     def item_popularity(self) -> Tensor:
         """Counts as a share of the largest (correlation knows no scale), or IPS's weights.  (n_items,)."""
         counts = self.graph.item_degree
-        return counts / counts.max() if self.settings.popularity == "count" else capped_inverse(counts, 0.5)
+        return counts / counts.max() if self.popularity == "count" else capped_inverse(counts, 0.5)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's loss, and the squared correlation of margin and popularity."""
-        margin, share = rows.margins(len(batch)), self.settings.correlation_weight
+        margin, share = rows.margins(len(batch)), self.correlation_weight
         correlation = squared_correlation(self.item_popularity[batch.positive], torch.sigmoid(margin))
         fit = softplus(-margin).mean() + self.l2_term(batch, rows)
         return (1.0 - share) * fit + share * correlation

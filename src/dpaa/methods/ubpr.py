@@ -9,7 +9,7 @@ was clicked at all may not be taken for irrelevant.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -18,48 +18,43 @@ from torch.nn.functional import softplus
 
 from dpaa.data.sampling import AnyItemSampler, TripleSampler
 from dpaa.kernels.known_pairs import KnownPairs
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.neighbourhood import known_pairs
 from dpaa.methods.popularity import propensity
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 
-class UbprSettings(TrainedSettings):
-    """LightGCN's settings and the propensities'."""
-
-    propensity_power: float = Field(default=0.5, ge=0)
-    """η: how steeply propensity grows with popularity; 0 gives every item the same."""
-    propensity_floor: float = Field(default=0.05, gt=0, le=1)
-    """No propensity is below this."""
-    lowest_term: float = Field(default=0.005, ge=0)
-    """β: no pair's term is below −β; terms are negative where j was taken too."""
-    negatives: Literal["all", "untaken"] = "all"
-    """Any item, or those not taken; with `untaken` and η = 0 it is LightGCN."""
-
-
+@method(
+    "ubpr",
+    title="pairs weighted by inverse propensity; any item may be the negative one",
+    paper="Saito, Unbiased Pairwise Learning from Biased Implicit Feedback, ICTIR 2020",
+    grid={"propensity_power": (0.1, 0.25, 0.5, 1.0)},
+    wide={"lowest_term": (0.0, 0.005, 0.05)},
+)
 class UBPR(GraphMethod):
-    """LightGCN with pairs weighted by inverse propensities.  Changes: `sampler_type`, `loss`."""
+    """LightGCN with pairs weighted by inverse propensities."""
 
-    name: ClassVar[str] = "ubpr"
-    title: ClassVar[str] = "pairs weighted by inverse propensity; any item may be the negative one"
-    paper: ClassVar[str] = "Saito, Unbiased Pairwise Learning from Biased Implicit Feedback, ICTIR 2020"
-    settings_type: ClassVar[type[Settings]] = UbprSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"propensity_power": (0.1, 0.25, 0.5, 1.0)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"lowest_term": (0.0, 0.005, 0.05)}
-
-    settings: UbprSettings
+    propensity_power: float = Field(
+        default=0.5, ge=0, description="η: how steeply propensity grows with popularity; 0 gives every item the same"
+    )
+    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="no propensity is below this")
+    lowest_term: float = Field(
+        default=0.005, ge=0, description="β: no pair's term is below −β; terms are negative where j was taken too"
+    )
+    negatives: Literal["all", "untaken"] = Field(
+        default="all", description="any item, or those not taken; with `untaken` and η = 0 it is LightGCN"
+    )
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
         """Any item, unless set otherwise."""
-        return AnyItemSampler if self.settings.negatives == "all" else TripleSampler
+        return AnyItemSampler if self.negatives == "all" else TripleSampler
 
     @cached_property
     def inverse_propensity(self) -> Tensor:
         """1/θ, (n_items,)."""
-        settings = self.settings
-        return 1.0 / propensity(self.graph.item_degree, settings.propensity_power, settings.propensity_floor)
+        return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
     @cached_property
     def _known(self) -> KnownPairs:
@@ -68,8 +63,8 @@ class UBPR(GraphMethod):
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted BPR, each term cut off below, and LightGCN's L2."""
         weight = self.inverse_propensity[batch.positive]
-        if self.settings.negatives == "all":
+        if self.negatives == "all":
             taken = self._known.contain(batch.users * self.graph.n_items + batch.negative)
             weight = weight * torch.where(taken, 1.0 - self.inverse_propensity[batch.negative], 1.0)
         terms = weight * softplus(-rows.margins(len(batch)))
-        return terms.clamp(min=-self.settings.lowest_term).mean() + self.l2_term(batch, rows)
+        return terms.clamp(min=-self.lowest_term).mean() + self.l2_term(batch, rows)

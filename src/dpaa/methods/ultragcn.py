@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,37 +21,14 @@ from torch.nn.functional import softplus
 
 from dpaa.kernels.cooccurrence import in_common, row_blocks
 from dpaa.kernels.topk import top_k
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import scores
 from dpaa.methods.neighbourhood import users_of_items
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 
 DRAWN_ITEMS = 1
 """Number of the random stream that negative items are drawn from, beside the triples' own."""
-
-
-class UltraGCNSettings(TrainedSettings):
-    """LightGCN's settings, without layers, and the weights of the loss."""
-
-    layers: int = Field(default=0, ge=0, le=64)
-    """Propagation layers (L); UltraGCN has none, which leaves nothing to say about newcomers."""
-    positive_base: float = Field(default=1e-6, ge=0)
-    """w₁"""
-    positive_degree: float = Field(default=1.0, ge=0)
-    """w₂: how much a positive pair counts by its degrees."""
-    negative_base: float = Field(default=1e-6, ge=0)
-    """w₃"""
-    negative_degree: float = Field(default=1.0, ge=0)
-    """w₄: how much a negative pair counts by its degrees."""
-    negative_weight: float = Field(default=10.0, ge=0)
-    """w_n: of all negative items together, beside the positive one."""
-    n_negatives: int = Field(default=256, ge=1, le=1_000_000)
-    """Negative items of a batch, drawn uniformly from all items."""
-    neighbour_weight: float = Field(default=5e-4, ge=0)
-    """λ: of the items near the positive one."""
-    neighbours: int = Field(default=10, ge=1, le=1000)
-    """How many items are near."""
 
 
 @dataclass(frozen=True)
@@ -77,26 +53,43 @@ def constraint_weights(user_degree: Tensor, item_degree: Tensor) -> tuple[Tensor
     return torch.sqrt(user_degree + 1.0) / user_degree.clamp(min=1.0), torch.rsqrt(item_degree + 1.0)
 
 
-class UltraGCN(GraphMethod):
-    """LightGCN without layers, its degrees in the loss.  Changes: `batches`, `loss`."""
-
-    name: ClassVar[str] = "ultragcn"
-    title: ClassVar[str] = "no layers: degrees and shared users weigh the pairs of the loss instead"
-    paper: ClassVar[str] = "Mao et al., UltraGCN: Ultra Simplification of Graph Convolutional Networks, CIKM 2021"
-    settings_type: ClassVar[type[Settings]] = UltraGCNSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "ultragcn",
+    title="no layers: degrees and shared users weigh the pairs of the loss instead",
+    paper="Mao et al., UltraGCN: Ultra Simplification of Graph Convolutional Networks, CIKM 2021",
+    grid={
         "negative_weight": (1.0, 10.0, 100.0),
         "neighbour_weight": (0.0, 5e-4, 1e-2, 0.1),
-    }
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"layers": (0, 1, 2)}
+    },
+    wide={"layers": (0, 1, 2)},
+)
+class UltraGCN(GraphMethod):
+    """LightGCN without layers, its degrees in the loss."""
 
-    settings: UltraGCNSettings
+    layers: int = Field(
+        default=0,
+        ge=0,
+        le=64,
+        description="propagation layers (L); UltraGCN has none, which leaves nothing to say about newcomers",
+    )
+    positive_base: float = Field(default=1e-6, ge=0, description="w₁")
+    positive_degree: float = Field(default=1.0, ge=0, description="w₂: how much a positive pair counts by its degrees")
+    negative_base: float = Field(default=1e-6, ge=0, description="w₃")
+    negative_degree: float = Field(default=1.0, ge=0, description="w₄: how much a negative pair counts by its degrees")
+    negative_weight: float = Field(
+        default=10.0, ge=0, description="w_n: of all negative items together, beside the positive one"
+    )
+    n_negatives: int = Field(
+        default=256, ge=1, le=1_000_000, description="negative items of a batch, drawn uniformly from all items"
+    )
+    neighbour_weight: float = Field(default=5e-4, ge=0, description="λ: of the items near the positive one")
+    neighbours: int = Field(default=10, ge=1, le=1000, description="how many items are near")
 
     @cached_property
     def near(self) -> tuple[Tensor, Tensor]:
         """Of each item: those with the largest ω, and ω, 0 where there are fewer.  Both (n_items, K)."""
         users = users_of_items(self.graph)
-        blocks = row_blocks(torch.arange(self.graph.n_items, device=self.device), users, users)
+        blocks = row_blocks(torch.arange(self.graph.n_items, device=self.graph.device), users, users)
         total = torch.cat([in_common(users, block, users).sum(dim=1) for block in blocks])  # g, row sums of RᵀR
         found = []
         for block in blocks:
@@ -108,7 +101,7 @@ class UltraGCN(GraphMethod):
 
     @property
     def _n_near(self) -> int:
-        return min(self.settings.neighbours, self.graph.n_items)
+        return min(self.neighbours, self.graph.n_items)
 
     @cached_property
     def _factors(self) -> tuple[Tensor, Tensor]:
@@ -117,24 +110,24 @@ class UltraGCN(GraphMethod):
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn for each batch and those near the positive ones."""
         for batch in super().batches(epoch, start):
-            rng = np.random.default_rng([self.settings.seed, epoch, DRAWN_ITEMS, batch.number])
-            items = torch.from_numpy(rng.integers(0, self.graph.n_items, self.settings.n_negatives)).to(self.device)
-            near = self.near[0][batch.positive].reshape(-1) if self.settings.neighbour_weight else items[:0]
+            rng = np.random.default_rng([self.seed, epoch, DRAWN_ITEMS, batch.number])
+            items = torch.from_numpy(rng.integers(0, self.graph.n_items, self.n_negatives)).to(self.graph.device)
+            near = self.near[0][batch.positive].reshape(-1) if self.neighbour_weight else items[:0]
             triple = (batch.users, batch.positive, batch.negative)
             yield BatchWithNeighbours(*triple, items, near, epoch=epoch, number=batch.number)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted cross-entropy of pairs, of negative items and of near ones; L2 of users and positive items."""
         assert isinstance(batch, BatchWithNeighbours)
-        settings, (of_user, of_item) = self.settings, self._factors
+        (of_user, of_item) = self._factors
         user, positive, _, drawn, near = batch.split(rows.readout)
         own = of_user[batch.users]
-        weight = settings.positive_base + settings.positive_degree * own * of_item[batch.positive]
+        weight = self.positive_base + self.positive_degree * own * of_item[batch.positive]
         total = (weight * softplus(-scores(user, positive))).mean()
-        weight = settings.negative_base + settings.negative_degree * own[:, None] * of_item[batch.items]
-        total = total + settings.negative_weight * (weight * softplus(user @ drawn.T)).mean()
-        if settings.neighbour_weight:
+        weight = self.negative_base + self.negative_degree * own[:, None] * of_item[batch.items]
+        total = total + self.negative_weight * (weight * softplus(user @ drawn.T)).mean()
+        if self.neighbour_weight:
             beside = torch.einsum("bd,bkd->bk", user, near.view(len(batch), self._n_near, -1))
             like = (self.near[1][batch.positive] * softplus(-beside)).sum(dim=1).mean()
-            total = total + settings.neighbour_weight * like
-        return total + (settings.l2 / len(batch)) * rows.half_squares(2 * len(batch))
+            total = total + self.neighbour_weight * like
+        return total + (self.l2 / len(batch)) * rows.half_squares(2 * len(batch))

@@ -28,47 +28,53 @@ from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.columns import Columns, unit_sums
 from dpaa.graph.cosine import edge_cosines
 from dpaa.graph.propagation import TiledTable
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.base import fitted
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import Pretrained, UsesPretrained
 
 Scaling = Literal["symmetric", "none", "receiver", "sender", "root-receiver"]
 
 
-class WeightedMessagesSettings(TrainedSettings):
-    """LightGCN's settings and those of the weights."""
+class WeightedMessages(UsesPretrained, GraphMethod):
+    """A backbone, no method of its own."""
 
-    layer_emphasis: float = Field(default=1.0, ge=0)
-    """η: later layers count `(l + 1)^η`; 0 treats all layers alike."""
-    initial_residual: float = Field(default=0.2, ge=0)
-    """δ: how much of layer 0 is added to every later layer."""
-    half_trust_shift: float = Field(default=1e-3, ge=0)
-    """C: the shift of the embeddings per epoch at which both estimates count equally; 0 trusts the pre-trained one."""
-    weighted_layers: Literal["first", "all"] = "first"
-    """γ: whether interactions are weighted at the first layer only or at every layer."""
-    neighbour_scaling: Scaling = "symmetric"
-    """Whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed, others divide by the degree
-    of who hears or who speaks, or by the root of the hearer's."""
-    layer_weight_norm: Literal["mean", "sum", "none"] = "mean"
-    """How λ is normalised over the layers: mean 1, sum 1, or not."""
-    interaction_strength_from: Literal["layer", "readout"] = "layer"
-    """Which vectors enter the cosine: those of the layer (the paper) or the read-out."""
-    iiw: bool = True
-    """Whether interactions are weighted at all (ablation)."""
-    estimate: Literal["blend", "current", "pretrained"] = "blend"
-    """Which estimate of the interaction weight counts: both by β_t, or one alone (ablations)."""
+    layer_emphasis: float = Field(
+        default=1.0, ge=0, description="η: later layers count `(l + 1)^η`; 0 treats all layers alike"
+    )
+    initial_residual: float = Field(
+        default=0.2, ge=0, description="δ: how much of layer 0 is added to every later layer"
+    )
+    half_trust_shift: float = Field(
+        default=1e-3,
+        ge=0,
+        description=(
+            "C: the shift of the embeddings per epoch at which both estimates count equally; 0 trusts the "
+            "pre-trained one"
+        ),
+    )
+    weighted_layers: Literal["first", "all"] = Field(
+        default="first", description="γ: whether interactions are weighted at the first layer only or at every layer"
+    )
+    neighbour_scaling: Scaling = Field(
+        default="symmetric",
+        description=(
+            "whether messages keep LightGCN's `1/√(d_u d_i)`; `none` is the equation as printed, others "
+            "divide by the degree of who hears or who speaks, or by the root of the hearer's"
+        ),
+    )
+    layer_weight_norm: Literal["mean", "sum", "none"] = Field(
+        default="mean", description="how λ is normalised over the layers: mean 1, sum 1, or not"
+    )
+    interaction_strength_from: Literal["layer", "readout"] = Field(
+        default="layer", description="which vectors enter the cosine: those of the layer (the paper) or the read-out"
+    )
+    iiw: bool = Field(default=True, description="whether interactions are weighted at all (ablation)")
+    estimate: Literal["blend", "current", "pretrained"] = Field(
+        default="blend",
+        description="which estimate of the interaction weight counts: both by β_t, or one alone (ablations)",
+    )
 
-
-class WeightedMessages(GraphMethod):
-    """A backbone, no method of its own.  Changes: `pretrained_layers`, `take_pretrained`, `begin`,
-    `edge_weights`, `initial_residual`, `refresh`, `new_user_scale`, `finish`, `extra_state`, `load_extra_state`,
-    `saved_shapes`.
-    """
-
-    builds_on: ClassVar[tuple[str, ...]] = ("lightgcn",)
-    cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_readout"})
-
-    settings: WeightedMessagesSettings
+    _cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_readout"})
 
     @property
     def weighs_messages(self) -> bool:
@@ -79,13 +85,13 @@ class WeightedMessages(GraphMethod):
         """`c · λ_l · r`, whole coefficients; they stay in force until the next refresh."""
         return self._weights[layer] if self.weighs_messages else super().edge_weights(layer)
 
-    def initial_residual(self) -> float:
+    def residual_share(self) -> float:
         """δ."""
-        return self.settings.initial_residual if self.weighs_messages else super().initial_residual()
+        return self.initial_residual if self.weighs_messages else super().residual_share()
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
         """LightGCN's with symmetric scaling; else what of the scaling belongs to who hears."""
-        kind = self.settings.neighbour_scaling if self.weighs_messages else "symmetric"
+        kind = self.neighbour_scaling if self.weighs_messages else "symmetric"
         if kind in ("none", "sender"):
             return torch.ones_like(history_length)
         return (
@@ -96,8 +102,8 @@ class WeightedMessages(GraphMethod):
 
     def pretrained_layers(self) -> int | None:
         """As far as interactions are weighted; None where no weight comes from a pre-trained model."""
-        wanted = self.weighs_messages and self.settings.iiw and self.settings.estimate != "current"
-        return len(self._weighted) - 1 if wanted and self.settings.layers else None
+        wanted = self.weighs_messages and self.iiw and self.estimate != "current"
+        return len(self._weighted) - 1 if wanted and self.layers else None
 
     def take_pretrained(self, pretrained: Pretrained) -> None:
         """`r_m = 1 − cos m`, computed once; the vectors themselves are not kept."""
@@ -107,7 +113,7 @@ class WeightedMessages(GraphMethod):
             1.0 - edge_cosines(self.graph, self._tiled(table), columns=Columns(table.shape[1])) for table in tables
         ]
 
-    _pretrained_weights: list[Tensor]
+    _pretrained_weights: list[Tensor] = fitted()
 
     def begin(self) -> None:
         """Until the first refresh `r = r_m` (or 1 where no pre-trained model is used)."""
@@ -120,19 +126,19 @@ class WeightedMessages(GraphMethod):
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Δ_t and β_t from the read-outs that ended the last two epochs, then r_c, r and the message weights."""
-        if not self.weighs_messages or not self.settings.iiw or not self._weighted:
+        if not self.weighs_messages or not self.iiw or not self._weighted:
             return super().refresh(epoch)
-        readout = torch.cat(self.current_readout())
+        readout = torch.cat(self.tables.readout())
         shift = None
         if self._previous_readout is not None:
-            squares = self.columns.sum(unit_sums((readout - self._previous_readout).square_()))
+            squares = self.tables.columns.sum(unit_sums((readout - self._previous_readout).square_()))
             shift = squares.sqrt_().mean().item()
         self._previous_readout = readout
         self._pretrained_share = self._share(shift)
         tables = [self._tiled(readout)] if self._by_readout else list(islice(self.sent_layers(), len(self._weighted)))
         self._strength = [table.rows() for table in tables]
         self._blend(tables)
-        self.set_weights()
+        self.tables.set_weights()
         return {
             "embedding_shift": shift,
             "pretrained_share": self._pretrained_share,
@@ -141,9 +147,9 @@ class WeightedMessages(GraphMethod):
 
     def _share(self, shift: float | None) -> float:
         """β_t = Δ_t / (Δ_t + C); 1 before two epochs exist and where C = 0."""
-        if self.settings.estimate != "blend":
-            return 0.0 if self.settings.estimate == "current" else 1.0
-        trust = self.settings.half_trust_shift
+        if self.estimate != "blend":
+            return 0.0 if self.estimate == "current" else 1.0
+        trust = self.half_trust_shift
         return 1.0 if shift is None or trust == 0 else shift / (shift + trust)
 
     def _blend(self, tables: list[TiledTable]) -> None:
@@ -171,7 +177,7 @@ class WeightedMessages(GraphMethod):
 
     def _neighbour_weights(self) -> EdgeWeights:
         """c, by the degrees of who hears and who speaks."""
-        graph, kind = self.graph, self.settings.neighbour_scaling
+        graph, kind = self.graph, self.neighbour_scaling
         if kind in ("symmetric", "none"):
             return EdgeWeights(graph.symmetric_weights().to_user if kind == "symmetric" else graph.edge_count)
         shares = [graph.user_degree.reciprocal()[graph.edge_user], graph.item_degree.reciprocal()[graph.edge_item]]
@@ -183,31 +189,31 @@ class WeightedMessages(GraphMethod):
 
     def layer_weights(self) -> list[float]:
         """λ_l = (l + 1)^η for l = 0..L−1, normalised."""
-        raw = [float(layer + 1) ** self.settings.layer_emphasis for layer in range(self.settings.layers)]
+        raw = [float(layer + 1) ** self.layer_emphasis for layer in range(self.layers)]
         norms = {"mean": len(raw) / sum(raw) if raw else 1.0, "sum": 1.0 / sum(raw) if raw else 1.0, "none": 1.0}
-        return [weight * norms[self.settings.layer_weight_norm] for weight in raw]
+        return [weight * norms[self.layer_weight_norm] for weight in raw]
 
     @property
     def _weighted(self) -> range:
         """The layers whose interactions are weighted."""
-        return range(min(self.settings.layers, 1 if self.settings.weighted_layers == "first" else self.settings.layers))
+        return range(min(self.layers, 1 if self.weighted_layers == "first" else self.layers))
 
     @property
     def _by_readout(self) -> bool:
-        return self.settings.interaction_strength_from == "readout"
+        return self.interaction_strength_from == "readout"
 
     @property
     def _strength_tables(self) -> int:
         """How many tables r_c is made from: one, or one per layer where each layer is weighted by its own vectors."""
-        if not self.weighs_messages or not self.settings.iiw or self.settings.estimate == "pretrained":
+        if not self.weighs_messages or not self.iiw or self.estimate == "pretrained":
             return 0
         return min(len(self._weighted), 1) if self._by_readout else len(self._weighted)
 
     def _cosines(self, table: TiledTable) -> Tensor:
-        return edge_cosines(self.graph, table, columns=self.columns)
+        return edge_cosines(self.graph, table, columns=self.tables.columns)
 
     def _tiled(self, dense: Tensor) -> TiledTable:
-        return TiledTable.from_dense(dense.to(self.device), self.compute.tile_columns)
+        return TiledTable.from_dense(dense.to(self.graph.device), self.compute.tile_columns)
 
     def _by_decile(self, values: Tensor) -> list[float | None]:
         """Mean over the edges of each tenth of the items by training count, rare → popular."""
@@ -242,11 +248,11 @@ class WeightedMessages(GraphMethod):
         self._strength = [state[f"strength.{place}"] for place in range(len(state)) if f"strength.{place}" in state]
         if self._strength:
             self._blend([self._tiled(table) for table in self._strength])
-            self.set_weights()
+            self.tables.set_weights()
 
-    def saved_shapes(self) -> dict[str, tuple[int, ...]]:
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """With LightGCN's, the vectors behind r_c, so that a run's weights can be recomputed from its files."""
-        graph, found = self.graph, super().saved_shapes()
+        graph, found = self.graph, super().state_shapes()
         width = found["user_embedding" if self._by_readout else "user_ego"][1]
         for place in range(self._strength_tables):
             found[f"strength_user_{place}"] = (graph.n_users, width)

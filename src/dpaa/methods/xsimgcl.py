@@ -8,74 +8,66 @@ Without noise when training is over.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct, info_nce
+from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import Settings, TrainedSettings
 from dpaa.methods.views import mean_of_layers, same_sign_noise
 
 NOISE = 1
 """Number of the random stream that noise is drawn from."""
 
 
-class XSimGCLSettings(TrainedSettings):
-    """LightGCN's settings and the contrast's."""
-
-    contrast_weight: float = Field(default=0.2, ge=0)
-    """λ: how much the agreement counts."""
-    noise: float = Field(default=0.2, ge=0)
-    """ε: length of the noise added to every layer; with λ = 0 too it is LightGCN (but for layer 0)."""
-    temperature: float = Field(default=0.15, gt=0)
-    """τ of the contrast."""
-    contrast_layer: int = Field(default=1, ge=1)
-    """l*: the layer that the read-out is compared with (the last where there are fewer)."""
-    include_ego: bool = False
-    """Whether layer 0 is part of the read-out."""
-
-
-class XSimGCL(GraphMethod):
-    """LightGCN with noise and a contrast of read-out and layer.  Changes: `readout`, `loss`."""
-
-    name: ClassVar[str] = "xsimgcl"
-    title: ClassVar[str] = "one noisy pass: read-out and an early layer made to agree about every node"
-    paper: ClassVar[str] = "Yu et al., XSimGCL: Towards Extremely Simple Graph Contrastive Learning, TKDE 2024"
-    settings_type: ClassVar[type[Settings]] = XSimGCLSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {
+@method(
+    "xsimgcl",
+    title="one noisy pass: read-out and an early layer made to agree about every node",
+    paper="Yu et al., XSimGCL: Towards Extremely Simple Graph Contrastive Learning, TKDE 2024",
+    grid={
         "contrast_weight": (0.01, 0.05, 0.1, 0.2, 0.5),
         "noise": (0.05, 0.1, 0.2),
-    }
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"temperature": (0.1, 0.15, 0.2)}
-    uses_whole_table: ClassVar[bool] = True
+    },
+    wide={"temperature": (0.1, 0.15, 0.2)},
+)
+class XSimGCL(WholeTable):
+    """LightGCN with noise and a contrast of read-out and layer."""
 
-    settings: XSimGCLSettings
+    contrast_weight: float = Field(default=0.2, ge=0, description="λ: how much the agreement counts")
+    noise: float = Field(
+        default=0.2,
+        ge=0,
+        description="ε: length of the noise added to every layer; with λ = 0 too it is LightGCN (but for layer 0)",
+    )
+    temperature: float = Field(default=0.15, gt=0, description="τ of the contrast")
+    contrast_layer: int = Field(
+        default=1, ge=1, description="l*: the layer that the read-out is compared with (the last where there are fewer)"
+    )
+    include_ego: bool = Field(default=False, description="whether layer 0 is part of the read-out")
+
     _compared: Tensor | None = None
     """Layer l* of the pass in hand."""
 
-    def readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """With the noise that belongs to the batch, or without."""
-        settings = self.settings
-        if batch is None or not settings.noise:
-            layers = list(self.propagation.differentiable_layers(table))
+        if batch is None or not self.noise:
+            layers = list(self.tables.propagation.differentiable_layers(table))
         else:
-            noise = same_sign_noise(settings.noise, self.device_generator(NOISE, batch.epoch, batch.number))
-            layers = list(self.propagation.differentiable_layers(table, noise))
-        self._compared = None if batch is None else layers[min(settings.contrast_layer, settings.layers)]
-        mean = mean_of_layers(layers, settings.include_ego)
+            noise = same_sign_noise(self.noise, self.generator(NOISE, batch.epoch, batch.number))
+            layers = list(self.tables.propagation.differentiable_layers(table, noise))
+        self._compared = None if batch is None else layers[min(self.contrast_layer, self.layers)]
+        mean = mean_of_layers(layers, self.include_ego)
         return mean if nodes is None else mean.index_select(0, nodes)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""
         fit, compared, self._compared = super().loss(batch, rows), self._compared, None
-        if not self.settings.contrast_weight or compared is None:
+        if not self.contrast_weight or compared is None:
             return fit
         user, item, _ = batch.split(rows.readout)
         contrast = fit.new_zeros(())
         for nodes, side in ((batch.users, user), (batch.positive + self.graph.n_users, item)):
             which, one = distinct(nodes, side)
-            contrast = contrast + info_nce(one, compared.index_select(0, which), self.settings.temperature)
-        return fit + self.settings.contrast_weight * contrast
+            contrast = contrast + info_nce(one, compared.index_select(0, which), self.temperature)
+        return fit + self.contrast_weight * contrast

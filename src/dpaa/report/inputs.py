@@ -22,7 +22,7 @@ from dpaa.evaluation.ranking import ColdUsers, ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.frontier.debias import JSON, RUN
 from dpaa.frontier.result import KIND
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Groups, Manifest, Protocol
 from dpaa.report.rendering import shown_item
@@ -136,7 +136,7 @@ class Run:
     def trace(self) -> Trace | None:
         """Message weights by layer and popularity; None where all messages weigh what they weigh in LightGCN."""
         method = self.model.method
-        if not isinstance(method, GraphMethod) or not method.settings.layers:
+        if not isinstance(method, GraphMethod) or not method.layers:
             return None
         found = trace_run(self.folder.path)
         weights = [value for layer in found.weights for value in layer.relative if value is not None]

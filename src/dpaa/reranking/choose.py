@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpaa.errors import InputError
-from dpaa.methods.settings import make_settings
+from dpaa.methods.base import check_fields
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.registry import RERANKERS
 
@@ -64,4 +64,4 @@ def stored_reranker(stored: object, place: object) -> Reranker | None:
 
 
 def _made(kind: type[Reranker], settings: Mapping[str, object]) -> Reranker:
-    return make_settings(kind, settings, kind.name, "re-ranker")
+    return kind(**check_fields(kind, settings, f"re-ranker {kind.name}"))

@@ -8,13 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.kernels.memory import memory_at_hand
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Method
-from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import Pretrained, UsesPretrained, needed_layers
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
@@ -68,14 +70,13 @@ class RunContext:
         if self.callbacks.together.peers.count > 1:
             told.append(f"{method.name} is computed in one go, by one process")
         self.callbacks.on_start(method, told)
-        method.fit()
+        assert isinstance(method, ClosedForm)
+        method.learn()
         return manifest
 
     def epochs(self, method: GraphMethod) -> dict[str, Any]:
         """Train in epochs, the pre-trained model first where one is needed."""
         callbacks, run, validation, compute = self.callbacks, self.run, self.validation, method.compute
-        if validation and method.validation_overlap != "drop":
-            validation = Evaluator(self.data, 20, "valid", method.validation_overlap)
         check_shared(method, callbacks.together)
         manifest, extra_identity = self._take_pretrained(method)
         notes = _sampling_notes(method)
@@ -86,9 +87,7 @@ class RunContext:
             manifest |= start.origin
             extra_identity |= {STARTED_FROM: start.digest}
         if validation is None:
-            notes.append(
-                f"the validation split is empty: all {method.settings.epochs:,} epochs are trained, the last is kept"
-            )
+            notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
         epochs: list[EpochReport] = []
 
         def on_epoch(report: EpochReport) -> None:
@@ -105,7 +104,7 @@ class RunContext:
             identity={
                 "dataset": self.data.fingerprint,
                 "method": method.name,
-                "settings": method.settings.model_dump(mode="json", exclude={"threads"}),
+                "settings": method.get_params({"threads"}),
                 "kernel": compute.kernel,
                 **extra_identity,
             },
@@ -129,7 +128,7 @@ class RunContext:
         announce(trainer, self._vectors, checkpoint)
         self._vectors = None
         stopping = trainer.run(checkpoint)
-        tuned = method.tune(validation) if validation else {}
+        tuned = method.choose(validation) if validation and isinstance(method, ChosenAfterwards) else {}
         done = epochs[-1].epoch if epochs else (checkpoint.epoch - 1 if checkpoint else 0)
         return manifest | {
             "validation": validation.protocol.as_json() if validation else None,
@@ -164,8 +163,8 @@ class RunContext:
 
     def _take_pretrained(self, method: GraphMethod) -> tuple[dict[str, Any], dict[str, str]]:
         """What the manifest says of the pre-trained model, and what a checkpoint must have been made with."""
-        n_layers = method.pretrained_layers()
-        if n_layers is None:
+        n_layers = needed_layers(method)
+        if n_layers is None or not isinstance(method, UsesPretrained):
             return {}, {}
         vectors = self._pretrained(method, n_layers)
         method.take_pretrained(vectors)  # whole tables, of which the method keeps what it needs
@@ -191,12 +190,12 @@ class RunContext:
             return self.fit_part(plain, self.data, self.callbacks, folder, warm_start=self.before)
 
         beside = self.run.path.parent if self.run else None
-        return train_or_reuse(self.data, method.settings, n_layers, beside, train, self.before)
+        return train_or_reuse(self.data, method, n_layers, beside, train, self.before)
 
 
 def _check_memory(method: GraphMethod) -> None:
     """Refuse a training whose tables cannot fit: the table, two moments, the best epoch and the read-out."""
-    graph, size = method.graph, method.settings.embedding_size
+    graph, size = method.graph, method.embedding_size
     needed, free = 4 * 5 * size * graph.n_nodes + 80 * graph.n_edges, memory_at_hand()
     if needed > free:
         raise InputError(
@@ -206,18 +205,18 @@ def _check_memory(method: GraphMethod) -> None:
 
 
 def _sampling_notes(method: GraphMethod) -> list[str]:
-    sampler = method.sampler
-    if not sampler.n_usable_users:
+    """Users that no triple is drawn for; an error where there are no others."""
+    taken = torch.bincount(method.graph.edge_user, minlength=method.graph.n_users)
+    without, with_every = int((taken == 0).sum()), int((taken == method.graph.n_items).sum())
+    if without + with_every == len(taken):
         raise InputError(
             "no user has both a positive item and one left to draw as a negative; there is nothing to learn from"
         )
     notes = []
-    if sampler.users_without_items:
-        users = counted(
-            sampler.users_without_items, "user has no training item and is", "users have no training item and are"
-        )
+    if without:
+        users = counted(without, "user has no training item and is", "users have no training item and are")
         notes.append(f"{users} never drawn")
-    if sampler.users_with_every_item:
-        users = counted(sampler.users_with_every_item, "user took every item and is", "users took every item and are")
+    if with_every:
+        users = counted(with_every, "user took every item and is", "users took every item and are")
         notes.append(f"{users} skipped: there is nothing to prefer")
     return notes

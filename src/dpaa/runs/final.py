@@ -8,9 +8,9 @@ from typing import Any
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import Pretrained, needed_layers
 from dpaa.runs.build import make_method
 from dpaa.runs.model import Model, load
 from dpaa.runs.warm_start import ORIGIN
@@ -36,13 +36,13 @@ def final_training(before: Model, data: Dataset, fit: Callable[..., Model]) -> t
     the method to train, and further arguments of `fit_into`
     """
     own, manifest = before.method, before.manifest
-    hyperparameters = own.settings.model_dump(exclude={"device", "threads"}) | manifest.get("tuned", {})
+    hyperparameters = own.get_params({"device", "threads"}) | manifest.get("tuned", {})
     how: dict[str, Any] = {"dial": False, "rerank": before.reranker()}
     if isinstance(own, GraphMethod):
         hyperparameters["epochs"] = max(1, (manifest.get("training") or {}).get("best_epoch") or 1)
         how |= {"keep_last": True, "warm_start": before if ORIGIN in manifest else None}
     method = make_method(data, type(own), hyperparameters)
-    layers = method.pretrained_layers()
+    layers = needed_layers(method)
     if layers is not None:
         how["pretrained"] = _pretrained(before, data, layers, fit)
     how["about"] = {

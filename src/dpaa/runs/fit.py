@@ -12,9 +12,9 @@ from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.methods import find_method
-from dpaa.methods.base import Method
-from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import Settings
+from dpaa.methods.base import ClosedForm, Method
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import Pretrained, needed_layers
 from dpaa.plugins import origin_of
 from dpaa.reranking.base import Reranker
 from dpaa.runs.build import make_method
@@ -39,7 +39,7 @@ __all__ = ["DEFAULT", "Callbacks", "evaluate", "fit", "fit_into", "fit_method", 
 
 def fit(
     data: Dataset,
-    method: str | type[Method] | type[Settings] | Settings | None = None,
+    method: str | type[Method] | Method | None = None,
     *,
     pretrained: str | Path | None = None,
     rerank: Reranker | None = None,
@@ -72,15 +72,15 @@ def fit(
 
 
 def like(
-    before: Model, method: str | type[Method] | type[Settings] | Settings | None, settings: dict[str, Any]
+    before: Model, method: str | type[Method] | Method | None, settings: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """Method and settings of a training that starts from a model: its own, as far as none are given."""
     own = before.method
     if method is None:
         method = type(own)
-    if find_method(method) is not type(own) or isinstance(method, Settings):
+    if find_method(method) is not type(own) or isinstance(method, Method):
         return method, settings
-    return method, own.settings.model_dump(exclude={"device", "threads"}) | settings
+    return method, own.get_params({"device", "threads"}) | settings
 
 
 def fit_into(
@@ -159,13 +159,13 @@ def fit_method(
     take the best epoch of the run's checkpoint.
     """
     callbacks = callbacks or Callbacks()
-    if pretrained and method.pretrained_layers() is None:
+    if pretrained and needed_layers(method) is None:
         raise InputError(f"{method.name} with these settings uses no pre-trained model; leave --pretrained out")
     started, clock = now(), time.perf_counter()
     manifest: dict[str, Any] = {
         "method": method.name,
         "method_origin": origin_of(type(method)),
-        "seed": method.settings.seed,
+        "seed": method.seed,
         "dataset": {
             "name": data.name,
             "path": str(data.path.resolve()) if data.path else None,
@@ -175,11 +175,15 @@ def fit_method(
         "tuning": {"trials": trials},
     }
     context = RunContext(data, callbacks, run, resume, pretrained, _fit_part, start, keep_last, warm_start, finish)
-    manifest |= method.train(context)
+    manifest |= (
+        context.epochs(method)
+        if isinstance(method, GraphMethod) and not isinstance(method, ClosedForm)
+        else context.fit_once(method)
+    )
     if callbacks.stop_requested():
         raise Interrupted
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if dial and len(data.valid) else None
-    manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve(method.popularity_dial)
+    manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve()
     if rerank is not None:
         manifest["rerank"] = rerank.as_json()
     manifest |= about or {}

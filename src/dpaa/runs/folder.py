@@ -57,8 +57,8 @@ from dpaa.files import (
 )
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
-from dpaa.methods.base import Method
-from dpaa.methods.settings import Settings, make_settings, with_settings_of_old
+from dpaa.methods.base import Method, attach
+from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import stored_reranker
 from dpaa.runs.history import history_line
@@ -172,7 +172,7 @@ class RunFolder:
         with hold_folder(target, self.path):
             self.remove_scaffold()
             config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
-            made_with = with_settings_of_old(type(method.settings), config)
+            made_with = with_earlier_defaults(type(method), config)
             same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
             same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
             return same and same_lists and about.dataset.fingerprint == fingerprint
@@ -296,7 +296,7 @@ class RunFolder:
     def write_model(self, model: RunRecord) -> str:
         """Tensors, tables and at last the manifest: from then on the run is finished.  Returns the tensors' digest."""
         graph = model.method.graph
-        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.tensors().items()}
+        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.state().items()}
         users, items = graph.user_degree.cpu().numpy(), graph.item_degree.cpu().numpy()
         user_table = pl.DataFrame([model.user_ids.alias(Column.USER), pl.Series(Column.COUNT, users.astype(np.int64))])
         group = np.where(popular_items(items.astype(np.float64)), "popular", "niche")
@@ -333,7 +333,9 @@ class RunFolder:
         ]
         if pairs.count is not None:
             columns.append(pl.Series(Column.COUNT, pairs.count))
-        weights = [pl.Series(name, weight.cpu().numpy()) for name, weight in model.method.message_weights()]
+        method = model.method
+        weighted = method.tables.edge_columns() if isinstance(method, GraphMethod) else []
+        weights = [pl.Series(name, weight.cpu().numpy()) for name, weight in weighted]
         return pl.DataFrame([*columns, *weights])
 
     def write_evaluation(self, evaluation: Evaluation, model: RunRecord) -> None:
@@ -420,14 +422,14 @@ class RunFolder:
     def read(self, device: str = "cpu") -> RunRecord:
         """A finished run, every file checked before it is believed."""
         manifest, about = self.read_manifest()
-        method_type, settings = self._read_config(manifest.get("method_origin"))
+        configured = self._read_config(manifest.get("method_origin"))
         users = self._read_table(USERS, [Column.USER])
         items = self._read_table(ITEMS, [Column.ITEM])
         user_ids, item_ids = self._ascending(USERS, users[Column.USER]), self._ascending(ITEMS, items[Column.ITEM])
         pairs = self._read_pairs(user_ids, item_ids)
         graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
-        method = method_type(graph, settings)
-        method.load_tensors(self._read_tensors(method.saved_shapes()))
+        method: Method = attach(configured, graph)
+        method.load_state(self._read_tensors(method.state_shapes()))
         candidates = self._candidates(items)
         self._check_bound(about)
         known = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), "restore it or train again")
@@ -478,15 +480,14 @@ class RunFolder:
                     f"{MANIFEST}); restore it or train again"
                 )
 
-    def _read_config(self, origin: object) -> tuple[type[Method], Settings]:
+    def _read_config(self, origin: object) -> Method:
         config = self.read_json(CONFIG)
         name = str(config.pop("method", ""))
         if isinstance(origin, dict) and origin.get("package") != "dpaa":
             METHODS.stored(name, origin, self.path)  # a plug-in's: says what to install
         try:
             method = METHODS.stored(name, None, self.path)
-            found = with_settings_of_old(method.settings_type, config)
-            return method, make_settings(method.settings_type, found, method.name)
+            return method(**with_earlier_defaults(method, config))
         except InputError as error:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 
@@ -571,7 +572,7 @@ class RunFolder:
 
 def _config(method: Method) -> dict[str, Any]:
     """Every setting, resolved, with the method's name."""
-    return {"method": method.name} | method.settings.model_dump(mode="json")
+    return {"method": method.name} | method.get_params()
 
 
 def stands_for_run(folder: Path) -> bool:

@@ -10,10 +10,11 @@ from typing import Any
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
+from dpaa.runs.warm_start import carried_parameters
 from dpaa.training.start import Start
 from dpaa.words import counted
 
@@ -42,7 +43,7 @@ def train_further(folder: str | Path, method: Method, data: Dataset) -> tuple[St
             f"{folder} was trained on another dataset than {data.name} (fingerprints differ); "
             f"start from it in another folder with --warm-start {folder}"
         )
-    if method.settings.epochs <= epochs:
+    if method.epochs <= epochs:
         raise InputError(
             f"{folder} has been trained for {counted(epochs, 'epoch', 'epochs')} already; set epochs above {epochs:,}"
         )
@@ -52,8 +53,8 @@ def train_further(folder: str | Path, method: Method, data: Dataset) -> tuple[St
     if begun is not None:
         told["warm_start"] = begun
     start = Start(
-        old.ego.rows(),
-        method.carried_over(old),
+        old.tables.ego.rows(),
+        carried_parameters(method, old),
         epoch=epochs + 1,
         step=before + epochs * method.compute.n_batches,
         best_epoch=int(trained.get("best_epoch") or 0),
@@ -67,6 +68,6 @@ def train_further(folder: str | Path, method: Method, data: Dataset) -> tuple[St
 
 def _same(old: Method, method: Method) -> bool:
     """Whether the method and all settings are the same, but for those that say when training ends."""
-    before, now = (one.settings.model_dump(exclude=set(MAY_CHANGE)) for one in (old, method))
-    longer = old.settings.model_dump(exclude={"threads"}) != method.settings.model_dump(exclude={"threads"})
+    before, now = (one.get_params(set(MAY_CHANGE)) for one in (old, method))
+    longer = old.get_params({"threads"}) != method.get_params({"threads"})
     return old.name == method.name and before == now and longer

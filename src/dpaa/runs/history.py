@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpaa.methods.settings import first_error
 from dpaa.text import parse_json
 
 
@@ -37,5 +36,8 @@ def history_line(text: str) -> dict[str, Any]:
     try:
         _Line.model_validate(content)
     except ValidationError as error:
-        raise ValueError(first_error(error)) from None
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        message = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ValueError(f"{where}: {message}" if where else message) from None
     return dict(content)

@@ -22,7 +22,7 @@ from dpaa.evaluation.ranking import RankedBlock
 from dpaa.html import html_facts
 from dpaa.kernels.topk import top_k
 from dpaa.methods import find_method
-from dpaa.methods.base import Method
+from dpaa.methods.base import Method, changed_params
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import parse_reranker, stored_reranker
 from dpaa.reranking.dial import DialVectors
@@ -66,7 +66,7 @@ class Model(RunRecord):
         recall = training.get("best_valid_recall@20")
         trained_on = self.manifest.get("dataset") or {}
         reranker = self.manifest.get("rerank")
-        changed = self.method.settings.model_dump(exclude_defaults=True)
+        changed = changed_params(self.method)
         facts = {
             "users × items": f"{len(self.user_ids):,} × {len(self.item_ids):,}",
             "trained on": trained_on.get("name"),
@@ -182,7 +182,7 @@ class Model(RunRecord):
     def kappa(self, dial: Dial = None) -> float:
         """The dial's κ as a number; None and "run" are the one that the run keeps in force."""
         if dial is None or dial == "run":
-            return kappa_in_force(self.manifest.get("dial"), self.method.popularity_dial)
+            return kappa_in_force(self.manifest.get("dial"))
         if str(dial) == "auto":
             raise InputError(
                 "the popularity dial has no setting 'auto'; write `run` for the κ that the run keeps, or a number for "
@@ -212,7 +212,7 @@ class Model(RunRecord):
         stored = self.manifest.get("dial")
         if stored is None or (isinstance(stored, dict) and stored.get(SUGGESTED, 0) is None):
             return None
-        return DialCurve.from_json(stored, self.method.popularity_dial, self.method.dial_rule)
+        return DialCurve.from_json(stored)
 
     def dial_vectors(self, users: Ids | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Users and items as vectors that serve every κ: `user_id, v0 …, deviation` and `item_id, v0 …, popularity`.

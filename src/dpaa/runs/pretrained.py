@@ -21,10 +21,9 @@ from dpaa.data.text_lines import check_rows, check_unpacked
 from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, check_within, locked
 from dpaa.methods import find_method
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Method
-from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pretrained import PRETRAINED, Pretrained
 from dpaa.runs.build import make_method
 from dpaa.runs.folder import MANIFEST, RunFolder
 from dpaa.runs.model import Model, load
@@ -57,7 +56,7 @@ def read_pretrained(place: str | Path, data: Dataset, n_layers: int) -> Pretrain
 
 def train_or_reuse(
     data: Dataset,
-    settings: TrainedSettings,
+    settings: GraphMethod,
     n_layers: int,
     beside: Path | None,
     train: Callable[[Path | None, GraphMethod], Model],
@@ -67,9 +66,8 @@ def train_or_reuse(
 
     `before`: what its training starts from.
     """
-    shared = {name: getattr(settings, name) for name in TrainedSettings.model_fields}
-    first, plain = Method.pretrained_from, TrainedSettings(**shared)
-    relevant = plain.model_dump(mode="json", exclude={"threads", "device"})
+    shared = {name: getattr(settings, name) for name in LightGCN.hyperparameters.model_fields}
+    first, relevant = PRETRAINED, {name: shared[name] for name in shared if name not in ("threads", "device")}
     version = find_method(first).version
     made_from: list[Any] = [data.fingerprint, relevant, *([] if before is None else [before.vectors_digest])]
     made_from += [version] if version > 1 else []  # of before there was another
@@ -99,7 +97,7 @@ def _from_run(run: RunFolder, data: Dataset, n_layers: int) -> Pretrained:
         "method": model.method.name,
         "fingerprint": model.trained_on.fingerprint,
     }
-    if model.method.name == Method.pretrained_from and origin["fingerprint"] == data.fingerprint:
+    if model.method.name == PRETRAINED and origin["fingerprint"] == data.fingerprint:
         return Pretrained.of(_graph_method(model.method), n_layers, origin)
     if not isinstance(model.method, GraphMethod):
         raise InputError(f"{run.path} is a run of {model.method.name}, which has no embeddings; {REMEDY}")

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.text import on_one_line
 from dpaa.training.early_stopping import EarlyStopping
 from dpaa.training.trainer import MONITOR, EpochReport
@@ -51,7 +51,7 @@ class TrainingProgress:
         """Of a method that is about to be trained; without epochs there is nothing to tell."""
         if not isinstance(method, GraphMethod):
             return cls(method.name, part, 0, None, clock=clock)
-        found = cls(method.name, part, method.settings.epochs, EarlyStopping.of(method.settings), clock=clock)
+        found = cls(method.name, part, method.epochs, EarlyStopping.of(method), clock=clock)
         found.steps = max(method.compute.n_batches, 1)
         found._began = clock()
         found._times.append(found._began)

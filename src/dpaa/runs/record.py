@@ -66,7 +66,7 @@ class RunRecord:
         found = hashlib.sha256()
         for ids in (self.user_ids, self.item_ids):
             found.update("\n".join(map(str, ids.to_list())).encode())
-        for tensor in self.method.tensors().values():
+        for tensor in self.method.state().values():
             found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return found.hexdigest()
 
@@ -84,7 +84,7 @@ class RunRecord:
             False where the popularity dial or the re-ranker is another than the one the model keeps.
         """
         reranker = stored_reranker(self.manifest.get("rerank"), self.path or self)
-        kappa = kappa_in_force(self.manifest.get("dial"), self.method.popularity_dial)
+        kappa = kappa_in_force(self.manifest.get("dial"))
         return (protocol.popularity_dial, protocol.rerank) == (kappa, reranker.in_words() if reranker else None)
 
     def check_trained_on(self, data: Dataset, remedy: str) -> None:

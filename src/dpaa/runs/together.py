@@ -10,8 +10,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import Columns
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.graph_method import GraphMethod, WholeTable
+from dpaa.methods.pretrained import Pretrained, UsesPretrained
 from dpaa.runs.build import make_method
 from dpaa.training.checkpoint import Checkpoint
 from dpaa.training.start import Start
@@ -23,8 +23,8 @@ _START = ("epoch", "step", "best_epoch", "patience_share", "measured")
 
 def check_shared(method: GraphMethod, together: Together) -> None:
     """Refuse what several processes cannot train, before anything is trained."""
-    Columns(method.settings.embedding_size, together.peers)  # has enough of them, or says so
-    if together.peers.count > 1 and method.uses_whole_table:
+    Columns(method.embedding_size, together.peers)  # has enough of them, or says so
+    if together.peers.count > 1 and isinstance(method, WholeTable):
         raise InputError(
             f"{method.name} works on whole tables, whose columns cannot lie in several processes; train it in one "
             "process, without --processes or torchrun"
@@ -45,7 +45,7 @@ def announce(trainer: Trainer, pretrained: Pretrained | None, checkpoint: Checkp
     together.say(
         {
             "method": METHODS.address(method.name),
-            "settings": method.settings.model_dump(mode="json"),
+            "settings": method.get_params(),
             "validates": trainer.validate is not None,
             "keep_last": trainer.keep_last,
             "pretrained": pretrained is not None,
@@ -99,7 +99,7 @@ def _train_along(group: Group, data: Dataset, order: dict[str, Any]) -> None:
         pretrained = Pretrained(readout, tuple(told[f"layer.{place}"] for place in range(len(told))))
         del told, readout
     method = _made(data, order["method"], order["settings"])
-    if pretrained is not None:
+    if pretrained is not None and isinstance(method, UsesPretrained):
         method.take_pretrained(pretrained)
     del pretrained
     start = None

@@ -137,7 +137,7 @@ def tracked(
         yield callbacks, lambda model: model
         return
     about = {"method": method.name, "dataset": data.name, "dataset_fingerprint": data.fingerprint}
-    settings = method.settings.model_dump(mode="json")
+    settings = method.get_params()
     with ExitStack() as open_runs:
         logs = [_Log(one, callbacks.say, method) for one in trackers]
         for log in logs:

@@ -20,7 +20,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text, kind
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.backbone import INITIAL_DEVIATION, GraphMethod
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.tables import INITIAL_DEVIATION
 from dpaa.runs.model import Model
 from dpaa.training.start import Start
 from dpaa.words import counted
@@ -44,7 +45,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
             f"{place} is a run of {old.name}, which has no trained vectors to start from; "
             "start from a run of a method that is trained in epochs"
         )
-    width, wanted = old.settings.embedding_size, method.settings.embedding_size
+    width, wanted = old.embedding_size, method.embedding_size
     if width != wanted:
         raise InputError(
             f"{place} has vectors of {width} columns, this training wants {wanted}; set embedding_size={width}"
@@ -53,7 +54,10 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
     table = torch.empty(graph.n_nodes, width).normal_(0.0, INITIAL_DEVIATION, generator=method.generator(0))
     known = np.zeros(graph.n_nodes, dtype=bool)
     told: dict[str, Any] = {}
-    sides = ((before.user_ids, data.user_ids, old.user_ego, 0), (before.item_ids, data.item_ids, old.item_ego, 1))
+    sides = (
+        (before.user_ids, data.user_ids, old.tables.user_ego, 0),
+        (before.item_ids, data.item_ids, old.tables.item_ego, 1),
+    )
     for ids, now, rows, side in sides:
         _check_kind(ids, now, SIDES[side], place)
         index, first = encode(now, ids), side * graph.n_users
@@ -68,7 +72,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
         added = int((begun & ~known)[part].sum())
         told[name] |= {NEIGHBOURS: added, RANDOM: int((~begun[part]).sum())}
     same = old.name == method.name
-    step = method.settings.warmup_steps  # the learning rate need not rise from 0 again
+    step = method.warmup_steps  # the learning rate need not rise from 0 again
     about = {
         "run": str(before.path.resolve()) if before.path else None,
         "method": old.name,
@@ -76,8 +80,8 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
         "step": step,
         **told,
     }
-    parameters = method.carried_over(old) if same else {}
-    table = (SHRINK * table).to(method.device)
+    parameters = carried_parameters(method, old) if same else {}
+    table = (SHRINK * table).to(method.graph.device)
     return Start(table, parameters, step=step, patience_share=PATIENCE_SHARE, origin={ORIGIN: about})
 
 
@@ -130,3 +134,12 @@ def _check_kind(ids: pl.Series, now: pl.Series, what: str, place: object) -> Non
             f"the {what} of {place} have {kind(ids)} for ids (such as {ids[0]!r}), those of the dataset {kind(now)} "
             f"(such as {now[0]!r}); make the dataset with ids of one type"
         )
+
+
+def carried_parameters(method: GraphMethod, before: GraphMethod) -> dict[str, Tensor]:
+    """Parameters besides the table that a training takes over from a model of the same method.
+
+    Those of another shape there, on other data, are drawn again.
+    """
+    kept, drawn = before.state(), method.parameters()
+    return {name: kept[name] for name in drawn if name in kept and kept[name].shape == drawn[name].shape}

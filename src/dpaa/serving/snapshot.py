@@ -24,7 +24,7 @@ from dpaa.evaluation.concentration import head
 from dpaa.files import LARGE_JSON, as_json, read_json
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
-from dpaa.methods.settings import make_settings
+from dpaa.methods.base import attach
 from dpaa.reranking.dial import DialVectors
 from dpaa.runs.item_limits import CodedColumn, ItemColumns
 from dpaa.runs.model import Model
@@ -96,7 +96,9 @@ def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.
     arrays = {f"graph.{name}": getattr(graph, name).numpy() for name in GRAPH}
     if model.train.count is not None:
         arrays["graph.edge_count"] = graph.edge_count.numpy()
-    arrays |= {f"method.{name}": tensor.detach().numpy() for name, tensor in method.tensors_to_score().items()}
+    unused = ("user_ego", "item_ego") if method.vectors() is not None else ()  # layer 0 takes no part in the scores
+    state = {name: tensor for name, tensor in method.state().items() if name not in unused}
+    arrays |= {f"method.{name}": tensor.detach().numpy() for name, tensor in state.items()}
     if model.candidates is not None:
         arrays["candidates"] = np.asarray(model.candidates)
     tables = _tables(model)
@@ -125,7 +127,7 @@ def write_snapshot(model: Model, folder: Path, index: str = "exact", titles: pl.
         pl.DataFrame({WORDS: column.words}).write_ipc(folder / f"column.{place}.arrow", compression="uncompressed")
     about = {
         "method": method.name,
-        "settings": method.settings.model_dump(mode="json"),
+        "settings": method.get_params(),
         "manifest": model.manifest,
         "path": None if model.path is None else str(model.path),
         "columns": model.columns.names,
@@ -174,8 +176,9 @@ def open_snapshot(folder: Path) -> Snapshot:
     parts["edge_count"] = ones if counted is None else torch.from_numpy(counted)
     graph = BipartiteGraph(n_users, n_items, **parts)
     kind = METHODS.stored(about["method"], None, folder)
-    method = kind(graph, make_settings(kind.settings_type, about["settings"], kind.name))
-    method.adopt({name[7:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("method.")})
+    method = attach(kind(**about["settings"]), graph)
+    state = {name[7:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("method.")}
+    method.load_state(state, copy=False)
     path = None if about["path"] is None else Path(about["path"])
     candidates = arrays.get("candidates")
     model = Model(method, users[IDS], items[IDS], pairs, candidates, about["manifest"], path)

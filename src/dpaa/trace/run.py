@@ -12,9 +12,9 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.methods.backbone import GraphMethod
-from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.losses import bpr
+from dpaa.methods.pretrained import PRETRAINED
 from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
@@ -83,15 +83,15 @@ def trace_run(folder: str | Path) -> Trace:
     run = RunFolder(folder)
     model = load(run.path)
     method = model.method
-    if not isinstance(method, GraphMethod) or not method.settings.layers:
+    if not isinstance(method, GraphMethod) or not method.layers:
         reason = "has layers=0" if isinstance(method, GraphMethod) else f"is one of {method.name}"
         raise InputError(
             f"{folder} {reason} and weights no messages (its edges.parquet has no column weight_0); "
             "trace a run of a method that propagates, such as lightgcn or dpaa"
         )
-    weights = run.read_weights(model, method.settings.layers)
+    weights = run.read_weights(model, method.layers)
     weighing = _weighing(method)
-    tracer = Tracer(method.graph, weights, weighing.settings.initial_residual if weighing else 0.0)
+    tracer = Tracer(method.graph, weights, weighing.initial_residual if weighing else 0.0)
     return _Reading(run, model, method, tracer).trace()
 
 
@@ -106,11 +106,11 @@ class _Reading:
     def __init__(self, run: RunFolder, model: Model, method: GraphMethod, tracer: Tracer) -> None:
         self.run, self.model, self.method, self.tracer = run, model, method, tracer
         self.n_users = method.graph.n_users
-        self.ego = method.ego.rows().double()
+        self.ego = method.tables.ego.rows().double()
         self.readout = torch.cat([method.user_embedding, method.item_embedding]).double()
         self.layers = list(tracer.layers(self.ego))
         self.weighing = _weighing(method)
-        self.emphasis = self.weighing.settings.layer_emphasis if self.weighing else None
+        self.emphasis = self.weighing.layer_emphasis if self.weighing else None
         self.notes: list[str] = []
         mean = torch.stack(self.layers).mean(dim=0)
         same = mean.shape == self.readout.shape
@@ -123,7 +123,7 @@ class _Reading:
 
     def _headline(self, premises: list[Premise]) -> str:
         """What counts first: the vectors that the weights in force are made from."""
-        source = self.weighing.settings.interaction_strength_from if self.weighing else None
+        source = self.weighing.interaction_strength_from if self.weighing else None
         layer = None if source == "readout" else 0
         where = "the read-out" if layer is None else "layer 0"
         chosen = [premise for premise in premises if premise.layer == layer]
@@ -136,7 +136,7 @@ class _Reading:
     def trace(self) -> Trace:
         weights = [
             self.tracer.layer_weights(layer, self.layers[layer][self.n_users :] if layer < len(self.layers) else None)
-            for layer in range(self.method.settings.layers)
+            for layer in range(self.method.layers)
         ]
         premises = [self.tracer.premise(vectors, "own", layer) for layer, vectors in enumerate(self.layers)]
         premises.append(self.tracer.premise(self.readout, "own", None))
@@ -162,7 +162,7 @@ class _Reading:
     # ------------------------------------------------------------------ Lemma 2
 
     def _shares(self) -> list[LayerShare]:
-        if len(self.layers) <= self.method.settings.layers:
+        if len(self.layers) <= self.method.layers:
             return []
         sizes = [float(layer.norm(dim=1).sum()) for layer in self.layers]
         gradient = self.tracer.gradient_norms(self._gradient_in_readout())
@@ -200,9 +200,9 @@ class _Reading:
         before = model.method
         readout = torch.cat([before.user_embedding, before.item_embedding]).double()
         found = [self.tracer.premise(readout, "pretrained", None)]
-        if before.name == Method.pretrained_from and np.array_equal(model.train.item, self.model.train.item):
+        if before.name == PRETRAINED and np.array_equal(model.train.item, self.model.train.item):
             # Plain LightGCN has no weights of its own: as many layers as this run has.
             weights = [EdgeWeights(torch.from_numpy(self.tracer.plain))] * len(self.tracer.weights)
-            layers = enumerate(Tracer(self.method.graph, weights).layers(before.ego.rows().double()))
+            layers = enumerate(Tracer(self.method.graph, weights).layers(before.tables.ego.rows().double()))
             found = [self.tracer.premise(vectors, "pretrained", layer) for layer, vectors in layers] + found
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.graph_method import GraphMethod
 
 
 @dataclass
@@ -29,13 +29,13 @@ class EarlyStopping:
     """The last compared value."""
 
     @classmethod
-    def of(cls, settings: TrainedSettings) -> EarlyStopping:
+    def of(cls, method: GraphMethod) -> EarlyStopping:
         """As the settings ask; `auto` numbers of steps grow as the learning rate falls."""
         return cls(
-            settings.patience,
-            resolved_steps(settings.patience_steps, PATIENCE_DISTANCE, settings),
-            resolved_steps(settings.minimum_steps, MINIMUM_DISTANCE, settings),
-            settings.validation_smoothing,
+            method.patience,
+            resolved_steps(method.patience_steps, PATIENCE_DISTANCE, method),
+            resolved_steps(method.minimum_steps, MINIMUM_DISTANCE, method),
+            method.validation_smoothing,
         )
 
     def improved(self, epoch: int, value: float, step: int = 0) -> bool:
@@ -61,6 +61,6 @@ PATIENCE_DISTANCE, MINIMUM_DISTANCE = 1.5, 1.5
 """How far Adam can carry a number, at most the learning rate a step, in `auto` steps of patience and at least."""
 
 
-def resolved_steps(asked: int | str, distance: float, settings: TrainedSettings) -> int:
+def resolved_steps(asked: int | str, distance: float, method: GraphMethod) -> int:
     """A number of steps; `auto` is that in which Adam can carry a number that far."""
-    return asked if isinstance(asked, int) else max(1, round(distance / settings.learning_rate))
+    return asked if isinstance(asked, int) else max(1, round(distance / method.learning_rate))

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.graph_method import GraphMethod
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class Start:
     origin: dict[str, Any] = field(default_factory=dict)
     """Where it comes from, for the manifest."""
 
-    def patience(self, settings: TrainedSettings) -> int:
+    def patience(self, method: GraphMethod) -> int:
         """Epochs without a better one before training ends."""
-        return max(1, math.ceil(self.patience_share * settings.patience))
+        return max(1, math.ceil(self.patience_share * method.patience))
 
     @property
     def digest(self) -> str:

@@ -15,9 +15,9 @@ from torch import Tensor
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import Columns
 from dpaa.kernels.machine import computing, give_back_memory, lasting
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import TrainedSettings, with_settings_of_old
+from dpaa.methods.tables import Tables
 from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.early_stopping import EarlyStopping
@@ -132,7 +132,7 @@ class Progress:
         following.remember(stopping)
         return following
 
-    def stopping(self, settings: TrainedSettings) -> EarlyStopping:
+    def stopping(self, settings: GraphMethod) -> EarlyStopping:
         """Patience as it stands here."""
         found = EarlyStopping.of(settings)
         for name in REMEMBERED:
@@ -144,7 +144,7 @@ class Progress:
         for name in REMEMBERED:
             setattr(self, name, getattr(stopping, name))
 
-    def validation_is_due(self, settings: TrainedSettings) -> bool:
+    def validation_is_due(self, settings: GraphMethod) -> bool:
         """After the first and the last epoch, and where enough steps have passed since the last time."""
         if self.validated_step is None or self.epoch == settings.epochs:
             return True
@@ -182,15 +182,16 @@ class Trainer:
             return self._run(checkpoint)
 
     def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
-        method, settings = self.method, self.method.settings
+        method = settings = self.method
         start = self.start
-        method.columns = Columns(settings.embedding_size, self.together.peers)
-        method.start(start.table if start else None)
+        tables = Tables.start(
+            method, start.table if start else None, Columns(settings.embedding_size, self.together.peers)
+        )
         if start:
-            method.load_parameters(start.parameters)
-            if not method.alone:  # it is of all users and columns, and needed no more
+            tables.load_parameters(start.parameters)
+            if not tables.columns.alone:  # it is of all users and columns, and needed no more
                 self.start = start = replace(start, table=start.table.new_empty(0))
-        self._adam = TiledAdam(method)
+        self._adam = TiledAdam(tables)
         self._best: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
         at = self._resume(checkpoint) if checkpoint else Progress(start.epoch, step=start.step) if start else Progress()
@@ -209,7 +210,7 @@ class Trainer:
             if better or not self.validate or self.keep_last:
                 self._best = {}  # let the old best go first: two at once would be a table more
                 with lasting():
-                    stopping.best_epoch, self._best = at.epoch, method.state()
+                    stopping.best_epoch, self._best = at.epoch, tables.snapshot()
             seconds = at.epoch_seconds + time.perf_counter() - began
             loss = at.loss_sum / max(at.triples, 1)
             changes = settings.warmup_steps > 1 or settings.learning_rate_schedule != "constant"
@@ -220,11 +221,11 @@ class Trainer:
                 raise self._diverged(f"was {loss:.4g} in epoch {at.epoch - 1}, the {LONG}th in a row far", at)
             self._maybe_save(at)
         self._check_end(at)
-        method.load_state(self._best)
+        tables.restore(self._best)
         self._best = {}  # with Adam's moments three tables less, just before the vectors are made
         del self._adam
-        leads = method.columns.leads
-        method.collect()
+        leads = tables.columns.leads
+        tables.collect()
         if leads:
             method.finish()
         return stopping
@@ -237,18 +238,18 @@ class Trainer:
         stopping.improved(at.epoch - 1, valid[MONITOR], at.step)
         at.remember(stopping)
         with lasting():
-            self._best = self.method.state()
+            self._best = self.method.tables.snapshot()
 
     def _train_epoch(self, at: Progress) -> None:
         began, before = time.perf_counter(), at.epoch_seconds
         if at.batch == 0 and self._refreshed != at.epoch:
             at.extras = self.method.refresh(at.epoch)
         for batch in self.method.batches(at.epoch, at.batch):
-            loss = self._step(batch, learning_rate_at(at.step + 1, self.method.settings)).item()
+            loss = self._step(batch, learning_rate_at(at.step + 1, self.method)).item()
             if not math.isfinite(loss):
                 raise DivergedError(
                     f"the loss became {loss} in epoch {at.epoch} with learning_rate "
-                    f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate or a larger l2"
+                    f"{self.method.learning_rate:g}; train with a smaller learning_rate or a larger l2"
                 )
             if at.start_loss is None and at.epoch == self._first_epoch and at.batch == 0:
                 at.start_loss = loss
@@ -271,24 +272,24 @@ class Trainer:
         # A single epoch may be a single step, whose loss is the start's: what the step did is seen afterwards.
         first = next(iter(self.method.batches(1)))
         with torch.no_grad():
-            loss = self._loss(first, self.method.forward(first)).item()
+            loss = self._loss(first, self.method.tables.forward(first)).item()
         if not loss <= limit:
             raise self._diverged(f"was {loss:.4g} at the end, after epoch {at.epoch - 1}, far", at)
 
     def _diverged(self, found: str, at: Progress) -> DivergedError:
         return DivergedError(
             f"training diverged: the loss {found} above the {at.start_loss:.4g} it began with, with learning_rate "
-            f"{self.method.settings.learning_rate:g}; train with a smaller learning_rate"
+            f"{self.method.learning_rate:g}; train with a smaller learning_rate"
         )
 
     def _step(self, batch: Batch, learning_rate: float | None = None) -> Tensor:
         if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
             give_back_memory()
             self._gave_back_at = time.monotonic()
-        rows = self.method.forward(batch)
+        rows = self.method.tables.forward(batch)
         loss = self._loss(batch, rows)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        self._adam.step(rows, self.method.settings.learning_rate if learning_rate is None else learning_rate)
+        self._adam.step(rows, self.method.learning_rate if learning_rate is None else learning_rate)
         return loss.detach()
 
     def _loss(self, batch: Batch, rows: Rows) -> Tensor:
@@ -301,19 +302,19 @@ class Trainer:
         return loss
 
     def _validate(self, at: Progress) -> dict[str, float]:
-        if self.validate is None or not at.validation_is_due(self.method.settings):
+        if self.validate is None or not at.validation_is_due(self.method):
             return {}
         at.validated_step = at.step
         validate = partial(self.validate, self.method)
-        self.method.make_embeddings()
+        self.method.tables.update_embeddings()
         found = self.together.share(validate)
-        self.method.drop_embeddings()
+        self.method.tables.drop_embeddings()
         return found
 
     def _maybe_save(self, at: Progress) -> None:
         due = self.checkpoints is not None and time.monotonic() - self._saved_at >= self.checkpoint_seconds
         wish = self.together.agree(STOP if self.stop_requested() else SAVE if due else GO_ON)
-        if wish != GO_ON and (self.checkpoints or not self.method.alone):
+        if wish != GO_ON and (self.checkpoints or not self.method.tables.columns.alone):
             tensors = self._whole_state()
             if self.checkpoints:
                 self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))
@@ -323,10 +324,10 @@ class Trainer:
 
     def _whole_state(self) -> dict[str, Tensor]:
         """All columns of everything, in the process that leads: a checkpoint does not know how many trained."""
-        method = self.method
-        states = {"method": method.state(), "best": self._best}
+        tables = self.method.tables
+        states = {"method": tables.snapshot(), "best": self._best}
         found = {
-            f"{part}.{name}": method.to_leader(tensor) if method.is_cut(name) else tensor
+            f"{part}.{name}": tables.columns.to_leader(tensor) if tables.is_cut(name) else tensor
             for part, state in states.items()
             for name, tensor in state.items()
         }
@@ -335,11 +336,12 @@ class Trainer:
     def _own_part(self, name: str, tensor: Tensor) -> Tensor:
         """What this process needs of a checkpoint's tensor."""
         part, _, rest = name.partition(".")
-        if self.method.alone:
+        tables = self.method.tables
+        if tables.columns.alone:
             return tensor
         if part == "adam":
             return self._adam.own_part(rest, tensor).clone()
-        return self.method.cut(tensor).clone() if self.method.is_cut(rest) else tensor
+        return tables.columns.cut(tensor).clone() if tables.is_cut(rest) else tensor
 
     def check(self, checkpoint: Checkpoint) -> None:
         """Refuse a checkpoint that was made with something else, naming the difference."""
@@ -347,7 +349,7 @@ class Trainer:
         for name, value in self.identity.items():
             found = made_with.get(name)
             if name == "settings" and isinstance(found, dict):
-                found = with_settings_of_old(type(self.method.settings), found)
+                found = with_earlier_defaults(type(self.method), found)
             if found == value:
                 continue
             if isinstance(found, dict) and isinstance(value, dict):
@@ -370,9 +372,9 @@ class Trainer:
             tensors = self.together.from_leader(checkpoint.tensors)
             own = Checkpoint({name: self._own_part(name, tensor) for name, tensor in tensors}, checkpoint.progress)
             self._best = own.part("best")
-            if self._best or at.best_epoch or at.epoch > self.method.settings.epochs:
-                self.method.load_state(self._best)  # as it will be at the end: better refused now than then
-            self.method.load_state(own.part("method"))
+            if self._best or at.best_epoch or at.epoch > self.method.epochs:
+                self.method.tables.restore(self._best)  # as it will be at the end: better refused now than then
+            self.method.tables.restore(own.part("method"))
             self._adam.load_own_parts(own.part("adam"))
             return at
         except LostProcessError:

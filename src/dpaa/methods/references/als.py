@@ -15,42 +15,31 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import MissingExtraError
-from dpaa.methods.base import Histories, Method, Scorer, Vectors
+from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, method
 from dpaa.methods.neighbourhood import items_of
-from dpaa.methods.settings import Settings
 
 
-class AlsSettings(Settings):
-    """Size, and how the fit is held back."""
-
-    embedding_size: int = Field(default=64, ge=1, le=65_536)
-    """Columns of the factor tables."""
-    confidence: float = Field(default=20.0, gt=0)
-    """Weight of a training pair; any other pair weighs 1."""
-    ridge: float = Field(default=10.0, gt=0)
-    """λ: weight of the squared factors."""
-    iterations: int = Field(default=15, ge=1)
-    """Number of sweeps; each solves for users and items in turn."""
-
-
-class ALS(Method):
+@method(
+    "als",
+    title="matrix factorisation by alternating least squares (extra: references)",
+    default_candidate=True,
+    paper="Hu et al., Collaborative Filtering for Implicit Feedback Datasets, ICDM 2008",
+    grid={"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)},
+)
+class ALS(ClosedForm):
     """Score = inner product of the factors; a newcomer's factors are solved for with the items held fixed."""
 
-    name: ClassVar[str] = "als"
-    title: ClassVar[str] = "matrix factorisation by alternating least squares (extra: references)"
-    default_candidate: ClassVar[bool] = True
-    paper: ClassVar[str] = "Hu et al., Collaborative Filtering for Implicit Feedback Datasets, ICDM 2008"
-    settings_type: ClassVar[type[Settings]] = AlsSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)}
+    embedding_size: int = Field(default=64, ge=1, le=65_536, description="columns of the factor tables")
+    confidence: float = Field(default=20.0, gt=0, description="weight of a training pair; any other pair weighs 1")
+    ridge: float = Field(default=10.0, gt=0, description="λ: weight of the squared factors")
+    iterations: int = Field(default=15, ge=1, description="number of sweeps; each solves for users and items in turn")
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
         "user_factors": ("users", "embedding_size"),
         "item_factors": ("items", "embedding_size"),
     }
 
-    settings: AlsSettings
-
-    def fit(self) -> None:
+    def learn(self) -> None:
         """By `implicit`; a repeated pair counts once."""
         try:
             from implicit.cpu.als import AlternatingLeastSquares
@@ -58,17 +47,17 @@ class ALS(Method):
             from threadpoolctl import threadpool_limits
         except ImportError:
             raise MissingExtraError("method als", "references") from None
-        graph, settings = self.graph, self.settings
+        graph = self.graph
         edges = (graph.edge_user.numpy(), graph.edge_item.numpy())
         matrix = csr_matrix((torch.ones(graph.n_edges).numpy(), edges), shape=(graph.n_users, graph.n_items))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="OpenBLAS", category=RuntimeWarning)  # advice on speed
             model = AlternatingLeastSquares(
-                factors=settings.embedding_size,
-                regularization=settings.ridge,
-                alpha=settings.confidence,
-                iterations=settings.iterations,
-                random_state=settings.seed % 2**32,  # all that numpy's old generator takes
+                factors=self.embedding_size,
+                regularization=self.ridge,
+                alpha=self.confidence,
+                iterations=self.iterations,
+                random_state=self.seed % 2**32,  # all that numpy's old generator takes
             )
             with threadpool_limits(1, "blas"):  # its own threads are the parallel part
                 model.fit(matrix, show_progress=False)
@@ -90,13 +79,13 @@ class ALS(Method):
 
     def solved(self, owner: Tensor, item: Tensor, n_users: int) -> Tensor:
         """`(YᵀY + (c − 1) Σ y yᵀ + λI)⁻¹ c Σ y` over each user's items.  (users, d)."""
-        table, size = self.item_factors.double(), self.settings.embedding_size
-        base = table.T @ table + self.settings.ridge * torch.eye(size, dtype=torch.float64)
+        table, size = self.item_factors.double(), self.embedding_size
+        base = table.T @ table + self.ridge * torch.eye(size, dtype=torch.float64)
         lengths = torch.bincount(owner, minlength=n_users).tolist()
         found = torch.zeros(n_users, size)
         for user, mine in enumerate(torch.split(table[item], lengths)):
-            left = base + (self.settings.confidence - 1.0) * mine.T @ mine
-            found[user] = torch.linalg.solve(left, self.settings.confidence * mine.sum(0)).float()
+            left = base + (self.confidence - 1.0) * mine.T @ mine
+            found[user] = torch.linalg.solve(left, self.confidence * mine.sum(0)).float()
         return found
 
     def item_vectors(self) -> Tensor:

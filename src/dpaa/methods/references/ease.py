@@ -17,35 +17,27 @@ from dpaa.errors import InputError
 from dpaa.kernels.cooccurrence import in_common, row_blocks
 from dpaa.kernels.memory import memory_at_hand
 from dpaa.kernels.spmm import bag
-from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.base import ClosedForm, Histories, Scorer, method
 from dpaa.methods.neighbourhood import items_of, users_of_items
-from dpaa.methods.settings import Settings
 
 
-class EaseSettings(Settings):
-    """One number."""
-
-    ridge: float = Field(default=100.0, gt=0)
-    """λ: strength of the L2 regularisation."""
-
-
-class EASE(Method):
+@method(
+    "ease",
+    title="a linear map between items, in closed form; for up to some 20,000 items",
+    default_candidate=True,
+    paper="Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019",
+    seeded=False,
+    grid={"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)},
+)
+class EASE(ClosedForm):
     """Linear regression of every item on all others; needs items × items in memory."""
 
-    name: ClassVar[str] = "ease"
-    title: ClassVar[str] = "a linear map between items, in closed form; for up to some 20,000 items"
-    default_candidate: ClassVar[bool] = True
-    paper: ClassVar[str] = "Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019"
-    seeded: ClassVar[bool] = False
-    settings_type: ClassVar[type[Settings]] = EaseSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)}
+    ridge: float = Field(default=100.0, gt=0, description="λ: strength of the L2 regularisation")
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_map": ("items", "items")}
     """B"""
 
-    settings: EaseSettings
-
-    def fit(self) -> None:
+    def learn(self) -> None:
         """In float64; a repeated pair counts once."""
         graph, n = self.graph, self.graph.n_items
         needed, at_hand = 3 * 8 * n * n, memory_at_hand()  # the matrix, its factor, its inverse
@@ -58,7 +50,7 @@ class EASE(Method):
         gram = torch.empty(n, n, dtype=torch.float64, device=graph.edge_user.device)
         for block in row_blocks(torch.arange(n, device=users.starts.device), users, users):
             gram[block] = in_common(users, block, users).double()
-        gram.diagonal().add_(self.settings.ridge)
+        gram.diagonal().add_(self.ridge)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
         inverse /= -inverse.diagonal().clone()
         inverse.fill_diagonal_(0.0)

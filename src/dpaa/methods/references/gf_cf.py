@@ -14,59 +14,51 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.kernels.spmm import bag
-from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 from dpaa.methods.neighbourhood import items_of, items_of_users, users_of_items
 from dpaa.methods.references.spectral import leading_singular, scaled_matrix
-from dpaa.methods.settings import Settings
 
 
-class GfCfSettings(Settings):
-    """Two numbers."""
-
-    rank: int = Field(default=256, ge=1, le=4096)
-    """How many singular vectors the second filter lets pass."""
-    ideal_weight: float = Field(default=0.3, ge=0)
-    """α: how much the second filter counts."""
-
-
-class GfCf(Method):
+@method(
+    "gf-cf",
+    title="two low-pass filters on the graph of items, in closed form",
+    paper="Shen et al., How Powerful is Graph Convolution for Recommendation?, CIKM 2021",
+    seeded=False,
+    grid={"rank": (64, 128, 256), "ideal_weight": (0.0, 0.1, 0.3, 1.0)},
+)
+class GfCf(ClosedForm):
     """Scores of two filters; nothing is trained, and the log itself is the first filter."""
 
-    name: ClassVar[str] = "gf-cf"
-    title: ClassVar[str] = "two low-pass filters on the graph of items, in closed form"
-    paper: ClassVar[str] = "Shen et al., How Powerful is Graph Convolution for Recommendation?, CIKM 2021"
-    seeded: ClassVar[bool] = False
-    settings_type: ClassVar[type[Settings]] = GfCfSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"rank": (64, 128, 256), "ideal_weight": (0.0, 0.1, 0.3, 1.0)}
+    rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
+    ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"basis": ("items", "rank")}
     """V"""
 
-    settings: GfCfSettings
-    basis: Tensor
+    basis: Tensor = fitted()
 
-    def fit(self) -> None:
+    def learn(self) -> None:
         """In float64."""
-        self.basis = leading_singular(scaled_matrix(self.graph), self.settings.rank)[2].float().to(self.device)
+        self.basis = leading_singular(scaled_matrix(self.graph), self.rank)[2].float().to(self.graph.device)
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """Both filters over the user's items."""
         taken, n_items = items_of(self.graph, histories), self.graph.n_items
         of_users, of_items = items_of_users(self.graph), users_of_items(self.graph)
         user_scale, item_scale = (lists.lengths.float().clamp(min=1.0).rsqrt() for lists in (of_users, of_items))
-        down = torch.ones(len(of_users.columns), device=self.device)
+        down = torch.ones(len(of_users.columns), device=self.graph.device)
         item_length = of_items.lengths.float().sqrt()
 
         def score(index: Tensor) -> Tensor:
             owner, item = taken.entries(index)
-            row = torch.zeros(n_items, len(index), device=self.device)
+            row = torch.zeros(n_items, len(index), device=self.graph.device)
             row[item, owner] = 1.0
             scaled = row * item_scale[:, None]
             heard = bag(of_users.starts, of_users.columns, down, scaled) * (user_scale**2)[:, None]  # (n_users, b)
             found = bag(of_items.starts, of_items.columns, down, heard) * item_scale[:, None]
-            if self.settings.ideal_weight:
+            if self.ideal_weight:
                 passed = self.basis @ (self.basis.T @ scaled)
-                found = found + self.settings.ideal_weight * passed * item_length[:, None]
+                found = found + self.ideal_weight * passed * item_length[:, None]
             return (found if items is None else found[items]).T
 
         return score

@@ -19,29 +19,23 @@ from torch import Tensor
 from dpaa.kernels import cooccurrence
 from dpaa.kernels.cooccurrence import Lists, in_common, row_blocks
 from dpaa.kernels.topk import top_k
-from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 from dpaa.methods.neighbourhood import items_of, users_of_items
-from dpaa.methods.settings import Settings
 
 
-class ItemKnnSettings(Settings):
-    """How many neighbours vote."""
-
-    neighbours: int = Field(default=50, ge=1)
-    """Most similar items kept per item."""
-
-
-class ItemKNN(Method):
+@method(
+    "item-knn",
+    title="items like those taken, by cosine of their users; no training",
+    default_candidate=True,
+    paper="Sarwar et al., Item-Based Collaborative Filtering, WWW 2001",
+    version=2,
+    seeded=False,
+    grid={"neighbours": (20, 50, 100, 200, 500)},
+)
+class ItemKNN(ClosedForm):
     """Score = share of the item's nearest, weighted by their cosine, that the user took, above what all users do."""
 
-    name: ClassVar[str] = "item-knn"
-    title: ClassVar[str] = "items like those taken, by cosine of their users; no training"
-    default_candidate: ClassVar[bool] = True
-    paper: ClassVar[str] = "Sarwar et al., Item-Based Collaborative Filtering, WWW 2001"
-    version: ClassVar[int] = 2  # neighbours of the item to be scored, in place of those of the user's items
-    seeded: ClassVar[bool] = False
-    settings_type: ClassVar[type[Settings]] = ItemKnnSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"neighbours": (20, 50, 100, 200, 500)}
+    neighbours: int = Field(default=50, ge=1, description="most similar items kept per item")
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
         "weight": ("items", "neighbours"),
@@ -50,12 +44,11 @@ class ItemKNN(Method):
     }
     """`s_ij / Σ s_ij`, the items i they belong to (−1 where there are fewer), and `m_j − Σ weight · m_i`."""
 
-    settings: ItemKnnSettings
-    weight: Tensor
-    neighbour: Tensor
-    offset: Tensor
+    weight: Tensor = fitted()
+    neighbour: Tensor = fitted()
+    offset: Tensor = fitted()
 
-    def fit(self) -> None:
+    def learn(self) -> None:
         """Cosines of the matrix's columns, block by block; a repeated pair counts once."""
         graph = self.graph
         users = users_of_items(graph)
@@ -64,7 +57,7 @@ class ItemKNN(Method):
         for block in row_blocks(torch.arange(graph.n_items, device=users.starts.device), users, users):
             cosine = in_common(users, block, users) / (length[block][:, None] * length)
             cosine[torch.arange(len(block), device=block.device), block] = 0.0
-            found.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.settings.neighbours))
+            found.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.neighbours))
         self.weigh(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
     def weigh(self, similarity: Tensor, neighbour: Tensor) -> None:

@@ -6,22 +6,15 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from dpaa.methods.base import Histories, Method, Scorer
-from dpaa.methods.settings import Settings
+from dpaa.methods.base import ClosedForm, Histories, Scorer, method
 
 
-class MostPopularSettings(Settings):
-    """Nothing to set but the seed, which changes nothing."""
-
-
-class MostPopular(Method):
+@method(
+    "most-popular", title="ranks by training counts; no training, the baseline of every table", paper="-", seeded=False
+)
+class MostPopular(ClosedForm):
     """Score = number of training interactions of the item; no training, the same list for all but their own items."""
 
-    name: ClassVar[str] = "most-popular"
-    title: ClassVar[str] = "ranks by training counts; no training, the baseline of every table"
-    paper: ClassVar[str] = "-"
-    seeded: ClassVar[bool] = False
-    settings_type: ClassVar[type[Settings]] = MostPopularSettings
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_count": ("items",)}
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
@@ -30,6 +23,6 @@ class MostPopular(Method):
         counts = self.item_count if items is None else self.item_count[items]
         return lambda index: counts.repeat(len(index), 1)
 
-    def fit(self) -> None:
+    def learn(self) -> None:
         """Count."""
         self.item_count = self.graph.item_degree

@@ -13,33 +13,29 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.base import Histories, Method, Scorer, Vectors
+from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, fitted, method
 from dpaa.methods.neighbourhood import items_of
 from dpaa.methods.references.spectral import leading_singular, scaled_matrix
-from dpaa.methods.settings import Settings
 
 
-class SvdGcnSettings(Settings):
-    """Three numbers."""
-
-    rank: int = Field(default=120, ge=1, le=4096)
-    """How many singular vectors (K); a large log needs hundreds."""
-    emphasis: float = Field(default=3.0, ge=0, le=20)
-    """b: how much more the smooth directions count; 0 counts all alike."""
-    degree_shift: float = Field(default=4.0, ge=0)
-    """a: added to every degree."""
-
-
-class SvdGcn(Method):
+@method(
+    "svd-gcn",
+    title="graph convolution in closed form: singular vectors of the log, the smooth ones louder",
+    paper="Peng et al., SVD-GCN: A Simplified Graph Convolution Paradigm, CIKM 2022",
+    seeded=False,
+    grid={"rank": (30, 60, 120, 240, 480), "emphasis": (0.0, 2.0, 4.0, 6.0)},
+    wide={"degree_shift": (0.0, 2.0, 4.0, 8.0)},
+)
+class SvdGcn(ClosedForm):
     """Singular vectors, the smooth ones louder."""
 
-    name: ClassVar[str] = "svd-gcn"
-    title: ClassVar[str] = "graph convolution in closed form: singular vectors of the log, the smooth ones louder"
-    paper: ClassVar[str] = "Peng et al., SVD-GCN: A Simplified Graph Convolution Paradigm, CIKM 2022"
-    seeded: ClassVar[bool] = False
-    settings_type: ClassVar[type[Settings]] = SvdGcnSettings
-    grid: ClassVar[dict[str, tuple[object, ...]]] = {"rank": (30, 60, 120, 240, 480), "emphasis": (0.0, 2.0, 4.0, 6.0)}
-    wide: ClassVar[dict[str, tuple[object, ...]]] = {"degree_shift": (0.0, 2.0, 4.0, 8.0)}
+    rank: int = Field(
+        default=120, ge=1, le=4096, description="how many singular vectors (K); a large log needs hundreds"
+    )
+    emphasis: float = Field(
+        default=3.0, ge=0, le=20, description="b: how much more the smooth directions count; 0 counts all alike"
+    )
+    degree_shift: float = Field(default=4.0, ge=0, description="a: added to every degree")
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
         "user_embedding": ("users", "rank"),
@@ -47,20 +43,19 @@ class SvdGcn(Method):
         "singular_values": ("rank",),
     }
 
-    settings: SvdGcnSettings
-    user_embedding: Tensor
+    user_embedding: Tensor = fitted()
     """`u_k exp(b σ_k)`"""
-    item_embedding: Tensor
-    singular_values: Tensor
+    item_embedding: Tensor = fitted()
+    singular_values: Tensor = fitted()
 
-    def fit(self) -> None:
+    def learn(self) -> None:
         """In float64."""
-        left, values, right = leading_singular(
-            scaled_matrix(self.graph, self.settings.degree_shift), self.settings.rank
+        left, values, right = leading_singular(scaled_matrix(self.graph, self.degree_shift), self.rank)
+        loud = torch.exp(self.emphasis * values)
+        self.user_embedding, self.item_embedding = (
+            (side * loud).float().to(self.graph.device) for side in (left, right)
         )
-        loud = torch.exp(self.settings.emphasis * values)
-        self.user_embedding, self.item_embedding = ((side * loud).float().to(self.device) for side in (left, right))
-        self.singular_values = values.float().to(self.device)
+        self.singular_values = values.float().to(self.graph.device)
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
         """Singular vectors; a newcomer's are those that the log's would be projected on."""
@@ -79,12 +74,12 @@ class SvdGcn(Method):
 
     def _fold_in(self, histories: Histories) -> Tensor:
         """`u = r̃ V / σ` with r̃ the newcomer's row of R̃: for a user of the log it is that user's own."""
-        taken, shift = items_of(self.graph, histories), self.settings.degree_shift
-        everybody = torch.arange(histories.n_users, device=self.device)
+        taken, shift = items_of(self.graph, histories), self.degree_shift
+        everybody = torch.arange(histories.n_users, device=self.graph.device)
         owner, item = taken.entries(everybody)
         degree = torch.bincount(self.graph.edge_item, minlength=self.graph.n_items).float() + shift
         part = self.item_embedding[item] * degree[item].clamp(min=1e-12).rsqrt()[:, None]
-        total = torch.zeros(histories.n_users, self.settings.rank, device=self.device).index_add_(0, owner, part)
+        total = torch.zeros(histories.n_users, self.rank, device=self.graph.device).index_add_(0, owner, part)
         length = (taken.lengths.float() + shift).clamp(min=1.0).rsqrt()
         values = self.singular_values
         return total * length[:, None] * torch.where(values > 0, 1.0 / values.clamp(min=1e-30), 0.0)

@@ -7,6 +7,7 @@ import shlex
 from markupsafe import Markup
 
 from dpaa.evaluation.dial_curve import BY_DEBIAS
+from dpaa.methods.base import changed_params
 from dpaa.report.inputs import Inputs, Run
 from dpaa.report.parts import Cell, Section, number, table
 from dpaa.report.rendering import render
@@ -14,7 +15,7 @@ from dpaa.report.rendering import render
 
 def section(inputs: Inputs) -> Section:
     """Datasets, then runs."""
-    commands = [(run.name, _commands(run), run.model.method.settings.model_dump(mode="json")) for run in inputs.runs]
+    commands = [(run.name, _commands(run), run.model.method.get_params()) for run in inputs.runs]
     content = render("provenance.html", families=inputs.families, runs=_runs(inputs.runs), commands=commands)
     return Section("provenance", "Provenance: how each number was made", "Provenance", content)
 
@@ -42,13 +43,12 @@ def _commands(run: Run) -> str:
 
 def train_command(run: Run) -> str:
     """The `dpaa train` that makes this run: settings that differ from their defaults are named."""
-    settings = run.model.method.settings
-    usual = type(settings)().model_dump(mode="json")
+    method = run.model.method
     words = ["dpaa", "train", run.manifest.dataset.path or "DATASET", "--method", run.method]
-    for name, value in settings.model_dump(mode="json").items():
-        if value != usual[name] and name != "seed":
+    for name, value in changed_params(method).items():
+        if name != "seed":
             words += ["--set", f"{name}={_written(value)}"]
-    words += ["--seed", str(getattr(settings, "seed", 0))]
+    words += ["--seed", str(method.seed)]
     if run.manifest.pretrained.run:
         words += ["--pretrained", run.manifest.pretrained.run]
     if kept := run.model.reranker():

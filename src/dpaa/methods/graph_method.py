@@ -1,0 +1,296 @@
+"""LightGCN and the hooks by which a trained graph method differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from dpaa.data.sampling import TripleSampler
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.propagation import TiledTable
+from dpaa.graph.selection import WHOLE_FROM
+from dpaa.kernels.machine import lasting
+from dpaa.methods.base import Histories, Method, Scorer, Vectors, fitted
+from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.tables import Compute, Tables
+
+EARLIER_DEFAULTS: dict[str, Any] = {
+    "learning_rate_schedule": "constant",
+    "warmup_steps": 0,
+    "patience_steps": 0,
+    "minimum_steps": 0,
+    "validation_steps": 1,
+    "validation_smoothing": 0.0,
+}
+"""Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
+PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
+"""The usual protocol of LightGCN's descendants: a constant learning rate, the best epoch."""
+
+
+class GraphMethod(Method):
+    """Embeddings propagated over the graph of interactions and trained in epochs; each hook has LightGCN's answer."""
+
+    embedding_size: int = Field(default=64, ge=1, le=65_536, description="columns of the embedding tables (D)")
+    layers: int = Field(default=3, ge=0, le=64, description="propagation layers (L); 0 is matrix factorisation")
+    learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam; of a schedule the largest")
+    learning_rate_schedule: Literal["inverse-sqrt", "constant"] = Field(
+        default="constant",
+        description="after the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays",
+    )
+    warmup_steps: int = Field(
+        default=0, ge=0, description="steps in which the learning rate rises linearly from 0 to its full size; 0: none"
+    )
+    batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        default=2048,
+        description="triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below "
+        "2,048)",
+    )
+    epochs: int = Field(default=1000, ge=1, description="maximum number of epochs")
+    patience: int = Field(default=50, ge=1, description="epochs without a better validation recall@20 before stopping")
+    patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = Field(
+        default="auto",
+        description="steps that must have passed without one as well; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
+    )
+    minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = Field(
+        default="auto",
+        description="steps before early stopping may end training; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
+    )
+    validation_steps: int = Field(
+        default=6,
+        ge=1,
+        description="validation follows an epoch that ends this many steps after the last validation; 1: every epoch",
+    )
+    validation_smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="share of earlier validations in the recall@20 that early stopping compares; 0: the newest alone",
+    )
+    l2: float = Field(default=1e-4, ge=0, description="weight of `½ ‖E‖²` on the batch's rows of layer 0")
+    sampler: Literal["user-uniform", "interaction"] = Field(
+        default="user-uniform",
+        description="`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction "
+        "once an epoch",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="where to compute; `auto` takes CUDA where torch finds it"
+    )
+    threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
+        default="auto",
+        description="threads that share tiles of columns and rows; `auto` = one per core; changes no bit of the result",
+    )
+    kernel: Literal["auto", "bag", "wide-bag", "csr"] = Field(
+        default="auto", description="sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule"
+    )
+
+    grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-5, 1e-4, 1e-3)}
+    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
+        "user_ego": ("users", "embedding_size"),
+        "item_ego": ("items", "embedding_size"),
+        "user_embedding": ("users", "embedding_size"),
+        "item_embedding": ("items", "embedding_size"),
+        "item_message": ("items", "embedding_size"),
+    }
+    _whole_from: ClassVar[float] = WHOLE_FROM
+    """Share of the nodes in a batch from which on whole tables are worked on."""
+    _static_weights: ClassVar[bool] = True
+    """Whether `edge_weights` stay as they are within an epoch."""
+    _ranks_by_ego: ClassVar[bool] = False
+    """Whether `scorer` needs layer 0 beside the read-out."""
+    _cut_state: ClassVar[frozenset[str]] = frozenset()
+    """Parts of `extra_state` that are tables cut into columns like layer 0, by the name before any dot."""
+
+    tables: Tables = fitted()
+    user_embedding: Tensor = fitted()
+    """(n_users, d) read-out vectors; empty between validations."""
+    item_embedding: Tensor = fitted()
+    item_message: Tensor = fitted()
+    """(n_items, d) what an item contributes to a user unseen in training."""
+    compute: Compute = fitted()
+
+    def _attach(self, graph: BipartiteGraph) -> None:
+        super()._attach(graph)
+        self.user_embedding = self.item_embedding = self.item_message = torch.empty(0)
+        self.compute = Compute.of(graph, self)
+
+    # ------------------------------------------------------------------ training data
+
+    @property
+    def sampler_type(self) -> type[TripleSampler]:
+        """Sampler of negative items: uniform among those the user did not take."""
+        return TripleSampler
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """Batches of an epoch, a function of seed and epoch alone.
+
+        Parameters
+        ----------
+        epoch : from 1
+        start : number of the first batch to yield
+
+        Returns
+        -------
+        an iterator of batches
+        """
+        size, rng = self.compute.batch_size, np.random.default_rng([self.seed, epoch])
+        with lasting():
+            triples = self.tables.sampler.epoch(rng, self.sampler)
+        device = self.graph.device
+        for number, first in enumerate(range(start * size, len(triples[0]), size), start):
+            parts = (torch.from_numpy(part[first : first + size]) for part in triples)
+            yield Batch(*(part.to(device, torch.int64) for part in parts), epoch=epoch, number=number)
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Initial values of what is trained besides the embedding table; each becomes an attribute of its name."""
+        return {}
+
+    def generator(self, *stream: int) -> torch.Generator:
+        """Random generator that depends on the seed and the stream's numbers alone."""
+        state = np.random.SeedSequence([self.seed, *stream, 0]).generate_state(1, np.uint64)[0]
+        return torch.Generator(self.graph.device).manual_seed(int(state >> np.uint64(1)))
+
+    # ------------------------------------------------------------------ messages
+
+    def begin(self) -> None:
+        """Prepare training, before the first edge weights are set."""
+
+    def edge_weights(self, layer: int) -> EdgeWeights:
+        """Weights of the messages at a layer: `1/√(d_u d_i)`."""
+        del layer
+        return self.graph.symmetric_weights()
+
+    def residual_share(self) -> float:
+        """Share of layer 0 that is added to every later layer."""
+        return 0.0
+
+    def refresh(self, epoch: int) -> dict[str, Any]:
+        """Recompute what changes between epochs, before this one.
+
+        Returns
+        -------
+        entries for the epoch's line in the history
+        """
+        del epoch
+        return {}
+
+    # ------------------------------------------------------------------ loss
+
+    def loss(self, batch: Batch, rows: Rows) -> Tensor:
+        """Loss of a batch: BPR on read-out rows plus L2 on layer-0 rows.
+
+        Parameters
+        ----------
+        batch : triples of user, positive and negative item
+        rows : read-out and layer-0 rows of the batch's nodes
+
+        Returns
+        -------
+        a scalar
+        """
+        l2 = self.l2_term(batch, rows)  # first, so that backward ends with it, when the margins' memory is free
+        return softplus(-rows.margins(len(batch))).mean() + l2
+
+    def l2_term(self, batch: Batch, rows: Rows) -> Tensor:
+        """`l2 · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`."""
+        return (self.l2 / len(batch)) * rows.half_squares(3 * len(batch))  # a triple's nodes come first
+
+    # ------------------------------------------------------------------ scores
+
+    def finish(self) -> None:
+        """Compute what `scorer` needs, once the best epoch is restored."""
+        self.tables.update_embeddings(with_messages=True)
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """Inner product of read-out vectors."""
+        vectors = self.readout_vectors(items, histories)
+        return lambda index: vectors.queries(index) @ vectors.items.T
+
+    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
+        """Read-out vectors."""
+        return self.readout_vectors(items, histories)
+
+    def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
+        """Read-out vectors of users (those of the histories, if given) and items."""
+        table = self.item_embedding if items is None else self.item_embedding.index_select(0, items)
+        users = self.user_embedding if histories is None else self._fold_in(histories)
+        return Vectors(lambda index: users[index], table)
+
+    def item_vectors(self) -> Tensor:
+        """Read-out vectors of the items."""
+        return self.item_embedding
+
+    # ------------------------------------------------------------------ users unseen in training
+
+    def sent_layers(self) -> Iterator[TiledTable]:
+        """What nodes send at layers 0..L−1 (and hold at the end): the layers themselves."""
+        return self.tables.propagation.layers(self.tables.ego)
+
+    def new_user_scale(self, history_length: Tensor) -> Tensor:
+        """A new user's own factor of a message's weight: `1/√d_u`."""
+        return history_length.clamp(min=1).rsqrt()
+
+    def _fold_in(self, histories: Histories) -> Tensor:
+        """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""
+        if self.layers == 0:
+            raise InputError("a model with layers=0 cannot score users unseen in training; train with layers >= 1")
+        pairs, device = histories.pairs, self.graph.device
+        users, items = (torch.from_numpy(part.astype(np.int64)).to(device) for part in (pairs.user, pairs.item))
+        length = torch.bincount(users, minlength=histories.n_users)
+        total = torch.zeros(len(length), self.item_message.shape[1], device=device)
+        total.index_add_(0, users, self.item_message[items])
+        return total * self.new_user_scale(length.float())[:, None]
+
+    # ------------------------------------------------------------------ state
+
+    def extra_state(self) -> dict[str, Tensor]:
+        """Copies of what training changes besides tables and parameters."""
+        return {}
+
+    def load_extra_state(self, state: dict[str, Tensor]) -> None:
+        """Restore what `extra_state` returned."""
+
+    def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
+        """Restore what `state` returned; layer 0 is always copied, since it is kept in tiles."""
+        rest = dict(state)
+        if "user_ego" in rest:
+            dense = torch.cat([rest.pop("user_ego"), rest.pop("item_ego")]).to(self.graph.device)
+            self.tables = Tables(self, TiledTable.from_dense(dense, self.compute.tile_columns))
+        super().load_state(rest, copy)
+
+    def _get_saved(self, name: str) -> Any:
+        if name in ("user_ego", "item_ego"):
+            return getattr(self.tables, name)
+        return super()._get_saved(name)
+
+
+class WholeTable(GraphMethod):
+    """Base of methods whose read-out torch differentiates through the whole table."""
+
+    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+        """Read-out of some nodes as a differentiable function of the whole table: the mean of propagated layers.
+
+        Parameters
+        ----------
+        table : (n_nodes, d) layer 0
+        nodes : which rows to return, all by default
+        batch : the batch in training, None afterwards
+
+        Returns
+        -------
+        (nodes, d)
+        """
+        del batch
+        mean = torch.stack(list(self.tables.propagation.differentiable_layers(table))).mean(dim=0)
+        return mean if nodes is None else mean.index_select(0, nodes)
+
+
+def with_earlier_defaults(kind: type[Method], values: dict[str, Any]) -> dict[str, Any]:
+    """Hyperparameters of a file, completed by those that did not exist when it was written."""
+    return {**EARLIER_DEFAULTS, **values} if issubclass(kind, GraphMethod) else dict(values)
