@@ -14,7 +14,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.ranking import BLOCK_SCORES
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.machine import computing
+from dpaa._machine import computing
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.runs.model import Model

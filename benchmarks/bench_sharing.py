@@ -17,7 +17,7 @@ from benchmarks.graphs import SIZES, Cases, graph_of, zipf_pairs
 from benchmarks.timing import held_megabytes, peak_megabytes, take_turns
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.machine import computing, give_back_memory
+from dpaa._machine import computing, give_back_memory
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.training.trainer import MONITOR, Trainer

@@ -11,7 +11,7 @@ import torch
 from benchmarks.graphs import SIZES, SMALL, Cases, graph_of, zipf_pairs
 from benchmarks.timing import ratio, take_turns, turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
-from dpaa.kernels.machine import computing
+from dpaa._machine import computing
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method

@@ -78,7 +78,7 @@ def pyg_edge_index(method: LightGCN) -> UsualCode | None:
 
 def floor(method: LightGCN, graph: BipartiteGraph, update: Callable[[int, Tensor], None]) -> Callable[[], None]:
     """Only the 2L sparse products and a fused Adam pass."""
-    from dpaa.kernels.spmm import KERNELS
+    from dpaa.graph.kernels import KERNELS
 
     multiply, values = KERNELS[method.compute.kernel], graph.slot_values(graph.symmetric_weights())
 

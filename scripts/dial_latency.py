@@ -21,7 +21,7 @@ from benchmarks.timing import machine, take_turns
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.references.item_knn import ItemKNN
+from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.reproduction.tables import markdown
 from dpaa.reranking.dial import DialVectors

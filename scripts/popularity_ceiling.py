@@ -23,7 +23,7 @@ import torch
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.severity import read_pairs
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.methods.references.most_popular import MostPopular
+from dpaa.methods.most_popular import MostPopular
 from dpaa.reproduction.sources import Sources
 from dpaa.runs.fit import fit
 

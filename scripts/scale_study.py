@@ -37,7 +37,7 @@ from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.columns import Columns, Peers
 from dpaa.graph.users import Users
-from dpaa.kernels.machine import computing, give_back_memory
+from dpaa._machine import computing, give_back_memory
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.reproduction.tables import markdown

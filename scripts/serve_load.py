@@ -32,7 +32,7 @@ from benchmarks.timing import machine
 from tests.serving.made import drawn_model
 from tests.serving.running import Running, running
 
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 from dpaa.serving.state import State
 
 TOKEN = "a-token-for-the-load-test"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpaa.frames import to_pandas
     from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
+    from dpaa.methods.als import ALS as ALS
     from dpaa.methods.als_reg import AlsReg as ALSReg
     from dpaa.methods.apda import APDA as APDA
     from dpaa.methods.bc_loss import BCLoss as BCLoss
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
     from dpaa.methods.dna import DNA as DNA
     from dpaa.methods.dpaa import DPAA as DPAA
     from dpaa.methods.dpaa import DpaaAsPrinted as DPAAAsPrinted
+    from dpaa.methods.ease import EASE as EASE
     from dpaa.methods.gcf_logdet import GcfLogdet as GCFLogdet
+    from dpaa.methods.gf_cf import GfCf as GFCF
     from dpaa.methods.invcf import InvCF as InvCF
     from dpaa.methods.ipl import IPL as IPL
     from dpaa.methods.ips import IPS as IPS
+    from dpaa.methods.item_knn import ItemKNN as ItemKNN
     from dpaa.methods.lightgcn import LightGCN as LightGCN
     from dpaa.methods.macr import MACR as MACR
+    from dpaa.methods.most_popular import MostPopular as MostPopular
     from dpaa.methods.navip import NAVIP as NAVIP
     from dpaa.methods.ncl import NCL as NCL
     from dpaa.methods.ngcf import NGCF as NGCF
@@ -45,12 +50,6 @@ if TYPE_CHECKING:
     from dpaa.methods.ppac import PPAC as PPAC
     from dpaa.methods.ppd import PPD as PPD
     from dpaa.methods.ppd import remove_popularity
-    from dpaa.methods.references.als import ALS as ALS
-    from dpaa.methods.references.ease import EASE as EASE
-    from dpaa.methods.references.gf_cf import GfCf as GFCF
-    from dpaa.methods.references.item_knn import ItemKNN as ItemKNN
-    from dpaa.methods.references.most_popular import MostPopular as MostPopular
-    from dpaa.methods.references.svd_gcn import SvdGcn as SVDGCN
     from dpaa.methods.reg import Reg as Reg
     from dpaa.methods.relmf import RelMF as RelMF
     from dpaa.methods.resn import ReSN as ReSN
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from dpaa.methods.sgl import SGL as SGL
     from dpaa.methods.simgcl import SimGCL as SimGCL
     from dpaa.methods.ssm import SSM as SSM
+    from dpaa.methods.svd_gcn import SvdGcn as SVDGCN
     from dpaa.methods.ubpr import UBPR as UBPR
     from dpaa.methods.ultragcn import UltraGCN as UltraGCN
     from dpaa.methods.xsimgcl import XSimGCL as XSimGCL

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dpaa.data.dataset import read_dataset
-from dpaa.kernels.spmm import KERNELS
+from dpaa.graph.kernels import KERNELS
 from dpaa.methods.base import Method
 from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, fit_into, make_method

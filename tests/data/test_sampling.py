@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
-from dpaa.data.sampling import AnyItemSampler, BalancedSampler, TripleSampler
+from dpaa.methods.samplers import AnyItemSampler, BalancedSampler, TripleSampler
 from tests.conftest import random_pairs
 
 
@@ -89,7 +89,7 @@ def test_large_numbers_are_kept_whole(n: int, how: str) -> None:
 def test_threads_change_no_triple(
     kind: type[TripleSampler], how: str, repeated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.data.sampling.BLOCK", 50)
+    monkeypatch.setattr("dpaa.methods.samplers.BLOCK", 50)
     rng = np.random.default_rng(0)
     keys = np.unique(rng.integers(0, 40 * 30, 700))
     counts = rng.integers(1, 4, len(keys)) if repeated else np.ones(len(keys), np.int64)
@@ -105,7 +105,7 @@ def test_threads_change_no_triple(
 
 def test_draws_are_those_of_one_generator_in_the_order_of_the_triples(monkeypatch: pytest.MonkeyPatch) -> None:
     """The slow twin: block by block, users first, then their items, then what they did not take."""
-    monkeypatch.setattr("dpaa.data.sampling.BLOCK", 50)
+    monkeypatch.setattr("dpaa.methods.samplers.BLOCK", 50)
     keys = np.unique(np.random.default_rng(0).integers(0, 40 * 30, 700))
     taken = [set((keys % 30)[keys // 30 == user].tolist()) for user in range(41)]
     sampler = TripleSampler(keys // 30, keys % 30, np.ones(len(keys), np.int64), 41, 30)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.kernels import reference
+from dpaa.graph import reference
 from tests.conftest import random_pairs
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.cosine import edge_cosines
+from dpaa.graph.edges import edge_cosines
 from dpaa.graph.propagation import TiledTable, Workers
 from tests.conftest import random_pairs
 
@@ -26,7 +26,7 @@ def test_blocks_of_edges_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
     table = TiledTable.from_dense(torch.randn(50, 40), 32)
     whole = edge_cosines(graph, table)
-    monkeypatch.setattr("dpaa.graph.cosine.EDGE_BLOCK", 7)
+    monkeypatch.setattr("dpaa.graph.edges.EDGE_BLOCK", 7)
     assert torch.equal(edge_cosines(graph, table), whole)
 
 
@@ -43,7 +43,7 @@ def test_cosines_lie_in_their_range_and_know_no_length(seed: int, columns: int, 
 
 
 def test_threads_change_no_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.graph.cosine.EDGE_BLOCK", 7)
+    monkeypatch.setattr("dpaa.graph.edges.EDGE_BLOCK", 7)
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
     table = TiledTable.from_dense(torch.randn(50, 40), 32)
     assert torch.equal(edge_cosines(graph, table, Workers(2)), edge_cosines(graph, table))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from dpaa.graph.edge_dots import edge_dots
+from dpaa.graph.edges import edge_dots
 from tests.methods.tools import some_graph
 
 

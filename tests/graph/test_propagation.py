@@ -12,9 +12,9 @@ from torch import Tensor
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import SMALL_SIDE, TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
-from dpaa.graph.selection import Selection
-from dpaa.kernels import reference
-from dpaa.kernels.spmm import KERNELS
+from dpaa.graph.propagation import Selection
+from dpaa.graph import reference
+from dpaa.graph.kernels import KERNELS
 from tests.conftest import random_pairs
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from dpaa.kernels.adam import Adam
+from dpaa.graph.kernels import Adam
 
 
 def test_it_steps_as_torchs_own_optimiser_does() -> None:

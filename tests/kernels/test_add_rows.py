@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from dpaa.kernels.add_rows import add_rows_
+from dpaa.graph.kernels import add_rows_
 
 
 def test_rows_are_added_one_by_one() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from dpaa.kernels.clusters import k_means
+from dpaa.methods._clusters import k_means
 
 
 def generator() -> torch.Generator:

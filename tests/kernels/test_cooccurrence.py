@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.kernels import cooccurrence
-from dpaa.kernels.cooccurrence import Lists, in_common, row_blocks
+from dpaa.graph import cooccurrence
+from dpaa.graph.cooccurrence import Lists, in_common, row_blocks
 
 
 @given(seed=st.integers(0, 100))

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.kernels.known_pairs import LARGEST_BITMAP, KnownPairs
+from dpaa.graph.cooccurrence import LARGEST_BITMAP, KnownPairs
 
 
 @pytest.mark.parametrize("largest_bitmap", [0, LARGEST_BITMAP])

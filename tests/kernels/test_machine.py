@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 import pytest
 import torch
 
-from dpaa.kernels import machine
-from dpaa.kernels.machine import computing, cores, lasting
+from dpaa import _machine as machine
+from dpaa._machine import computing, cores, lasting
 
 
 @pytest.fixture

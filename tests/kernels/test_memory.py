@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaa.kernels import memory
-from dpaa.kernels.memory import memory_at_hand
+from dpaa import _machine as memory
+from dpaa._machine import memory_at_hand
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.kernels import reference
-from dpaa.kernels.negatives import draw_missing, gap_keys
+from dpaa.graph import reference
+from dpaa.methods.samplers import draw_missing, gap_keys
 from tests.conftest import random_pairs
 
 

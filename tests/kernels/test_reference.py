@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.kernels import reference
+from dpaa.graph import reference
 from tests.conftest import random_pairs
 
 # Users 0 and 1, items 0 and 1: u0 took both, u1 took item 0.

@@ -8,10 +8,10 @@ import torch
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation, TiledTable, Workers
-from dpaa.graph.selection import Selection
-from dpaa.kernels import row_blocks
-from dpaa.kernels.row_blocks import in_row_blocks
-from dpaa.kernels.spmm import KERNELS
+from dpaa.graph.propagation import Selection
+from dpaa.graph import kernels as row_blocks
+from dpaa.graph.kernels import in_row_blocks
+from dpaa.graph.kernels import KERNELS
 from tests.conftest import random_pairs
 
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.kernels import reference
-from dpaa.kernels.spmm import KERNELS
+from dpaa.graph import reference
+from dpaa.graph.kernels import KERNELS
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpaa.kernels import reference
-from dpaa.kernels.topk import top_k
+from dpaa.graph import reference
+from dpaa.graph.kernels import top_k
 
 few_values = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 1.0, 2.0])
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.methods import apda_layers
+from dpaa.methods import _apda_layers as apda_layers
 from dpaa.methods.apda import APDA
-from dpaa.methods.apda_layers import Perturbation
+from dpaa.methods._apda_layers import Perturbation
 from dpaa.methods.lightgcn import LightGCN
 from tests.methods.tools import some_graph, started, trained
 

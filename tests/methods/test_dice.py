@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.sampling import MarginSampler
+from dpaa.methods.samplers import MarginSampler
 from dpaa.methods.dice import DICE
-from dpaa.methods.distances import distance_correlation
+from dpaa.methods._clusters import distance_correlation
 from dpaa.methods.lightgcn import LightGCN
 from tests.methods.tools import l2_of, loss_of, readout_of, some_graph, started, trained
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.methods.distances import distance_correlation
+from dpaa.methods._clusters import distance_correlation
 
 
 def slow(one: np.ndarray, two: np.ndarray) -> float:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.methods.distances import distance_correlation
+from dpaa.methods._clusters import distance_correlation
 from dpaa.methods.invcf import SHUFFLE, InvCF, batch_softmax
 from dpaa.methods.ssm import SSM
 from tests.methods.tools import loss_of, readout_of, some_graph, started, trained

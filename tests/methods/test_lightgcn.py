@@ -6,7 +6,7 @@ import torch
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels import reference
+from dpaa.graph import reference
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.training.adam import TiledAdam

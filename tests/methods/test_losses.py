@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.methods.losses import bpr, half_squares, margins, margins_of_rows
+from dpaa.methods.rows import bpr, half_squares, margins, margins_of_rows
 
 
 def test_bpr_by_hand() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods.losses import cross_entropy
+from dpaa.methods.rows import cross_entropy
 from dpaa.methods.macr import MACR, REFERENCES, matched
 from dpaa.methods.rows import Rows
 from tests.methods.tools import (

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dpaa.data.dataset import Dataset
-from dpaa.kernels.reference import symmetric_weights
+from dpaa.graph.reference import symmetric_weights
 from dpaa.methods.ngcf import NGCF
 from dpaa.runs.fit import fit
 from tests.methods.tools import as_histories, loss_of, matrix_of, some_graph, started, trained

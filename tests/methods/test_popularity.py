@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.methods.popularity import capped_inverse
+from dpaa.methods._popularity import capped_inverse
 
 
 @given(counts=st.lists(st.integers(0, 1000), min_size=1, max_size=30), quantile=st.floats(0, 1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.kernels import reference
+from dpaa.graph import reference
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from tests.methods.tools import some_graph, started

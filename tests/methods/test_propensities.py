@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.data.sampling import AnyItemSampler
+from dpaa.methods.samplers import AnyItemSampler
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.losses import squared_correlation
+from dpaa.methods.rows import squared_correlation
 from dpaa.methods.pd import PD, PDA
-from dpaa.methods.popularity import propensity
+from dpaa.methods._popularity import propensity
 from dpaa.methods.reg import Reg
 from dpaa.methods.relmf import RelMF, relevance_error
 from dpaa.methods.ubpr import UBPR

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
-from dpaa.graph.selection import Selection
+from dpaa.graph.propagation import Selection
 from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
 from tests.conftest import random_pairs
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.methods.views import mean_of_layers, same_sign_noise, thinned_weights
+from dpaa.methods.contrast import mean_of_layers, same_sign_noise, thinned_weights
 from tests.methods.tools import some_graph
 
 

@@ -22,7 +22,7 @@ from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Method
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.references.item_knn import ItemKNN
+from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.settings import Settings
 from dpaa.reranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
 from dpaa.runs.fit import fit

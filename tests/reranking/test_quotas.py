@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 from dpaa.reranking.quotas import NO_VALUE, Quota, within
 
 

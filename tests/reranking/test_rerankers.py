@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories
 from dpaa.reranking import RERANKERS
 from dpaa.reranking.base import Candidates, Reranker, reranked

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dpaa.data.dataset import Dataset
-from dpaa.kernels.spmm import KERNELS
+from dpaa.graph.kernels import KERNELS
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.runs.build import make_method
 from dpaa.runs.calibrate import _seconds, calibrated

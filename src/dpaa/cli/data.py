@@ -113,6 +113,7 @@ def log(
       dpaa data log clicks/ --memory 2 --out data/clicks
       zcat clicks.csv.gz | dpaa data log - --out data/clicks
     """
+    from dpaa._machine import memory_at_hand
     from dpaa.data.dataset import check_target
     from dpaa.data.inputs import name_of, open_log
     from dpaa.data.large import write_log
@@ -120,7 +121,6 @@ def log(
     from dpaa.data.sources.files import from_file
     from dpaa.data.splits import IN_PARTS, SplitRule
     from dpaa.data.tables import open_table
-    from dpaa.kernels.memory import memory_at_hand
 
     names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
     form = options.text_form(separator, columns, encoding)

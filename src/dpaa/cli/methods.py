@@ -20,7 +20,7 @@ def methods(
     Example:
       dpaa methods lightgcn
     """
-    from dpaa.methods.catalogue import catalogue
+    from dpaa.methods.registry import catalogue
     from dpaa.reranking import RERANKERS
 
     by_name = (name or "").strip().lower().replace("_", "-")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
 from dpaa.reranking.base import Candidates, Reranker, reranked
 from dpaa.reranking.dial import DialVectors, dialled

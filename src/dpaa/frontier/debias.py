@@ -277,7 +277,7 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
     manifest = dict(model.manifest)
     if point.kappa != model.kappa():
         curve = model.dial_curve
-        moved = without_curve(point.kappa) if curve is None else finite(curve.at_debiased(point.kappa).as_json())
+        moved = without_curve() if curve is None else finite(curve.at_debiased(point.kappa).as_json())
         manifest["dial"] = moved | {"chosen_for": BY_DEBIAS}
     manifest["rerank"] = None if point.reranker is None else point.reranker.as_json()
     told = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation", "less_sure")

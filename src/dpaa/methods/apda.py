@@ -21,7 +21,7 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.propagation import TiledTable
-from dpaa.methods.apda_layers import ApdaLayers, Perturbation, ReadoutRows
+from dpaa.methods._apda_layers import ApdaLayers, Perturbation, ReadoutRows
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch

@@ -18,12 +18,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.kernels.adam import Adam
+from dpaa.graph.kernels import Adam
 from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import log_sum_exp, others, softmax_loss
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import scores
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 BRANCH = 1
 """Number of the random stream that the vectors of popularity are drawn from."""

@@ -15,15 +15,14 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
-from dpaa.data.sampling import TripleSampler
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
 from dpaa.methods.base import Randomised, fitted, method
+from dpaa.methods.contrast import mean_of_layers
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import cross_entropy, scores
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, cross_entropy, scores
+from dpaa.methods.samplers import TripleSampler
 from dpaa.methods.tables import INITIAL_DEVIATION
-from dpaa.methods.views import mean_of_layers
 
 TREATMENT, DRAWN = 1, 2
 """Numbers of the random streams that the second table and the randomised triples are drawn from."""

@@ -19,8 +19,7 @@ from torch.nn.functional import logsigmoid
 
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import cross_entropy
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, cross_entropy
 
 RANDOM_PAIRS = 1
 """Number of the random stream that pairs are drawn from, beside the triples' own."""

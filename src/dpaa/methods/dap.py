@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.propagation import TiledTable
-from dpaa.kernels.clusters import k_means
+from dpaa.methods._clusters import k_means
 from dpaa.methods.base import ChosenAfterwards, Validation, method
 from dpaa.methods.graph_method import GraphMethod
 

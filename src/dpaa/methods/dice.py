@@ -21,13 +21,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.data.sampling import MarginSampler, TripleSampler
+from dpaa.methods._clusters import distance_correlation
 from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
-from dpaa.methods.distances import distance_correlation
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import margins
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, margins
+from dpaa.methods.samplers import MarginSampler, TripleSampler
 
 COMPARED = 256
 """Triples of a batch whose users and items the distance correlation is taken over: it costs their number squared."""

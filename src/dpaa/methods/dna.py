@@ -16,8 +16,7 @@ from torch.nn.functional import normalize, softplus
 
 from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import margins
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, margins
 
 
 @method(

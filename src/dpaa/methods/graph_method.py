@@ -11,14 +11,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.data.sampling import TripleSampler
+from dpaa._machine import lasting
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.propagation import TiledTable
-from dpaa.graph.selection import WHOLE_FROM
-from dpaa.kernels.machine import lasting
+from dpaa.graph.propagation import WHOLE_FROM, TiledTable
 from dpaa.methods.base import Histories, Method, Scorer, Vectors, fitted
 from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.samplers import TripleSampler
 from dpaa.methods.tables import Compute, Tables
 
 EARLIER_DEFAULTS: dict[str, Any] = {

@@ -15,12 +15,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dpaa.methods._clusters import distance_correlation
 from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import distinct, log_sum_exp, others, softmax_loss
-from dpaa.methods.distances import distance_correlation
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import scores
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 POPULARITY, SHUFFLE = 1, 2
 """Numbers of the random streams that vectors of popularity and the shuffles come from."""

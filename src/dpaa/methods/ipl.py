@@ -15,10 +15,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.kernels.cooccurrence import Lists
+from dpaa.graph.cooccurrence import Lists
+from dpaa.methods._popularity import users_of_items
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.neighbourhood import users_of_items
 from dpaa.methods.rows import Batch, Rows
 
 LOOKED_AT = 1

@@ -14,9 +14,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from dpaa.methods._popularity import capped_inverse
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.popularity import capped_inverse
 from dpaa.methods.rows import Batch, Rows
 
 

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import cross_entropy
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, cross_entropy
 
 BRANCHES = 1
 """Number of the random stream that the branches are drawn from."""

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.clusters import k_means
+from dpaa.methods._clusters import k_means
 from dpaa.methods.base import method
 from dpaa.methods.contrast import info_nce
 from dpaa.methods.graph_method import WholeTable

@@ -22,11 +22,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.methods.base import method
-from dpaa.methods.contrast import distinct, info_nce, log_sum_exp
+from dpaa.methods.contrast import distinct, info_nce, log_sum_exp, mean_of_layers, moved, noisy_readout
 from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.losses import scores
-from dpaa.methods.rows import Batch, Rows, TableRows
-from dpaa.methods.views import mean_of_layers, moved, noisy_readout
+from dpaa.methods.rows import Batch, Rows, TableRows, scores
 
 NOISE, PAIRS = 1, 2
 """Numbers of the random streams that noise and the order of pairs are drawn from."""

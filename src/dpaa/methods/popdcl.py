@@ -20,8 +20,7 @@ from torch.nn.functional import normalize
 from dpaa.methods.base import method
 from dpaa.methods.contrast import Hide, block_parts, others, softmax_loss
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import scores
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 SURELY = 1.0 - 1e-6
 """The largest ω: a user who took everything has no negatives at all."""

@@ -19,12 +19,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
+from dpaa.methods._personal_popularity import PersonalPopularity
+from dpaa.methods._popularity import items_of
 from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import scores
-from dpaa.methods.neighbourhood import items_of
-from dpaa.methods.personal_popularity import PersonalPopularity
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import squared_correlation
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, squared_correlation
 
 
 @method(

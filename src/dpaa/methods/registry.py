@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import InputError
-from dpaa.plugins import Registry
+from dpaa.plugins import Registry, origin_of
 
-if TYPE_CHECKING:  # they bring torch, which the list of names does without
+if TYPE_CHECKING:
     from dpaa.methods.base import Method
+
 
 METHODS: Registry[Method] = Registry(
     "method",
@@ -51,12 +52,12 @@ METHODS: Registry[Method] = Registry(
         "ppd": "dpaa.methods.ppd:PPD",
         "ultragcn": "dpaa.methods.ultragcn:UltraGCN",
         "ngcf": "dpaa.methods.ngcf:NGCF",
-        "most-popular": "dpaa.methods.references.most_popular:MostPopular",
-        "item-knn": "dpaa.methods.references.item_knn:ItemKNN",
-        "ease": "dpaa.methods.references.ease:EASE",
-        "gf-cf": "dpaa.methods.references.gf_cf:GfCf",
-        "svd-gcn": "dpaa.methods.references.svd_gcn:SvdGcn",
-        "als": "dpaa.methods.references.als:ALS",
+        "most-popular": "dpaa.methods.most_popular:MostPopular",
+        "item-knn": "dpaa.methods.item_knn:ItemKNN",
+        "ease": "dpaa.methods.ease:EASE",
+        "gf-cf": "dpaa.methods.gf_cf:GfCf",
+        "svd-gcn": "dpaa.methods.svd_gcn:SvdGcn",
+        "als": "dpaa.methods.als:ALS",
     },
 )
 
@@ -78,3 +79,39 @@ def find_method(method: str | type[Method] | Method) -> type[Method]:
     if METHODS.accepts(kind):
         return METHODS.find(kind)
     raise InputError(f"{method!r} is neither the name nor the class of a method; known methods: {', '.join(METHODS)}")
+
+
+def catalogue(name: str | None = None) -> dict[str, dict[str, Any]]:
+    """Describe every method, or one, as plain data.
+
+    Parameters
+    ----------
+    name : of one method; all by default
+
+    Returns
+    -------
+    name → its title, paper and hyperparameters; a plug-in that cannot be imported has the reason as its title
+    """
+    if name is not None:
+        kind = find_method(name)
+        return {kind.name: described(kind)}
+    entries: dict[str, dict[str, Any]] = {}
+    for one in METHODS:
+        try:
+            entries[one] = described(METHODS[one])
+        except InputError as error:
+            entries[one] = {"name": one, "title": str(error), "paper": "", "settings": {}}
+    return entries
+
+
+def described(method: type[Method]) -> dict[str, Any]:
+    """One method as plain data."""
+    settings = {
+        name: {"default": field.default, "meaning": " ".join((field.description or "").split())}
+        for name, field in method.hyperparameters.model_fields.items()
+    }
+    origin = origin_of(method)
+    package = (
+        {} if origin["package"] == "dpaa" else {"package": f"{origin['package']} {origin['version'] or ''}".strip()}
+    )
+    return {"name": method.name, "title": method.title, "paper": method.paper, "settings": settings} | package

@@ -12,9 +12,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from dpaa.methods._popularity import propensity
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.popularity import propensity
 from dpaa.methods.rows import Batch, Rows
 
 

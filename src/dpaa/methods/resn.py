@@ -18,8 +18,7 @@ from torch import Tensor
 from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
 from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.losses import scores
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 BLOCK_CELLS = 1 << 20
 """Predictions that are held at once (4 MB)."""

@@ -15,12 +15,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.data.sampling import BalancedSampler, TripleSampler
+from dpaa.methods._popularity import capped_inverse
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import squared_correlation
-from dpaa.methods.popularity import capped_inverse
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, squared_correlation
+from dpaa.methods.samplers import BalancedSampler, TripleSampler
 
 
 @method(

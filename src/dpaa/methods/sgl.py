@@ -13,10 +13,9 @@ from torch import Tensor
 
 from dpaa.graph.propagation import Propagation
 from dpaa.methods.base import method
-from dpaa.methods.contrast import info_nce
+from dpaa.methods.contrast import info_nce, mean_of_layers, thinned_weights
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch, Rows, TableRows
-from dpaa.methods.views import mean_of_layers, thinned_weights
 
 EDGES = 1
 """Number of the random stream that edges are dropped by."""

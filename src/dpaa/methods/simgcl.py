@@ -13,10 +13,9 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods.base import method
-from dpaa.methods.contrast import distinct, info_nce
+from dpaa.methods.contrast import distinct, info_nce, mean_of_layers, moved, noisy_readout
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch, Rows, TableRows
-from dpaa.methods.views import mean_of_layers, moved, noisy_readout
 from dpaa.methods.weighted_messages import WeightedMessages
 
 NOISE = 1

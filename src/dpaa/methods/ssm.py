@@ -19,14 +19,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.kernels.known_pairs import KnownPairs
+from dpaa.graph.cooccurrence import KnownPairs
+from dpaa.methods._popularity import chance_of_being_drawn, known_pairs
 from dpaa.methods.base import Histories, Scorer, Vectors, method
 from dpaa.methods.contrast import Hide, log_sum_exp, others, softmax_loss
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import scores
-from dpaa.methods.neighbourhood import known_pairs
-from dpaa.methods.popularity import chance_of_being_drawn
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 DRAWN_ITEMS = 1
 """Number of the random stream that negative items are drawn from, beside the triples' own."""

@@ -15,14 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaa.data.sampling import TripleSampler
+from dpaa._machine import cores, give_back_memory, processes_here
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.columns import Columns
-from dpaa.graph.propagation import Propagation, TiledTable, Workers, default_kernel, tile_width
-from dpaa.graph.selection import Selection
-from dpaa.kernels.machine import cores, give_back_memory, processes_here
-from dpaa.kernels.row_blocks import most_blocks
-from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
+from dpaa.graph.kernels import most_blocks
+from dpaa.graph.propagation import Propagation, Selection, TiledTable, Workers, default_kernel, tile_width
+from dpaa.methods.rows import Batch, Rows, TableRows
+from dpaa.methods.samplers import TripleSampler
 
 if TYPE_CHECKING:
     from dpaa.methods.graph_method import GraphMethod
@@ -123,7 +122,7 @@ class Tables:
         method, nodes = self.method, batch.nodes(self.graph.n_users)
         if not isinstance(method, WholeTable):
             selection = Selection(self.graph, nodes, whole_from=method._whole_from)
-            return GatheredRows(selection, nodes, *self.propagation.rows_of(self.ego, selection), self.columns)
+            return Rows(selection, nodes, *self.propagation.rows_of(self.ego, selection), self.columns)
         selection = Selection(self.graph, nodes, whole_from=2.0)  # never whole: its rows are copies anyway
         table = self.ego.rows().requires_grad_()
         ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]

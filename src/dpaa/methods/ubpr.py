@@ -16,13 +16,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.data.sampling import AnyItemSampler, TripleSampler
-from dpaa.kernels.known_pairs import KnownPairs
+from dpaa.graph.cooccurrence import KnownPairs
+from dpaa.methods._popularity import known_pairs, propensity
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.neighbourhood import known_pairs
-from dpaa.methods.popularity import propensity
 from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.samplers import AnyItemSampler, TripleSampler
 
 
 @method(

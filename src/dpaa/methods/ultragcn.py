@@ -19,13 +19,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.kernels.cooccurrence import in_common, row_blocks
-from dpaa.kernels.topk import top_k
+from dpaa.graph.cooccurrence import in_common, row_blocks
+from dpaa.graph.kernels import top_k
+from dpaa.methods._popularity import users_of_items
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import scores
-from dpaa.methods.neighbourhood import users_of_items
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 
 DRAWN_ITEMS = 1
 """Number of the random stream that negative items are drawn from, beside the triples' own."""

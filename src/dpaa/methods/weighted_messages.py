@@ -26,7 +26,7 @@ from torch import Tensor
 from dpaa.data.popularity import popularity_deciles
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.columns import Columns, unit_sums
-from dpaa.graph.cosine import edge_cosines
+from dpaa.graph.edges import edge_cosines
 from dpaa.graph.propagation import TiledTable
 from dpaa.methods.base import fitted
 from dpaa.methods.graph_method import GraphMethod

@@ -12,10 +12,9 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods.base import method
-from dpaa.methods.contrast import distinct, info_nce
+from dpaa.methods.contrast import distinct, info_nce, mean_of_layers, same_sign_noise
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.views import mean_of_layers, same_sign_noise
 
 NOISE = 1
 """Number of the random stream that noise is drawn from."""

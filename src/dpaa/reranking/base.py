@@ -16,10 +16,10 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.cooccurrence import Lists
-from dpaa.kernels.topk import top_k
+from dpaa.graph.cooccurrence import Lists
+from dpaa.graph.kernels import top_k
+from dpaa.methods._popularity import items_of
 from dpaa.methods.base import Histories, Method, Scorer
-from dpaa.methods.neighbourhood import items_of
 from dpaa.plugins import origin_of
 from dpaa.reranking.dial import DialVectors, dialled
 

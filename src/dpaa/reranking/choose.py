@@ -43,7 +43,7 @@ def make_reranker(name: str, settings: Mapping[str, object]) -> Reranker:
 
 
 def described(name: str) -> dict[str, Any]:
-    """One re-ranker as plain data, like a method in `dpaa.methods.catalogue`."""
+    """One re-ranker as plain data, like a method in `dpaa.methods.registry`."""
     kind = RERANKERS.find(name)
     settings = {
         key: {"default": field.default, "meaning": " ".join((field.description or "").split())}

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 from dpaa.reranking.base import Candidates, Reranker, scores_at
 from dpaa.reranking.greedy import Gain, greedy, normalised
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from dpaa._machine import memory_at_hand
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.kernels.memory import memory_at_hand
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import Pretrained, UsesPretrained, needed_layers

@@ -19,8 +19,8 @@ from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.evaluation.ranking import RankedBlock
+from dpaa.graph.kernels import top_k
 from dpaa.html import html_facts
-from dpaa.kernels.topk import top_k
 from dpaa.methods import find_method
 from dpaa.methods.base import Method, changed_params
 from dpaa.reranking.base import Reranker

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 
 Ints = NDArray[Any]
 LANES = 64

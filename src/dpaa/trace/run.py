@@ -13,8 +13,8 @@ from torch import Tensor
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.losses import bpr
 from dpaa.methods.pretrained import PRETRAINED
+from dpaa.methods.rows import bpr
 from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load

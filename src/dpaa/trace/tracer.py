@@ -23,7 +23,7 @@ from torch import Tensor
 
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.cosine import edge_cosines
+from dpaa.graph.edges import edge_cosines
 from dpaa.graph.propagation import Propagation, TiledTable
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dpaa.kernels.adam import Adam
+from dpaa.graph.kernels import Adam
 from dpaa.methods.rows import Rows
 from dpaa.methods.tables import Tables
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dpaa._machine import computing, give_back_memory, lasting
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import Columns
-from dpaa.kernels.machine import computing, give_back_memory, lasting
 from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.tables import Tables

@@ -13,11 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from dpaa._machine import one_thread
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.files import check_within, held, locked, own_folder
-from dpaa.kernels.machine import one_thread
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dpaa.errors import MissingExtraError
-from dpaa.methods.references.als import ALS, AlsSettings
+from dpaa.methods.als import ALS, AlsSettings
 from tests.methods.tools import as_histories, matrix_of, some_graph
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from dpaa.errors import InputError
-from dpaa.methods.references import ease
-from dpaa.methods.references.ease import EASE, EaseSettings
+from dpaa.methods import ease
+from dpaa.methods.ease import EASE, EaseSettings
 from tests.methods.tools import as_histories, matrix_of, some_graph
 
 

@@ -5,7 +5,7 @@ import torch
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories
-from dpaa.methods.references.most_popular import MostPopular, MostPopularSettings
+from dpaa.methods.most_popular import MostPopular, MostPopularSettings
 
 
 def counted(*pairs: tuple[int, int, int]) -> MostPopular:

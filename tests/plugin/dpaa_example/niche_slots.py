@@ -5,7 +5,7 @@ from math import ceil
 import torch
 from pydantic import Field
 
-from dpaa.kernels.topk import top_k
+from dpaa.graph.kernels import top_k
 from dpaa.reranking import Reranker
 
 

@@ -15,8 +15,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import MissingExtraError
+from dpaa.methods._popularity import items_of
 from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, method
-from dpaa.methods.neighbourhood import items_of
 
 
 @method(

@@ -9,10 +9,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.kernels.cooccurrence import BLOCK_ROWS, Lists, in_common, row_blocks
-from dpaa.kernels.known_pairs import KnownPairs
-from dpaa.kernels.topk import top_k
-from dpaa.methods.neighbourhood import items_of_users, users_of_items
+from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
+from dpaa.graph.kernels import top_k
+from dpaa.methods._popularity import items_of_users, users_of_items
 
 
 class PersonalPopularity:

@@ -13,9 +13,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from dpaa.methods._popularity import items_of
+from dpaa.methods._spectral import leading_singular, scaled_matrix
 from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, fitted, method
-from dpaa.methods.neighbourhood import items_of
-from dpaa.methods.references.spectral import leading_singular, scaled_matrix
 
 
 @method(

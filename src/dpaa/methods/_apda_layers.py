@@ -24,9 +24,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.edge_dots import edge_dots
-from dpaa.kernels.add_rows import add_rows_
-from dpaa.kernels.spmm import KERNELS
+from dpaa.graph.edges import edge_dots
+from dpaa.graph.kernels import KERNELS, add_rows_
 
 SHORTEST = 1e-12
 """Rows shorter than this are divided by it: a row of zeros has no direction and stays zero."""

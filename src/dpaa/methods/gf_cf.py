@@ -13,10 +13,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.kernels.spmm import bag
+from dpaa.graph.kernels import bag
+from dpaa.methods._popularity import items_of, items_of_users, users_of_items
+from dpaa.methods._spectral import leading_singular, scaled_matrix
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
-from dpaa.methods.neighbourhood import items_of, items_of_users, users_of_items
-from dpaa.methods.references.spectral import leading_singular, scaled_matrix
 
 
 @method(

@@ -13,12 +13,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from dpaa._machine import memory_at_hand
 from dpaa.errors import InputError
-from dpaa.kernels.cooccurrence import in_common, row_blocks
-from dpaa.kernels.memory import memory_at_hand
-from dpaa.kernels.spmm import bag
+from dpaa.graph.cooccurrence import in_common, row_blocks
+from dpaa.graph.kernels import bag
+from dpaa.methods._popularity import items_of, users_of_items
 from dpaa.methods.base import ClosedForm, Histories, Scorer, method
-from dpaa.methods.neighbourhood import items_of, users_of_items
 
 
 @method(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -82,3 +83,16 @@ def processes_here(most: int = 2**31) -> int:
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def memory_at_hand() -> int:
+    """Bytes this process may still take without swapping: what the system has, or the rest of a container's limit."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.exists() and used.exists() and limit.read_text(encoding="ascii").strip().isdigit():
+        found.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
+    return min(found)

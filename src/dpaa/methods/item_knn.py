@@ -16,11 +16,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.kernels import cooccurrence
-from dpaa.kernels.cooccurrence import Lists, in_common, row_blocks
-from dpaa.kernels.topk import top_k
+from dpaa.graph import cooccurrence
+from dpaa.graph.cooccurrence import Lists, in_common, row_blocks
+from dpaa.graph.kernels import top_k
+from dpaa.methods._popularity import items_of, users_of_items
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
-from dpaa.methods.neighbourhood import items_of, users_of_items
 
 
 @method(

@@ -1,0 +1,154 @@
+"""Sparse times dense: the two compiled kernels that torch brings, behind one signature.
+
+`bag` is FBGEMM's `embedding_bag`, `csr` the BLAS library's CSR product (MKL on x86).  Both read int32 indices, work on
+each column alone and give zero for a node without neighbours.  Which is faster depends on processor and graph: a fixed
+rule takes `bag` at 32 or (`wide-bag`) 64 columns, `dpaa train --calibrate` measures.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
+    """Row v is the weighted sum over v's neighbours, by `embedding_bag`.  Returns (n, d)."""
+    return torch.nn.functional.embedding_bag(
+        neighbours, embeddings, indptr, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
+
+
+def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
+    """The same by a compressed-row product.  Returns (n, d)."""
+    n = len(indptr) - 1
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+        matrix = torch.sparse_csr_tensor(indptr, neighbours, weights, (n, len(embeddings)), check_invariants=False)
+    return torch.mm(matrix, embeddings)
+
+
+KERNELS: dict[str, Kernel] = {"bag": bag, "wide-bag": bag, "csr": csr}
+"""By the names that settings use; `wide-bag` differs in the width of the tiles it is given."""
+
+
+LEAST_SLOTS = 100_000
+"""Of the matrix in a block: below, handing it to a thread costs more than it saves."""
+
+
+def most_blocks(slots: int) -> int:
+    """Into how many blocks a matrix of so many slots may be cut."""
+    return max(1, slots // LEAST_SLOTS)
+
+
+def in_row_blocks(multiply: Kernel, pool: Executor, most: int) -> Kernel:
+    """The same product, of at most so many blocks of rows at once, with about as many slots of the matrix each."""
+
+    def product(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
+        blocks = min(most, most_blocks(len(neighbours)))
+        if blocks < 2:
+            return multiply(indptr, neighbours, weights, embeddings)
+        wanted = torch.arange(1, blocks, dtype=torch.int64) * len(neighbours) // blocks
+        cuts = torch.searchsorted(indptr, wanted.to(indptr.dtype)).tolist()
+        bounds = [0, *cuts, len(indptr) - 1]
+
+        def part(number: int) -> Tensor:
+            first, last = bounds[number], bounds[number + 1]
+            slots = slice(int(indptr[first]), int(indptr[last]))
+            starts = indptr[first : last + 1] - indptr[first]
+            return multiply(starts, neighbours[slots], weights[slots], embeddings)
+
+        return torch.cat(list(pool.map(part, range(blocks))))
+
+    return product
+
+
+def add_rows_(table: Tensor, index: Tensor, rows: Tensor) -> Tensor:
+    """`table[index[k]] += rows[k]` for k = 0, 1, … in this order; index is int64.  Returns the table.
+
+    `index_add_` says the same in twice the time: torch has a kernel of its own for an index expanded over the columns.
+    """
+    return table.scatter_add_(0, index[:, None].expand(-1, table.shape[1]), rows)
+
+
+class Adam:
+    """β 0.9, 0.999, ε 1e-8; each tensor has moments and a step count of its own."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = list(tensors)
+        self._mean = [torch.zeros_like(tensor) for tensor in self.tensors]
+        self._square = [torch.zeros_like(tensor) for tensor in self.tensors]
+        self._steps = [torch.zeros((), device=tensor.device) for tensor in self.tensors]
+
+    @torch.no_grad()
+    def update(self, place: int, gradient: Tensor, learning_rate: float) -> None:
+        """One step of the tensor at this place."""
+        adam(
+            [self.tensors[place]],
+            [gradient],
+            [self._mean[place]],
+            [self._square[place]],
+            [],
+            [self._steps[place]],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=learning_rate,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        """The moments and step counts, by place."""
+        parts = {"mean": self._mean, "square": self._square, "steps": self._steps}
+        return {f"{part}.{place}": tensor for part, tensors in parts.items() for place, tensor in enumerate(tensors)}
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what `state` gave."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+
+
+def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest scores per row, best first, ties by lower column.
+
+    −inf marks what must not be taken; where fewer than k are left, the row ends in column −1 and score −inf.
+    Returns scores (rows, k) and columns (rows, k), int64.
+    """
+    n = scores.shape[1]
+    wanted = min(k, n)
+    # One more than asked for shows whether the cut runs through a tie; only then does the choice need care.
+    values, columns = torch.topk(scores, min(wanted + 1, n), dim=1)
+    if wanted < n:
+        tied = values[:, wanted - 1] == values[:, wanted]
+        values, columns = values[:, :wanted], columns[:, :wanted]
+        rows = tied.nonzero().squeeze(1)
+        if len(rows):
+            columns[rows] = _lowest_columns_at_the_cut(scores[rows], values[rows, -1:], wanted)
+            values[rows] = torch.gather(scores[rows], 1, columns[rows])
+    # Equal scores inside the list: order by column first, then stably by score.
+    columns, by_column = torch.sort(columns, dim=1)
+    values, by_score = torch.sort(torch.gather(values, 1, by_column), dim=1, descending=True, stable=True)
+    columns = torch.gather(columns, 1, by_score)
+    columns[values == -torch.inf] = -1
+    if wanted < k:
+        values = torch.nn.functional.pad(values, (0, k - wanted), value=-torch.inf)
+        columns = torch.nn.functional.pad(columns, (0, k - wanted), value=-1)
+    return values, columns
+
+
+def _lowest_columns_at_the_cut(scores: Tensor, cut: Tensor, k: int) -> Tensor:
+    """Everything above the cut, and of what equals it the lowest columns, k in all.  Returns (rows, k) in any order."""
+    above, equal = scores > cut, scores == cut
+    room = k - above.sum(dim=1, keepdim=True)
+    taken = above | (equal & (equal.cumsum(dim=1) <= room))
+    return taken.nonzero()[:, 1].view(len(scores), k)

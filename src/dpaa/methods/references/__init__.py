@@ -1,1 +1,0 @@
-"""Simple references without epochs, the rows every table needs."""
