@@ -19,8 +19,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
-from dpaa.reranking import RERANKERS, Candidates, Dial, Reranker
-from dpaa.reranking.choose import parse_reranker
+from dpaa.ranking import RERANKERS, Candidates, Dial, Reranker
+from dpaa.ranking.reranker import parse_reranker
 from dpaa.runs.fit import fit_into, make_method
 
 PLUGIN = Path(__file__).parent / "plugin"

@@ -15,7 +15,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.rows import Batch
-from dpaa.reranking.base import Candidates
+from dpaa.ranking.reranker import Candidates
 
 HERE = Path(__file__).parent
 N_USERS, N_ITEMS = 12, 9

@@ -11,7 +11,7 @@ import pytest
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted

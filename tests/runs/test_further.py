@@ -10,7 +10,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load

@@ -47,7 +47,7 @@ def rerank(
       dpaa evaluate --recs fairer.parquet --dataset data/shop
     """
     from dpaa.cli.train import read_settings
-    from dpaa.reranking.choose import make_reranker
+    from dpaa.ranking.reranker import make_reranker
     from dpaa.runs.stream import check_target, write_stream
 
     settings = read_settings(None, assignments or [], None)

@@ -23,7 +23,7 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import arp, coverage, ndcg, recall
 from dpaa.methods.base import Method
-from dpaa.reranking.dial import dialled_family
+from dpaa.ranking.dial import dialled_family
 
 KAPPAS = (
     *(-2.0, -1.5, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0),

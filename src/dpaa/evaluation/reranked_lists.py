@@ -17,7 +17,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import NO_ITEM, Recommendations, read_recommendations
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.reranking.base import Candidates, Reranker
+from dpaa.ranking.reranker import Candidates, Reranker
 from dpaa.words import counted
 
 BLOCK_PLACES = 4_000_000

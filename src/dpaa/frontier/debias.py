@@ -33,8 +33,8 @@ from dpaa.frontier.goals import Goal, parse_goals
 from dpaa.frontier.models import MEASURING, MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.frontier.points import MOST_USERS, Measurer, Point
 from dpaa.frontier.result import Debiased, Frontier
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.base import Reranker
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
 from dpaa.text import finite

@@ -16,7 +16,7 @@ from dpaa.methods.base import ClosedForm, Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import Pretrained, needed_layers
 from dpaa.plugins import origin_of
-from dpaa.reranking.base import Reranker
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.context import RunContext
