@@ -136,7 +136,7 @@ def usual_code(data: Dataset, seed: int) -> tuple[Method, dict[str, Any]]:
     method.start()
     code, validation = UsualCode(method), Evaluator(data, 20, "valid", "drop")
     stopping, best, epoch = EarlyStopping.of(method.settings), code.ego.detach().clone(), 0
-    while epoch < method.settings.epochs and not stopping.exhausted(epoch):
+    while epoch < method.epochs and not stopping.exhausted(epoch):
         epoch += 1
         for batch in method.batches(epoch):
             code.step(batch)
@@ -151,7 +151,7 @@ def usual_code(data: Dataset, seed: int) -> tuple[Method, dict[str, Any]]:
 
 def _put(method: LightGCN, table: Tensor) -> None:
     at = 0
-    for tile in method.ego.tiles:
+    for tile in method.tables.ego.tiles:
         tile.data.copy_(table[:, at : at + tile.shape[1]])
         at += tile.shape[1]
 

@@ -205,8 +205,8 @@ def test_methods_as_configured_objects(small_world: Dataset) -> None:
     same = dpaa.fit(small_world, "dpaa", layers=1, embedding_size=8, epochs=2, layer_emphasis=2)
     users = small_world.user_ids.head(5)
     assert model.recommend(users, k=5).equals(same.recommend(users, k=5))
-    assert dpaa.fit(small_world, dpaa.EASE, ridge=5.0).method.settings.ridge == 5.0  # type: ignore[attr-defined]
-    assert dpaa.fit(small_world, configured, epochs=1).method.settings.layers == 1  # type: ignore[attr-defined]
+    assert dpaa.fit(small_world, dpaa.EASE, ridge=5.0).method.ridge == 5.0  # type: ignore[attr-defined]
+    assert dpaa.fit(small_world, configured, epochs=1).method.layers == 1  # type: ignore[attr-defined]
     assert {"DPAA", "LightGCN", "fit", "load", "evaluate"} <= set(dir(dpaa))
 
 
