@@ -19,7 +19,7 @@ from dpaa.methods.dpaa import DPAA, DpaaSettings
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.trainer import Trainer
 
 OPERATIONS = {

@@ -67,7 +67,7 @@ def counts_of(name: str) -> Counter[str]:
     from dpaa.methods.graph_method import GraphMethod
     from dpaa.methods.lightgcn import LightGCN
     from dpaa.methods.pretrained import Pretrained
-    from dpaa.training.adam import TiledAdam
+    from dpaa.training.optimizer import TiledAdam
     from dpaa.training.trainer import Trainer
 
     rng = np.random.default_rng(0)

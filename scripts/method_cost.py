@@ -27,7 +27,7 @@ from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.rows import Batch
 from dpaa.reproduction.tables import markdown
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 
 SETTINGS = {"embedding_size": 64, "layers": 3, "threads": 1}
 PLAIN = "lightgcn"

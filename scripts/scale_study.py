@@ -45,7 +45,7 @@ from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.together import follow
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.together import ONE_PROCESS, Group, LostProcessError, Together, started_together
 from dpaa.training.trainer import Trainer
 

@@ -42,7 +42,7 @@ from dpaa.methods.base import Method  # noqa: E402
 from dpaa.methods.lightgcn import LightGCN  # noqa: E402
 from dpaa.methods.settings import PAPER_TRAINING  # noqa: E402
 from dpaa.runs.fit import fit_method, make_method  # noqa: E402
-from dpaa.training.early_stopping import EarlyStopping  # noqa: E402
+from dpaa.training.stopping import EarlyStopping  # noqa: E402
 
 DATA = ("coat", "s=0", "s=5", "s=9", "demo")
 TITLES = {"coat": "Coat", "s=0": "KuaiRec s = 0", "s=5": "KuaiRec s = 5", "s=9": "KuaiRec s = 9", "demo": "demo world"}

@@ -9,7 +9,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph import reference
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.settings import TrainedSettings
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 from tests.conftest import random_pairs
 
 TOY_EGO = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])

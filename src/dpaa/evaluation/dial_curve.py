@@ -20,8 +20,8 @@ from typing import Any, Literal, cast
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import arp, coverage, ndcg, recall
+from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 from dpaa.methods.base import Method
 from dpaa.ranking.dial import dialled_family
 

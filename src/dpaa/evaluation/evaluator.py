@@ -19,11 +19,10 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
-from dpaa.evaluation.context import GroundTruth
+from dpaa.evaluation.ground_truth import GroundTruth, measure_all
 from dpaa.evaluation.metrics import METRICS, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.recommendations import Recommendations
-from dpaa.evaluation.suite import measure_all
 from dpaa.graph.kernels import top_k
 from dpaa.html import html_table
 from dpaa.methods.base import Method, ScorerFamily

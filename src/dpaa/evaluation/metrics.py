@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpaa.evaluation import bias, concentration
-from dpaa.evaluation.context import Context, Floats
+from dpaa.evaluation.ground_truth import Context, Floats
 
 Formula = Callable[[Context], Any]
 

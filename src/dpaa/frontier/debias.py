@@ -24,8 +24,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.exposure import validation_exposure
-from dpaa.evaluation.offpolicy import FLOOR, POWER
+from dpaa.evaluation.offpolicy import FLOOR, POWER, validation_exposure
 from dpaa.files import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
 from dpaa.frontier.choice import Chooser, Confirmation, parse_target, percent
 from dpaa.frontier.estimates import ESTIMATES, Accuracy, Estimate, default_estimate
