@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.ground_truth import GroundTruth
+from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, popularity_lift
 
 # Five items, 20 interactions; 10 + 6 = 80 %, so the first two are popular; item 4 never occurs.

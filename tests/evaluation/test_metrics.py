@@ -20,7 +20,7 @@ from dpaa.cli.evaluate import print_evaluation
 from dpaa.comparison.compare import COMPARED, Choices, compare
 from dpaa.comparison.entry import Entry
 from dpaa.data.sources.world import simulate
-from dpaa.evaluation.ground_truth import Context, GroundTruth
+from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import METRICS, Metric, explain, of_kind
 from dpaa.report.sections.metrics import best_of

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.errors import InputError
-from dpaa.evaluation.ground_truth import GroundTruth
+from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.offpolicy import off_policy, propensities
-from dpaa.evaluation.ground_truth import measure
+from dpaa.evaluation.metrics import measure
 
 
 def suite_of(relevant: list[set[int]], counts: np.ndarray) -> GroundTruth:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.evaluation.ground_truth import GroundTruth
+from dpaa.evaluation.context import GroundTruth
 from dpaa.frontier.choice import Chooser
 from dpaa.frontier.goals import Goal
 from dpaa.frontier.points import FOLDS, Candidate, Point, user_folds

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.errors import InputError
-from dpaa.evaluation.ground_truth import GroundTruth
+from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.evaluation.metrics import ndcg
 from dpaa.frontier.estimates import ESTIMATES, Accuracy, default_estimate

@@ -21,7 +21,7 @@ from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.concentration import TASTES, gini, head, lorenz, most_moved, share_of
-from dpaa.evaluation.ground_truth import GroundTruth
+from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import aplt, arp, popularity_lift, upd
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.words import counted

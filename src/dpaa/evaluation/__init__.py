@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dpaa.evaluation.ground_truth import Measured, measure
+from dpaa.evaluation.metrics import Measured, measure
 from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 
 __all__ = ["Evaluation", "Evaluator", "Measured", "Recommendations", "measure", "read_recommendations"]

@@ -19,8 +19,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
-from dpaa.evaluation.ground_truth import GroundTruth, measure_all
-from dpaa.evaluation.metrics import METRICS, recall
+from dpaa.evaluation.context import GroundTruth
+from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.graph.kernels import top_k

@@ -18,7 +18,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import among
-from dpaa.evaluation.ground_truth import GroundTruth
+from dpaa.evaluation.context import GroundTruth
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.errors import InputError
-from dpaa.evaluation.ground_truth import Context, GroundTruth
+from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.offpolicy import FLOOR, POWER, ValidationExposure, best_gain, propensities
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
-from dpaa.evaluation.ground_truth import Context, Floats
+from dpaa.evaluation.context import Context, Floats
 from dpaa.evaluation.metrics import METRICS, Metric
 
 NICHE = "/niche"

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.evaluation.bias import mean_of_known
+from dpaa.evaluation.context import Context
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.ground_truth import Context
 from dpaa.evaluation.metrics import METRICS
 from dpaa.frontier.estimates import Accuracy, Estimate
 from dpaa.frontier.goals import Goal

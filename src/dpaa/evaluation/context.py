@@ -1,0 +1,162 @@
+"""What lists are measured against (`GroundTruth`), and both as the formulas of metrics see them (`Context`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.evaluation import bias
+from dpaa.evaluation.concentration import mean_per_row, tastes
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Pairs = tuple[Array, Array]
+"""Two arrays of one length: rows or users, and items."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroundTruth:
+    """Made ready once, for any lists of these users.  Row r of the lists belongs to user `users[r]`."""
+
+    users: Array
+    """(n,) user indices."""
+    n_users: int
+    counts: Array
+    """(n_items,) training counts."""
+    relevant: Array
+    """Ascending keys `user · n_items + item` of the relevant pairs; all users are among `users`."""
+    history: Pairs | None = None
+    """Training pairs (users, items) of all users, or None where they are not known."""
+    masked: Pairs | None = None
+    """Pairs that could not be recommended."""
+    candidates: Array | None = None
+    """Indices of the items that may be recommended; None = all."""
+    groups: Mapping[str, Mask] = field(default_factory=dict)
+    """Groups of items that somebody asked for, `genre=Drama` → (n_items,); they may overlap."""
+
+    @property
+    def n_items(self) -> int:
+        """All items, with or without training counts."""
+        return len(self.counts)
+
+    @cached_property
+    def popular(self) -> Mask:
+        """Whether each item is popular.  Returns (n_items,)."""
+        return popular_items(self.counts)
+
+    @cached_property
+    def decile(self) -> Array:
+        """Popularity decile of each item, −1 for those not in training.  Returns (n_items,)."""
+        return popularity_deciles(self.counts)
+
+    @cached_property
+    def band(self) -> Array:
+        """Tail, middle or head (`bias.BANDS`) for each item.  Returns (n_items,)."""
+        return bias.popularity_bands(self.counts)
+
+    @cached_property
+    def _row(self) -> Array:
+        """User → row, −1 for the others."""
+        row = np.full(self.n_users, -1, dtype=np.int64)
+        row[self.users] = np.arange(len(self.users))
+        return row
+
+    @cached_property
+    def relevant_pairs(self) -> Pairs:
+        """Row and item of every relevant pair, by user and item."""
+        user, item = np.divmod(self.relevant, self.n_items)
+        return self._row[user], item
+
+    def relevant_per_row(self, group: Mask | None = None) -> Array:
+        """How many relevant items (of a group) each row has.  Returns (rows,)."""
+        row, item = self.relevant_pairs
+        return np.bincount(row if group is None else row[group[item]], minlength=len(self.users))
+
+    def _of_rows(self, pairs: Pairs) -> Pairs:
+        row = self._row[pairs[0]]
+        return row[row >= 0], pairs[1][row >= 0]
+
+    @cached_property
+    def history_count(self) -> Floats | None:
+        """Mean training count of each row's history."""
+        if self.history is None:
+            return None
+        row, item = self._of_rows(self.history)
+        return mean_per_row(row, self.counts[item], len(self.users))
+
+    @cached_property
+    def history_bands(self) -> Floats | None:
+        """Shares of tail, middle and head items in each row's history.  Returns (rows, 3)."""
+        if self.history is None:
+            return None
+        row, item = self._of_rows(self.history)
+        return bias.band_shares(row, item, self.band, len(self.users))
+
+    @cached_property
+    def taste(self) -> Array | None:
+        """Index into `TASTES` of each row, −1 without a history; the edges come from all users with a history."""
+        if self.history is None:
+            return None
+        share = mean_per_row(self.history[0], self.popular[self.history[1]], self.n_users)
+        return tastes(share)[self.users]
+
+    @cached_property
+    def available(self) -> Array | None:
+        """(niche, popular) pairs that could have been recommended."""
+        if self.masked is None:
+            return None
+        return bias.available_pairs(self.popular, len(self.users), self.candidates, self._of_rows(self.masked)[1])
+
+    def among(self, lists: Array, keys: Array) -> Mask:
+        """Whether each place's pair (user, item) is among the keys `user · n_items + item`, ascending."""
+        if not len(keys):
+            return np.zeros(lists.shape, dtype=bool)
+        wanted = self.users[:, None].astype(np.int64) * self.n_items + lists
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray((keys[place] == wanted) & (lists >= 0))
+
+    def context(self, lists: Array) -> Context:
+        """These lists, (rows, k), for the formulas."""
+        return Context(self, lists, self.among(lists, self.relevant), self.relevant_per_row(), slice(None))
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """Lists, which of their places are hits, and the truth: what a metric's formula takes."""
+
+    truth: GroundTruth
+    lists: Array
+    """(users, k) item indices, −1 where a list ends early or the item is not known."""
+    hits: Mask
+    """(users, k): whether each place holds a relevant item."""
+    relevant: Array
+    """(users,): how many relevant items each user has."""
+    rows: Array | slice
+    """Which of the truth's rows these users are."""
+
+    def cut(self, k: int) -> Context:
+        """The first k places."""
+        return Context(self.truth, self.lists[:, :k], self.hits[:, :k], self.relevant, self.rows)
+
+    def of_items(self, group: Mask | None) -> Context:
+        """Only items of the group are relevant (None = all), and only users with such an item are left."""
+        relevant = self.relevant if group is None else self.truth.relevant_per_row(group)
+        hits, rows = self.hits if group is None else self.hits & group[self.lists], relevant > 0
+        return Context(self.truth, self.lists[rows], hits[rows], relevant[rows], rows)
+
+    @cached_property
+    def exposure(self) -> Array:
+        """How often each item is recommended.  Returns (n_items,)."""
+        return bias.exposure(self.lists, self.truth.n_items)
+
+    @cached_property
+    def mean_count(self) -> Floats:
+        """Mean training count of each list, NaN for an empty one.  Returns (users,)."""
+        return bias.mean_of_lists(self.truth.counts.astype(np.float64), self.lists)
