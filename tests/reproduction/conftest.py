@@ -30,8 +30,8 @@ def files(tiny_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("files")
     train = tiny_world.frame("train")
     exposed = tiny_world.frame("test")
-    for place in ("coat", "kuairec"):
-        (folder / place).mkdir()
+    for name in ("coat", "kuairec"):
+        (folder / name).mkdir()
     shared = train.head(25)
     write_lists(folder / "coat" / "train.txt", train)
     write_lists(folder / "coat" / "val.txt", tiny_world.frame("valid"))
@@ -56,20 +56,24 @@ ROWS = ("--method", "lightgcn", "--method", "dpaa", "--method", "dpaa-as-printed
 
 @pytest.fixture(scope="session")
 def made(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """Everything at once; the folder and what was said."""
+    """Everything at once; the folder, stdout and stderr."""
     folder = tmp_path_factory.mktemp("made")
-    said = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *TINY[:-1],
+    done = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *TINY[:-1],
                    "--severity", 9, *places(folder))  # fmt: skip
-    return folder, said.out, said.err
+    return folder, done.out, done.err
 
 
 @pytest.fixture(scope="session")
 def twice(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The overall table with two seeds and the dial."""
+    """The overall table with two seeds."""
     folder = tmp_path_factory.mktemp("twice")
-    dpaa_ok("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, "--with-dial",
-            *places(folder))  # fmt: skip
+    dpaa_ok(*overall_of_ips(files, folder))
     return folder
+
+
+def overall_of_ips(files: Path, folder: Path) -> tuple[object, ...]:
+    """The call behind `twice`."""
+    return ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(folder))
 
 
 def places(folder: Path) -> tuple[object, ...]:
@@ -99,7 +103,7 @@ class Result:
 
 @pytest.fixture
 def studies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """A stand-in for `dpaa tune` that remembers its calls; what it finds depends on data and method."""
+    """A stand-in for `dpaa tune` that records its calls; its choice depends on data and method."""
     calls: list[dict[str, Any]] = []
 
     def tune(folder: Path, data: Any, method: str, **options: Any) -> Result:

@@ -1,4 +1,4 @@
-"""The real datasets of the paper: official files, or ready-made splits in list form; what a user has, and lacks."""
+"""The datasets of the paper: official files, or ready-made splits in list form; what a user has, and lacks."""
 
 from __future__ import annotations
 
@@ -27,44 +27,40 @@ OFFICIAL: dict[str, tuple[tuple[str, str], Callable[..., Dataset]]] = {
     "kuairec": (("small_matrix.csv", "big_matrix.csv"), kuairec),
     "yahoo-r3": ((TRAIN_FILE, TEST_FILE), yahoo_r3),
 }
-"""Official files, and who reads them."""
+"""Official files, and the function that reads them."""
 LIST_NAMES = {"train": ("train.txt",), "valid": ("valid.txt", "val.txt"), "test": ("test.txt", "test_ood.txt")}
-NOT_CANDIDATE = "not_candidate.txt"
+SMALL_MATRIX = "the folder given has the small matrix only, which is enough for severity data; add big_matrix.csv"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Folders the user has named."""
+    """Folders of data that the user has.
+
+    Parameters
+    ----------
+    coat, yahoo_r3, kuairec : each with the official files, or with a split in list form
+    check : whether official files must have the published counts
+    """
 
     coat: Path | None = None
     yahoo_r3: Path | None = None
     kuairec: Path | None = None
     check: bool = True
-    """Whether published files must have the published counts."""
 
     def folder(self, name: str) -> Path | None:
-        """Of a dataset."""
-        found: Path | None = getattr(self, name.replace("-", "_"))
-        return found
+        """The folder of a dataset."""
+        return {"coat": self.coat, "yahoo-r3": self.yahoo_r3, "kuairec": self.kuairec}[name]
 
     def real(self) -> dict[str, Dataset]:
-        """The real datasets that can be made from them, in the paper's order."""
+        """The real datasets that can be prepared from them, in the paper's order."""
         folders = {name: folder for name in TITLES if (folder := self.folder(name)) is not None}
-        made = {name: real_dataset(name, folder, self.check) for name, folder in folders.items()}
-        return {name: data for name, data in made.items() if data is not None}
+        datasets = {name: real_dataset(name, folder, self.check) for name, folder in folders.items()}
+        return {name: data for name, data in datasets.items() if data is not None}
 
     def missing(self, real: Collection[str]) -> list[str]:
-        """What the paper has and we could not make, and what it takes."""
-        told = []
-        for name in TITLES:
-            if name not in real and self.folder(name) is None:
-                told.append(f"{TITLES[name]} is not shown: name its folder with --{name} DIR")
-            elif name not in real:  # only KuaiRec may be given without its training part
-                told.append(
-                    f"{TITLES[name]} is not shown: the folder given has the small matrix only, which is enough "
-                    "for severity data; add big_matrix.csv (or train.txt)"
-                )
-        return told
+        """Datasets of the paper that could not be prepared, and what it takes."""
+        needed = {name: SMALL_MATRIX if self.folder(name) else f"name its folder with --{name} DIR" for name in TITLES}
+        return [f"{title} is not shown: {needed[name]}" for name, title in TITLES.items() if name not in real]
 
     def severity(self, severities: Sequence[float], seed: int) -> Iterator[tuple[float, Dataset]]:
         """KuaiRec's full exposure biased with each severity; validation and test are the same for all."""
@@ -89,9 +85,10 @@ def real_dataset(name: str, folder: Path, check: bool = True) -> Dataset | None:
     Candidates of KuaiRec in list form: all items but those of `not_candidate.txt`, else the items of validation and
     test.
     """
+    names, read = OFFICIAL[name]
     if _is_official(name, folder):
-        return OFFICIAL[name][1](folder, check=check)
-    official = " and ".join(OFFICIAL[name][0])
+        return read(folder, check=check)
+    official = " and ".join(names)
     if name == "kuairec":
         _listed(folder, "valid", official)
         _listed(folder, "test")
@@ -100,11 +97,11 @@ def real_dataset(name: str, folder: Path, check: bool = True) -> Dataset | None:
     data = from_files(*(_listed(folder, split, official) for split in LIST_NAMES), name=name)
     if name != "kuairec":
         return data
-    seen = pl.concat([data.frame("valid")[Column.ITEM], data.frame("test")[Column.ITEM]]).unique()
-    allowed = data.item_ids.filter(data.item_ids.is_in(seen.implode()))
-    if (folder / NOT_CANDIDATE).exists():
-        barred = pl.Series(read_text(folder / NOT_CANDIDATE, LARGE_JSON).split(), dtype=pl.String)
-        allowed = data.item_ids.filter(~data.item_ids.cast(pl.String).is_in(barred.implode()))
+    allowed = pl.concat([data.frame("valid")[Column.ITEM], data.frame("test")[Column.ITEM]]).unique()
+    allowed = data.item_ids.filter(data.item_ids.is_in(allowed.implode()))
+    if (barred := folder / "not_candidate.txt").exists():
+        ids = pl.Series(read_text(barred, LARGE_JSON).split(), dtype=pl.String)
+        allowed = data.item_ids.filter(~data.item_ids.cast(pl.String).is_in(ids.implode()))
     frames = {split: data.frame(split) for split in ("train", "valid", "test")}
     about = {key: value for key, value in data.about.items() if key != "counts"} | {VALIDATION_EXPOSURE: "unbiased"}
     return Dataset.of(frames, name="kuairec", candidates=allowed, about=about, notes=data.notes)  # type: ignore[arg-type]
@@ -113,8 +110,8 @@ def real_dataset(name: str, folder: Path, check: bool = True) -> Dataset | None:
 def _is_official(name: str, folder: Path) -> bool:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder that holds the dataset's files")
-    places = (folder, folder / "data") if name == "kuairec" else (folder,)
-    return any((place / OFFICIAL[name][0][0]).exists() for place in places)
+    folders = (folder, folder / "data") if name == "kuairec" else (folder,)
+    return any((one / OFFICIAL[name][0][0]).exists() for one in folders)
 
 
 def _listed(folder: Path, split: str, official: str | None = None) -> Path:
