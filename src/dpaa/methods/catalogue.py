@@ -1,46 +1,42 @@
-"""What there is to choose from: names, titles, papers and settings, without loading what computes.
-
-Those of the built-in methods are in `catalogue.json`, made from their classes and checked by a test.
-"""
+"""Methods as plain data: names, titles, papers and hyperparameters."""
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import InputError
 from dpaa.methods.registry import METHODS, find_method
 from dpaa.plugins import origin_of
 
-if TYPE_CHECKING:  # it brings torch
+if TYPE_CHECKING:
     from dpaa.methods.base import Method
-
-FILE = "catalogue.json"
 
 
 def catalogue(name: str | None = None) -> dict[str, dict[str, Any]]:
-    """Every method (or one) as plain data; only plug-ins are imported for it."""
-    built_in: dict[str, dict[str, Any]] = json.loads(files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
+    """Describe every method, or one.
+
+    Parameters
+    ----------
+    name : a method; None is all, plug-ins that cannot be imported among them
+
+    Returns
+    -------
+    name → name, title, paper, settings (each with default and meaning), and for plug-ins the package
+    """
     if name is not None:
-        wanted = name.strip().lower().replace("_", "-")
-        return {wanted: built_in[wanted]} if wanted in built_in else _of(find_method(name))
-    found = dict(built_in)
-    for other in METHODS:
-        if other not in METHODS.built_in:
-            try:
-                found |= _of(METHODS[other])
-            except InputError as error:  # somebody's broken plug-in
-                found[other] = {"name": other, "title": str(error), "paper": "", "settings": {}}
-    return found
-
-
-def _of(method: type[Method]) -> dict[str, dict[str, Any]]:
-    return {method.name: described(method)}
+        method = find_method(name)
+        return {method.name: described(method)}
+    methods: dict[str, dict[str, Any]] = {}
+    for one in METHODS:
+        try:
+            methods[one] = described(METHODS[one])
+        except InputError as error:  # a broken plug-in
+            methods[one] = {"name": one, "title": str(error), "paper": "", "settings": {}}
+    return methods
 
 
 def described(method: type[Method]) -> dict[str, Any]:
-    """One method as plain data."""
+    """Describe one method; see `catalogue`."""
     settings = {
         name: {"default": field.default, "meaning": " ".join((field.description or "").split())}
         for name, field in method.settings_type.model_fields.items()
