@@ -21,7 +21,7 @@ import argparse
 import csv
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path

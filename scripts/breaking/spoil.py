@@ -300,8 +300,8 @@ FORMATS: dict[str, dict[str, Spoil]] = {
     "text": {"utf16": JSON["utf16"]},
 }
 ONCE = frozenset({"nothing", "twice", "cr", "crlf", "bom", "other_separator", "header_only", "no_header", "no_newline",
-                  "many_columns", "no_rows", "rows_twice", "csv_inside", "no_data", "more_data", "padded", "header_padded",
-                  "utf16", "header_utf16", "long_cell", "long_line", *GZIP, *THINGS})  # fmt: skip
+                  "many_columns", "no_rows", "rows_twice", "csv_inside", "no_data", "more_data", "padded",
+                  "header_padded", "utf16", "header_utf16", "long_cell", "long_line", *GZIP, *THINGS})  # fmt: skip
 """Those that give (nearly) the same each time, or are large."""
 
 
