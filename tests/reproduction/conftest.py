@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -90,15 +90,6 @@ class Trial:
     settings: dict[str, Any]
     value: float | None
     state: str = "complete"
-    curve: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Result:
-    trials: list[Trial]
-    best: Trial
-    kept: int = 1
-    """As if an earlier call had been killed after its first trial."""
 
 
 @pytest.fixture
@@ -106,11 +97,12 @@ def studies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """A stand-in for `dpaa tune` that records its calls; its choice depends on data and method."""
     calls: list[dict[str, Any]] = []
 
-    def tune(folder: Path, data: Any, method: str, **options: Any) -> Result:
+    def tune(folder: Path, data: Any, method: str, **options: Any) -> SimpleNamespace:
         calls.append(options | {"data": data.name, "method": method})
         own = {"layer_emphasis": 2.0} if method.startswith("dpaa") else {}
         best = Trial({"learning_rate": 1e-4 if "s9" in data.name else 1e-2} | own, 0.5)
-        return Result([best, Trial({"learning_rate": 1e-3}, None, "pruned")], best)
+        trials = [best, Trial({"learning_rate": 1e-3}, None, "pruned")]
+        return SimpleNamespace(trials=trials, best=best, kept=1)  # one of an earlier call that was killed
 
     stand_in = ModuleType("dpaa.tuning.tune")
     stand_in.tune = tune  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -62,18 +61,6 @@ def test_a_loose_result_comes_first_and_is_packed_over_the_older_one(tmp_path: P
     for _ in range(2):
         assert [found.label for key in one.keys if (found := one.read(key))] == ["newer", "dpaa layer_emphasis=2"]
         one.pack()
-
-
-def test_the_packed_file_can_be_filtered(tmp_path: Path) -> None:
-    one = store(tmp_path)
-    for seed in range(3):
-        one.write(f"dpaa-{seed}", result(seed))
-    one.pack()
-    table = pl.read_parquet(tmp_path / "severity.parquet").filter(pl.col("seed") > 0)
-    assert table["recall@20"].to_list() == [0.1 + 0.2] * 2
-    assert table["fingerprint"].to_list() == ["f" * 64] * 2
-    assert table["settings"].str.json_path_match("$.layers").to_list() == ["4", "4"]
-    assert json.loads(table["json"][0])["metrics"]["drop"]["arp@20"] == 1 / 3
 
 
 def spoilt(text: str) -> pl.DataFrame:

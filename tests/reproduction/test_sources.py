@@ -46,9 +46,3 @@ def test_severity_from_official_and_from_lists_of_kuairec(real_data: Path, tmp_p
         (tmp_path / name).write_text("user_id,video_id,timestamp,watch_ratio\n" + rows)
     with pytest.raises(InputError, match="official"):
         Sources(kuairec=tmp_path).exposed()
-
-
-def test_what_is_missing() -> None:
-    lines = Sources().missing({})
-    assert len(lines) == 3
-    assert "--yahoo-r3 DIR" in " ".join(lines)

@@ -16,9 +16,9 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings, make_settings
-from dpaa.report.figures import Chart, altair, by_name, styled
+from dpaa.report.figures import Chart, altair, by_name, strokes, styled
 from dpaa.report.parts import Figure, minus
-from dpaa.report.theme import SHAPES, Theme
+from dpaa.report.theme import Theme
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._plan import Plan
 from dpaa.reproduction._results import RunResult
@@ -386,15 +386,14 @@ def _curves(
 
 
 def _draw(table: pl.DataFrame, theme: Theme) -> Chart:
-    """A panel each for ours and the paper's; a row has the same colour, dash and shape in both."""
+    """A panel each for ours and the paper's; a row has the same colour and dash in both."""
     alt = altair()
     names = list(table.sort("main", descending=True, maintain_order=True)["name"].unique(maintain_order=True))
-    cycles = [index // len(theme.palette) for index in range(len(names))]  # beyond the palette: another dash and shape
+    cycles = [index // len(theme.palette) for index in range(len(names))]  # beyond the palette: another dash
     columns = max(1, int(theme.width // (7.2 * max(map(len, names), default=0) + 60)))
-    legend = alt.Legend(orient="bottom", columns=columns, labelLimit=0, symbolOpacity=1, symbolStrokeWidth=0)
+    legend = strokes(orient="bottom", columns=columns, labelLimit=0, symbolOpacity=1)
     colour = by_name("Color", "name", names, [theme.colour(index) for index in range(len(names))], legend)
-    dash = by_name("StrokeDash", "name", names, [([1, 0], [5, 3], [2, 2])[cycle % 3] for cycle in cycles])
-    shape = by_name("Shape", "name", names, [SHAPES[cycle % len(SHAPES)] for cycle in cycles], legend)
+    dash = by_name("StrokeDash", "name", names, [([1, 0], [5, 3], [2, 2])[cycle % 3] for cycle in cycles], legend)
 
     def thick(main: float, other: float) -> Any:
         return alt.condition("datum.main", alt.value(main), alt.value(other))
@@ -404,7 +403,7 @@ def _draw(table: pl.DataFrame, theme: Theme) -> Chart:
     base = alt.Chart(table).encode(x=x, y=alt.Y("recall:Q", title=RECALL, axis=alt.Axis(format=".2f")), color=colour)
     band = base.transform_filter("datum.main").mark_area(opacity=0.16).encode(y="low:Q", y2="high:Q")
     lines = base.mark_line().encode(strokeWidth=thick(3.2, 1.2), strokeDash=dash)
-    dots = base.mark_point(filled=True, opacity=1).encode(shape=shape, size=thick(54, 16))
+    dots = base.mark_point(filled=True, opacity=1).encode(size=thick(54, 16))
     across = 1 if theme.narrow else max(1, table["panel"].n_unique())
     panel = alt.layer(band, lines, dots).properties(width=(theme.width - 80) // across - 14, height=theme.height - 90)
     by_origin = alt.Facet("panel:N", title=None, sort=["ours", "the paper"])

@@ -35,7 +35,7 @@ NO_SPACE = "make room and call again"
 class Stored(BaseModel):
     """What is kept of a training or a study."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")  # fields of earlier versions
     what: ClassVar[str]
     remedy: ClassVar[str]
     data: str
@@ -44,8 +44,6 @@ class Stored(BaseModel):
     """Hyperparameters."""
     protocol: str = FIRST
     """Of the budget; results without one were made with the first."""
-    imported: dict[str, str] | None = None
-    """Origin of a result that an earlier version imported from another machine."""
 
     def columns(self) -> dict[str, Any]:
         """Columns of the packed file besides key and JSON."""
@@ -64,8 +62,6 @@ class RunResult(Stored):
     """By convention; empty if the training failed, and then `details["failed"]` says why."""
     details: dict[str, Any]
     """Fingerprint of the data, best epoch, validation recall, seconds, versions."""
-    dial: dict[str, Any] | None = None
-    """Metrics with the popularity dial, in results of earlier versions."""
 
     @property
     def failed(self) -> str | None:

@@ -20,7 +20,7 @@ from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import NOT_YET_SETTINGS, Settings, TrainedSettings, make_settings
 from dpaa.reproduction._budget import FIRST
-from dpaa.reproduction._results import ResultStore, RunResult
+from dpaa.reproduction._results import Metrics, ResultStore, RunResult
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.model import Model, load
@@ -235,28 +235,38 @@ def _turn(home: Path, key: str) -> Path:
 
 
 def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:
-    kind = find_method(spec.method)
-    one_thread = {"threads": 1} if issubclass(kind.settings_type, TrainedSettings) else {}
+    kind, relevant = find_method(spec.method), _relevant(spec)
+    details: dict[str, Any] = {"dataset": data.name, "fingerprint": data.fingerprint, "versions": versions()}
+    if (plain := _plain(spec, relevant)) is not None:
+        details["pretrained"] = plain
+    metrics: dict[str, Metrics] = {}
     try:
         if RunFolder(folder).finished:  # killed between training and result
             model = load(folder)
         else:
-            method = make_method(data, spec.method, spec.settings | one_thread)
+            one_thread = {"threads": 1} if issubclass(kind.settings_type, TrainedSettings) else {}
+            method, resume = make_method(data, spec.method, spec.settings | one_thread), folder.exists()
             callbacks = Callbacks(stop_requested=stop_requested)
             vectors = _pretrained(spec, data, method, folder.parent, callbacks)
-            resume = folder.exists()
             model = fit_into(
                 folder, data, method, overwrite=True, resume=resume, callbacks=callbacks, pretrained=vectors
             )
+        evaluations = {str(overlap): evaluate(model, data, 20, overlap) for overlap in OVERLAPS}
+        metrics = {overlap: {**one.metrics} for overlap, one in evaluations.items()}
+        details["users"] = {overlap: one.protocol.users for overlap, one in evaluations.items()}
+        details |= {name: model.manifest.get(name) for name in ("training", "tuned", "seconds")}
     except DivergedError as error:  # a result like any other: the table shows a dash, and a note says why
-        return _result(
-            spec, data, make_settings(kind.settings_type, spec.settings, kind.name), {"failed": str(error)}, {}
-        )
-    evaluations = {overlap: evaluate(model, data, 20, overlap) for overlap in OVERLAPS}
-    details: dict[str, Any] = {"users": {overlap: one.protocol.users for overlap, one in evaluations.items()}}
-    details |= {name: model.manifest.get(name) for name in ("training", "tuned", "seconds")}
-    metrics = {str(overlap): dict(one.metrics) for overlap, one in evaluations.items()}
-    return _result(spec, data, model.method.settings, details, metrics)
+        details["failed"] = str(error)
+    return RunResult(
+        data=spec.data,
+        label=spec.label,
+        method=spec.method,
+        seed=relevant["seed"],
+        settings=relevant,
+        metrics=metrics,
+        details=details,
+        protocol=spec.protocol,
+    )
 
 
 def _pretrained(spec: RunSpec, data: Dataset, method: Method, home: Path, callbacks: Callbacks) -> Pretrained | None:
@@ -271,25 +281,6 @@ def _pretrained(spec: RunSpec, data: Dataset, method: Method, home: Path, callba
         return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks)
 
     return train_or_reuse(data, settings, n_layers, home, train)
-
-
-def _result(
-    spec: RunSpec, data: Dataset, settings: Settings, details: dict[str, Any], metrics: dict[str, Any]
-) -> RunResult:
-    relevant = relevant_settings(settings)
-    details = {"dataset": data.name, "fingerprint": data.fingerprint} | details | {"versions": versions()}
-    if (plain := _plain(spec, relevant)) is not None:
-        details["pretrained"] = plain
-    return RunResult(
-        data=spec.data,
-        label=spec.label,
-        method=spec.method,
-        seed=relevant["seed"],
-        settings=relevant,
-        metrics=metrics,
-        details=details,
-        protocol=spec.protocol,
-    )
 
 
 def failures(results: Iterable[RunResult]) -> list[str]:
