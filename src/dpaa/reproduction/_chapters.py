@@ -207,7 +207,7 @@ def _severity(plan: Plan) -> Chapter:
     whose = "of training on the same data" if plan.budget.one_draw else "that draw the data too"
     columns = _columns(plan.severities, RECALL)
     differences = _differences("differences", f"{RECALL} by severity", results, columns, whose)
-    drawn = "A seed draws the data anew, too: most of the deviation is the data's, which all rows share."
+    drawn = "A seed draws the data, too: most of the deviation is the data's, which all rows share."
     about = (
         plan.description(),
         "Training pairs are drawn from KuaiRec's fully observed matrix with P ∝ rank^(−s); validation and test are "
