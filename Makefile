@@ -1,4 +1,4 @@
-# demo · test · test-fast · check · docs · package · bench · yahoo-r3: what README and CI call.  Everything happens in .venv, made here
+# demo · test · test-fast · check · docs · package · bench: what README and CI call.  Everything happens in .venv, made here
 # if need be.  The demo installs what it needs; the first of the others installs the rest.
 PYTHON ?= python3
 VENV := .venv
@@ -22,7 +22,7 @@ endif
 # Two processes; the tests of a file stay together, so that what they share is made once.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast check docs package bench yahoo-r3 yahoo-r3-folder install clean
+.PHONY: demo test test-fast check docs package bench install clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -67,28 +67,6 @@ package: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
-
-# Everything of the protocol standard-2 and the search for the paper's reading, for who has Yahoo! R3:
-#     make yahoo-r3 DIR=folder-of-the-official-files [JOBS=2] [OUT=yahoo-r3] [OPTIONS=…]
-# It says first about how long it takes; called again after an interruption, it goes on.  $(OUT)/results holds numbers only:
-# whoever gets it takes it in with `dpaa reproduce import`.
-OUT ?= yahoo-r3
-JOBS ?= 1
-YAHOO = --budget standard-2 --yahoo-r3 "$(DIR)" --jobs $(JOBS) --results "$(OUT)/results" --work "$(OUT)/work" \
-	--out "$(OUT)/pages" $(OPTIONS)
-
-yahoo-r3-folder:
-	@test -d "$(DIR)" || { echo 'name the folder of the official files: make yahoo-r3 DIR=folder' >&2; exit 2; }
-
-yahoo-r3: yahoo-r3-folder $(STAMP)
-	$(BIN)/dpaa reproduce overall $(YAHOO) --expect
-	$(BIN)/dpaa reproduce readings $(YAHOO) --expect
-	$(BIN)/dpaa reproduce overall $(YAHOO) --with-dial
-	$(BIN)/dpaa reproduce groups $(YAHOO) --with-dial
-	$(BIN)/dpaa reproduce settings $(YAHOO)
-	$(BIN)/dpaa reproduce readings $(YAHOO)
-	$(BIN)/dpaa reproduce --pack --results "$(OUT)/results"
-	@echo 'pages are in $(OUT)/pages; $(OUT)/results holds numbers only and may be passed on'
 
 clean:
 	rm -rf $(VENV) dist build site dpaa-demo

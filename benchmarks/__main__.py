@@ -9,8 +9,7 @@ from pathlib import Path
 
 from benchmarks import bench_evaluation, bench_sharing, bench_training
 from benchmarks.graphs import SIZES, SMALL, Cases
-from benchmarks.timing import machine
-from dpaa.reproduction.tables import markdown
+from benchmarks.timing import machine, markdown
 
 WHY = """
 ## Why the Yahoo-size step with 64 columns is above 1.5 floors

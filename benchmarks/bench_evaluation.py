@@ -10,13 +10,14 @@ import torch
 
 from benchmarks.graphs import SIZES, Cases, zipf_pairs
 from benchmarks.timing import take_turns
+from dpaa._machine import computing
 from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.ranking.rank import BLOCK_SCORES
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa._machine import computing
+from dpaa.methods.base import attach
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.tables import Tables
+from dpaa.ranking.rank import BLOCK_SCORES
 from dpaa.runs.model import Model
 
 
@@ -38,8 +39,8 @@ def run(wanted: Cases, repeats: int = 5) -> list[list[str]]:
             data = dataset_of(name)
             graph = BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items)
             for size in wanted.sizes:
-                method = LightGCN(graph, TrainedSettings(embedding_size=size, layers=2, threads=1))
-                method.start()
+                method = attach(LightGCN(embedding_size=size, layers=2, threads=1), graph)
+                Tables.start(method)
                 method.finish()
                 rows.append(_case(name, size, data, method, repeats))
                 print(" | ".join(rows[-1]), flush=True)
@@ -57,7 +58,7 @@ def _case(name: str, size: int, data: Dataset, method: LightGCN, repeats: int) -
 
     found = take_turns({"floor": lowest, "ours": lambda: evaluator.recall(method)}, warm_ups=1, repeats=repeats)
     began = time.perf_counter()
-    method.sampler.epoch(np.random.default_rng(0), "user-uniform")
+    method.tables.sampler.epoch(np.random.default_rng(0), "user-uniform")
     sampling = time.perf_counter() - began
     model = Model(method, data.user_ids, data.item_ids, data.train)
     began = time.perf_counter()

@@ -15,11 +15,12 @@ import numpy as np
 from benchmarks.bench_training import stepper
 from benchmarks.graphs import SIZES, Cases, graph_of, zipf_pairs
 from benchmarks.timing import held_megabytes, peak_megabytes, take_turns
+from dpaa._machine import computing, give_back_memory
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa._machine import computing, give_back_memory
+from dpaa.methods.base import attach
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.tables import Tables
 from dpaa.training.trainer import MONITOR, Trainer
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ WORK = "from benchmarks.bench_sharing import milliseconds; print(milliseconds())
 def milliseconds(threads: int = 2, repeats: int = 30) -> float:
     """A training step on the Yahoo-size graph with all cores."""
     graph, layers = graph_of("Yahoo-size")
-    method = LightGCN(graph, TrainedSettings(embedding_size=64, layers=layers, threads=threads))
-    method.start()
+    method = attach(LightGCN(embedding_size=64, layers=layers, threads=threads), graph)
+    Tables.start(method)
     trainer, batches = stepper(method)
     with computing():
         work = {"step": lambda: trainer._step(next(batches))}
@@ -97,6 +98,6 @@ def print_peak(file: str, n_users: int, n_items: int, layers: int, size: int) ->
     with np.load(file) as arrays:
         pairs = Pairs(arrays["user"], arrays["item"])
     graph = BipartiteGraph.from_pairs(pairs, n_users, n_items)
-    method = ShortEpochs(graph, TrainedSettings(embedding_size=size, layers=layers, threads=1, epochs=2))
+    method = attach(ShortEpochs(embedding_size=size, layers=layers, threads=1, epochs=2), graph)
     Trainer(method, validate=lambda _: {MONITOR: 0.0}).run()
     print(imports, method.held, peak_megabytes())

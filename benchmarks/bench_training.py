@@ -13,12 +13,12 @@ from benchmarks.timing import ratio, take_turns, turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa._machine import computing
 from dpaa.methods import METHODS
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.base import Method
+from dpaa.methods.base import Method, attach
 from dpaa.methods.dpaa import DPAA, DpaaSettings
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import TrainedSettings
+from dpaa.methods.tables import Tables
 from dpaa.training.optimizer import TiledAdam
 from dpaa.training.trainer import Trainer
 
@@ -48,10 +48,10 @@ def stepper(method: LightGCN) -> tuple[Trainer, itertools.cycle]:
 def check_equal(method: LightGCN, usual: UsualCode) -> None:
     """Loss and gradient of one batch agree before anything is timed."""
     batch = next(iter(method.batches(1)))
-    rows = method.forward(batch)
+    rows = method.tables.forward(batch)
     loss = method.loss(batch, rows)
     loss.backward()
-    ours = torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.tables.ego.tiles))], dim=1)
+    ours = torch.cat([method.tables.tile_gradient(rows, tile) for tile in range(len(method.tables.ego.tiles))], dim=1)
     theirs = usual.loss(batch)
     theirs.backward()
     assert abs(loss.item() - theirs.item()) < 1e-5, "losses differ"
@@ -78,8 +78,8 @@ def run_profile(wanted: Cases, steps: int = 20) -> list[list[str]]:
         for name in wanted.graphs(SIZES):
             graph, layers = graph_of(name)
             for size in wanted.sizes:
-                method = LightGCN(graph, TrainedSettings(embedding_size=size, layers=layers, threads=1))
-                method.start()
+                method = attach(LightGCN(embedding_size=size, layers=layers, threads=1), graph)
+                Tables.start(method)
                 trainer, batches = stepper(method)
                 for _ in range(3):
                     trainer._step(next(batches))
@@ -97,8 +97,8 @@ def run_profile(wanted: Cases, steps: int = 20) -> list[list[str]]:
 
 def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> list[str]:
     settings = {"embedding_size": size, "layers": layers, "threads": 1}
-    method = LightGCN(graph, TrainedSettings(**settings))
-    method.start()
+    method = attach(LightGCN(**settings), graph)
+    Tables.start(method)
     usual, pyg = UsualCode(method), pyg_edge_index(method)
     check_equal(method, usual)
     if pyg is not None:
@@ -106,7 +106,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
     trainer, batches = stepper(method)
     work = {"ours": lambda: trainer._step(next(batches))}
     for kernel in BAGS:  # the floor is the lower of both, whichever the method takes
-        base = LightGCN(graph, TrainedSettings(**settings, kernel=kernel))
+        base = attach(LightGCN(**settings, kernel=kernel), graph)
         base.start()
         work[kernel] = floor(base, graph, partial(TiledAdam(base).update, learning_rate=1e-3))
     quick = turns(work, repeats=method.compute.n_batches if method.compute.n_batches <= WHOLE_EPOCH else repeats)
@@ -134,7 +134,7 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
         for name in wanted.graphs(["KuaiRec-size"]):
             graph, layers = graph_of(name)
             settings = {"embedding_size": 64, "layers": layers, "threads": 1}
-            plain = LightGCN(graph, TrainedSettings(**settings))
+            plain = attach(LightGCN(**settings), graph)
             plain.start()
             plain.finish()
             base, base_batches = stepper(plain)
@@ -143,12 +143,12 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
                     continue
                 if method_type.fit is not Method.fit:
                     continue  # computed in one go
-                method = method_type(graph, method_type.settings_type(**settings))
+                method = attach(method_type(**settings), graph)
                 if method.pretrained_layers() is not None:
                     method.take_pretrained(Pretrained.of(plain, method.pretrained_layers(), {}))
                 if method.needs_randomised:
                     method.take_randomised(zipf_pairs(graph.n_users, graph.n_items, graph.n_edges // 10, 0.0, seed=1))
-                method.start()
+                Tables.start(method)
                 trainer, batches = stepper(method)
                 work = {
                     "lightgcn": lambda base=base, batches=base_batches: base._step(next(batches)),
@@ -169,12 +169,12 @@ def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             graph, layers = graph_of(name)
             size = 256 if name in SMALL else 64
             settings = {"embedding_size": size, "layers": layers, "threads": 1}
-            plain = LightGCN(graph, TrainedSettings(**settings))
+            plain = attach(LightGCN(**settings), graph)
             plain.start()
             plain.finish()
             method = DPAA(graph, DpaaSettings(**settings))
             method.take_pretrained(Pretrained.of(plain, layers, {}))
-            method.start()
+            Tables.start(method)
             (one, one_batches), (two, two_batches) = stepper(plain), stepper(method)
             found = take_turns(
                 {

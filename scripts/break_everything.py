@@ -8,7 +8,7 @@ they come, a line per attack, and what is there is not tried again.  Ends with a
 was found.  `--again ID` repeats one attack and leaves its folder, OUT/arena, to look at.
 
 The whole takes about two hours on one core.  A folder is for one code and one seed.
-`python -m scripts.breaking.summary` makes docs/results/breaking.md of the folders.  Linux only.
+Linux only.
 """
 
 from __future__ import annotations

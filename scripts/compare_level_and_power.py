@@ -11,7 +11,7 @@ is the same for all runs of a side ("side"); "recall" is a world of fractions wi
 points of a grid that differ in spreads alone share their random numbers: differences between them are no luck.
 
 Each point becomes one line of the CSV as soon as it is done; a call takes up where the last one ended, and gives up
-after `--minutes` with what there is.  Beside the CSV stands the same in Markdown.  For every draw the interval is held
+after `--minutes` with what there is.  For every draw the interval is held
 against p; for some of each point the functions that take many problems at once are held against `compare_means`.
 """
 
@@ -21,7 +21,7 @@ import argparse
 import csv
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
@@ -214,7 +214,7 @@ def _parsed(line: dict[str, str]) -> tuple[Point, Found]:
 
 
 def main() -> None:
-    """Measure what is missing; draw the tables from all there is."""
+    """Measure what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--simulations", type=int, default=40_000, help="for a level; fewer for the rest")
@@ -236,212 +236,6 @@ def main() -> None:
         done[point] = measure(point, simulations)
         with asked.out.open("a", encoding="utf-8", newline="") as file:
             csv.DictWriter(file, names, lineterminator="\n").writerow(_line(point, done[point]))
-    found = {point: done[point] for point in grid if point in done}
-    asked.out.with_suffix(".md").write_text(page(found, asked.simulations, len(grid)), encoding="utf-8")
-    print(asked.out.with_suffix(".md"))
-
-
-def page(found: dict[Point, Found], simulations: int, points: int) -> str:
-    """All tables and what they say, in Markdown."""
-    parts = [
-        "# Level and power of `dpaa compare`",
-        f"Made by\n\n    python scripts/compare_level_and_power.py --simulations {simulations}",
-        "Two methods on the same users, 1, 2, 3 or 5 seeds a side; normal values, effect 0 (level) or 1 (power).  The "
-        "chance of a user is drawn anew for every run (noise: run) or is the same for all runs of a side (noise: "
-        "side).  Test at .05, intervals of 95 %.  With one seed a side, level and power are those of the two runs that "
-        "were trained: their luck cannot be known, so no spread of seeds is simulated.",
-        *([f"Only {len(found)} of {points} points are done."] if len(found) < points else []),
-        summary(found),
-        "## Level: share of p < .05 where nothing differs",
-        "Users' spread 1.  Spreads of .01, .1, 10 and 100 are the same draws in other units, and have the same p (held "
-        "against one another for 500 draws of each point).",
-        level_table(found, 200),
-        "### Other numbers of users",
-        *(f"{users} users:\n\n{level_table(found, users)}" for users in (30, 549)),
-        "### Recall-like values",
-        "Fractions with many ties and zeros; the spread of seeds is in units of recall, whose mean is 1/7.",
-        *(f"{users} users:\n\n{recall_table(found, users)}" for users in (30, 200)),
-        "### Smaller levels",
-        small_levels(found),
-        "### Runs of one side that differ more than those of the other",
-        "The variance of runs is pooled over both sides: where it is not the same, the level is not kept.  The spread "
-        "of the other side's seeds is half or a tenth of the one's.",
-        unequal_table(found),
-        "### Unequal numbers of runs",
-        "One run beside several: its own luck cannot be known and is 0 here.",
-        beside_table(found),
-        "## Power: share of p < .05 where the effect is 1",
-        "Spread of seeds as a multiple of the users'.",
-        *(power_table(found, seeds, noise) for seeds in (1, *SEEDS) for noise in NOISES if seeds > 1 or noise == "run"),
-        "### Spread of seeds fixed",
-        "Here the spread of seeds stays while that of users falls.  Neighbours share their draws; falls below .01 are "
-        "within what these can tell.",
-        *(fixed_table(found, seeds, noise) for seeds in SEEDS for noise in NOISES),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def summary(found: dict[Point, Found]) -> str:
-    """What is to be remembered."""
-    level = {point: each for point, each in found.items() if point.question == "level" and point.noise != "recall"}
-    lowest, highest = (pick(level, key=lambda point: level[point].below_05) for pick in (min, max))
-    power, fixed = falls(found, "power"), falls(found, "fixed")
-    of_seeds = [max((fall for (seeds, *_), fall in fixed.items() if seeds == (one, one)), default=0.0) for one in SEEDS]
-    return "\n".join(
-        [
-            f"- Level: {_range(level)} over {len(level)} points; lowest at {_where(lowest)}, highest at "
-            f"{_where(highest)}.  By chance alone a share of .05 varies by ± .002 (two standard errors).",
-            f"- Level outside of that grid: recall-like values {_range(of(found, 'recall'))}, unequal numbers of runs "
-            f"{_range(of(found, 'beside'))}, runs of one side that differ twice or ten times as much as those of the "
-            f"other {_range(of(found, 'unequal'))}.",
-            f"- Power, spread of seeds as a multiple of the users': the largest fall as users' spread falls is "
-            f"{max(power.values(), default=0.0):.4f} over {len(power)} series.",
-            "- Power, spread of seeds fixed: the largest falls as users' spread falls are "
-            + ", ".join(f"{fall:.3f} with {one} + {one} seeds" for one, fall in zip(SEEDS, of_seeds, strict=True))
-            + ".",
-            f"- Interval and p disagree in {sum(each.disagreements for each in found.values()):,} of "
-            f"{sum(each.simulations for each in found.values()):,} draws; "
-            f"{sum(each.checked for each in found.values()):,} of them were held against `compare_means` one by one.",
-        ]
-    )
-
-
-def of(found: dict[Point, Found], kind: str) -> dict[Point, Found]:
-    """Those of a question, or of a noise."""
-    return {point: each for point, each in found.items() if kind in (point.question, point.noise)}
-
-
-def falls(found: dict[Point, Found], question: str) -> dict[tuple[tuple[int, int], str, float], float]:
-    """By how much power falls at most from one users' spread to a smaller one, in each series of the grid."""
-    series: dict[tuple[tuple[int, int], str, float], list[tuple[float, float]]] = {}
-    for point, each in found.items():
-        if point.question == question:
-            seeds_spread = point.seeds_spread[0] if question == "fixed" else point.seeds_spread[0] / point.users_spread
-            key = (point.seeds, point.noise, round(seeds_spread, 9))
-            series.setdefault(key, []).append((-point.users_spread, each.below_05))
-    largest = {}
-    for key, pairs in series.items():
-        powers = np.array([power for _, power in sorted(pairs)])
-        largest[key] = float((np.maximum.accumulate(powers) - powers).max())
-    return largest
-
-
-def level_table(found: dict[Point, Found], users: int) -> str:
-    """Rows: seeds and noise; columns: spread of seeds."""
-    chosen = [
-        point
-        for point in found
-        if point.question == "level" and point.users == users and point.noise != "recall" and point.users_spread == 1
-    ]
-    return by_seeds(found, chosen, "seeds' / users' spread")
-
-
-def recall_table(found: dict[Point, Found], users: int) -> str:
-    """Rows: seeds; columns: spread of seeds."""
-    chosen = [point for point in found if point.noise == "recall" and point.users == users]
-    return by_seeds(found, chosen, "spread of seeds")
-
-
-def unequal_table(found: dict[Point, Found]) -> str:
-    """Rows: seeds and noise; columns: spreads of both sides' seeds."""
-    return by_seeds(found, [point for point in found if point.question == "unequal"], "spreads of seeds")
-
-
-def beside_table(found: dict[Point, Found]) -> str:
-    """Rows: seeds and noise; columns: spread of seeds."""
-    return by_seeds(found, [point for point in found if point.question == "beside"], "seeds' / users' spread")
-
-
-def by_seeds(found: dict[Point, Found], chosen: list[Point], corner: str) -> str:
-    """A table of levels."""
-
-    def column(point: Point) -> str:
-        one, other = point.seeds_spread
-        return f"{one:g}" if point.question != "unequal" else f"{one:g} and {other:g}"
-
-    def row(point: Point) -> str:
-        return f"{point.seeds[0]} + {point.seeds[1]}" + ("" if max(point.seeds) == 1 else f", noise: {point.noise}")
-
-    return grid_of(chosen, row, column, lambda point: f"{found[point].below_05:.3f}", corner)
-
-
-def small_levels(found: dict[Point, Found]) -> str:
-    """How far p can be trusted below .05, where Holm's correction needs it."""
-    lines = [
-        "Holm's correction asks for p far below .05: .0042 of the first of 12 tests.  Largest share of such p over the "
-        "grid, as a multiple of the level asked for:",
-        "",
-        "| seeds | .05 | .01 | .004 |",
-        "|---|---|---|---|",
-    ]
-    for seeds in (1, *SEEDS):
-        chosen = [
-            each
-            for point, each in found.items()
-            if point.question == "level" and point.users == 200 and point.seeds[0] == seeds and point.noise != "recall"
-        ]
-        if chosen:
-            shares = [(each.below_05 / 0.05, each.below_01 / 0.01, each.below_004 / 0.004) for each in chosen]
-            lines.append(
-                f"| {seeds} + {seeds} | " + " | ".join(f"{most:.1f}" for most in np.max(shares, axis=0)) + " |"
-            )
-    return "\n".join(lines)
-
-
-def power_table(found: dict[Point, Found], seeds: int, noise: str) -> str:
-    """Rows: users' spread; columns: spread of seeds as its multiple."""
-    chosen = [p for p in found if p.question == "power" and p.seeds[0] == seeds and p.noise == noise]
-    said = f"{seeds} + {seeds} seeds" + ("" if seeds == 1 else f", noise: {noise}")
-    return f"{said}:\n\n" + grid_of(
-        chosen,
-        lambda point: f"{point.users_spread:g}",
-        lambda point: f"{point.seeds_spread[0] / point.users_spread:g}",
-        lambda point: f"{found[point].below_05:.3f}",
-        "users' spread",
-    )
-
-
-def fixed_table(found: dict[Point, Found], seeds: int, noise: str) -> str:
-    """Rows: spread of seeds; columns: users' spread."""
-    chosen = [p for p in found if p.question == "fixed" and p.seeds[0] == seeds and p.noise == noise]
-    return f"{seeds} + {seeds} seeds, noise: {noise}:\n\n" + grid_of(
-        chosen,
-        lambda point: f"{point.seeds_spread[0]:g}",
-        lambda point: f"{point.users_spread:g}",
-        lambda point: f"{found[point].below_05:.3f}",
-        "seeds' spread, by users'",
-    )
-
-
-def grid_of(
-    chosen: list[Point],
-    row: Callable[[Point], str],
-    column: Callable[[Point], str],
-    cell: Callable[[Point], str],
-    corner: str,
-) -> str:
-    """A Markdown table, rows and columns in order of appearance."""
-    columns = list(dict.fromkeys(column(point) for point in chosen))
-    cells: dict[str, dict[str, str]] = {}
-    for point in chosen:
-        cells.setdefault(row(point), {})[column(point)] = cell(point)
-    lines = [f"| {corner} | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    lines += [
-        f"| {name} | " + " | ".join(found.get(each, "") for each in columns) + " |" for name, found in cells.items()
-    ]
-    return "\n".join(lines)
-
-
-def _range(found: dict[Point, Found]) -> str:
-    shares = [each.below_05 for each in found.values()] or [float("nan")]
-    return f"{min(shares):.4f} to {max(shares):.4f}"
-
-
-def _where(point: Point) -> str:
-    return (
-        f"{point.users} users, {point.seeds[0]} + {point.seeds[1]} seeds, noise: {point.noise}, spread of seeds "
-        f"{point.seeds_spread[0] / point.users_spread:g} × that of users"
-    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the documentation site needs besides MkDocs: pages that live outside of docs/, and links that lead there.
+"""What the documentation site needs besides MkDocs: pages from outside of docs/, generated pages, and links to both.
 
 A link of a page to a file of the repository becomes a link to that file's page, or, where it has none, to the file
 in the repository online; a link to a file that does not exist stops the build.  A link that is called by the name of
@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path
+
+from scripts import help_pages, methods_page
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
@@ -26,13 +33,15 @@ BROUGHT = {
     },
 }
 """Files of the repository that are pages of the site too, and where."""
-START = {"README.md": "index.md"}
-"""A link to the first leads to the second, which is written for the site."""
+GENERATED: dict[str, Callable[[], str]] = {"help.md": help_pages.page, "reference/methods.md": methods_page.page}
+"""Pages of the site that are written while it is built."""
+PAGES = BROUGHT | {f"docs/{page}": page for page in GENERATED} | {"README.md": "index.md"}
+"""Where a link to a file of the repository leads; the site has a first page of its own."""
+LAST_WITH_PAGES = "02f61c4"
+"""The last commit that has the pages of results and the studies behind them."""
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 NAMED = re.compile(r"\[([\w/.-]+\.md)\](?=\((?!https?:)([^)#\s]+))")
 """A link that is called by the name of a file."""
-EXCLUDED = re.compile(r"results/[^/]+\.html")
-"""Pages of `dpaa reproduce`, whose names are those of the tables' own pages."""
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -41,9 +50,11 @@ class BrokenLinkError(Exception):
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Pages from outside of docs/, and the results' tables, which are reached from their overview."""
+    """Add pages from outside of docs/ and generated ones; the results' pages are reached from their overview."""
     from mkdocs.structure.files import File, InclusionLevel
 
+    for page, content in GENERATED.items():
+        files.append(File.generated(config, page, content=content()))
     for source, page in BROUGHT.items():
         made = File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8"))
         if source.startswith("benchmarks/"):
@@ -75,12 +86,14 @@ def relinked(markdown: str, page: str, repository: str) -> str:
     def link(match: re.Match[str]) -> str:
         anchor = match[2] or ""
         target = place(match[1])
+        if known := PAGES.get(target):
+            return posixpath.relpath(known, posixpath.dirname(page) or ".") + anchor
+        if home == "CHANGELOG.md" and not (ROOT / target).exists():
+            return f"{repository}/blob/{LAST_WITH_PAGES}/{target}{anchor}"  # history names files that are gone
         if target.startswith("../") or not (ROOT / target).exists():
             raise BrokenLinkError(f"{home} links to {match[1]}, and there is no {target}")
-        if brought := (BROUGHT | START).get(target):
-            return posixpath.relpath(brought, posixpath.dirname(page) or ".") + anchor
         inside = target.removeprefix("docs/")
-        if inside != target and (ROOT / target).is_file() and not EXCLUDED.fullmatch(inside):
+        if inside != target and (ROOT / target).is_file():
             return posixpath.relpath(inside, posixpath.dirname(page) or ".") + anchor
         kind = "tree" if (ROOT / target).is_dir() else "blob"
         return f"{repository}/{kind}/main/{target}{anchor}"

@@ -1,16 +1,10 @@
-"""Write docs/reference/methods.md: every method, its paper, and its settings, which mkdocstrings fills in.
-
-python scripts/methods_page.py
-"""
+"""Every method, its paper and its hyperparameters as one page of the site; mkdocstrings fills in the latter."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import dpaa
 from dpaa.methods import METHODS, find_method
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "methods.md"
 OPENING = """# Methods
 
 What they do, and when to use which: [the map](../methods.md). Where the code departs from a paper:
@@ -34,10 +28,6 @@ def page() -> str:
     for name in METHODS.built_in:
         method = find_method(name)
         rows.append(f"| [`{name}`](#{name}) | {method.title} | {method.paper or '-'} |\n")
-        place = f"{method.settings_type.__module__}.{method.settings_type.__qualname__}"
+        place = f"{method.__module__}.{method.__qualname__}"
         parts.append(f"### `{name}`\n\n`dpaa.{by_name[name]}`\n\n::: {place}\n{OPTIONS}\n")
     return OPENING + "".join(rows) + IN_PYTHON + "".join(parts)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

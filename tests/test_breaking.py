@@ -20,9 +20,7 @@ from scripts.breaking.arena import Arena  # noqa: E402
 from scripts.breaking.cases import Cases  # noqa: E402
 from scripts.breaking.disk import Disk, compiled  # noqa: E402
 from scripts.breaking.judge import changes, misbehaviour  # noqa: E402
-from scripts.breaking.ledger import Attack  # noqa: E402
 from scripts.breaking.server import Limits, Outcome, Server  # noqa: E402
-from scripts.breaking.summary import page  # noqa: E402
 from scripts.breaking.world import World  # noqa: E402
 from scripts.breaking.writers import Writer  # noqa: E402
 
@@ -145,27 +143,3 @@ def test_an_interrupt_is_blamed_for_what_it_left_and_not_for_what_a_kill_left(
     twice = [attack for attack in attacks if "SIGINT" in attack.did]
     assert twice
     assert all(attack.findings == ([] if by_whom == "kill" else ["left behind: .out.txt.new"]) for attack in twice)
-
-
-def test_a_summary_counts_by_command_and_kind_and_names_what_was_found() -> None:
-    def attack(campaign: str, key: str, did: str, *findings: str) -> Attack:
-        return Attack(campaign, key, did, 0, "", 300, 0.1, list(findings))
-
-    text = page(
-        {"seed": 0, "code": {"commit": "abc", "src": "def"}},
-        [
-            attack("files", "data log log.csv / cut / 0", "log.csv: cut; dpaa data log log.csv --out out"),
-            attack("files", "audit x / fifo / 0", "x: fifo; dpaa audit x", "hang: stopped"),
-            attack(
-                "kills", "train dpaa / 1", "SIGKILL after 1 s of 2 s, SIGINT after 1 s (it had ended), then once more"
-            ),
-            attack("full-disk", "tune / full from 3", "full from 3 of 9; dpaa tune data"),
-        ],
-    )
-    assert "commit abc, sources def" in text
-    assert "4 attacks, **1 with a finding**" in text
-    assert "| `data log` | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |" in text
-    assert "| `audit` | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 1 |" in text
-    assert "| `train dpaa` | 1 | 1 | 0 | 0 | 0 |" in text
-    assert "all but `tune` 1 of 9" in text
-    assert "- 1 ×: hang: stopped (files: `audit`)" in text

@@ -75,8 +75,7 @@ def test_imports_of_ours_stand_at_the_top() -> None:
             if isinstance(node, ast.FunctionDef | ast.If):
                 late += [f"{name} imports {found}" for found in imported(node)]
     assert sorted(late) == [  # Optuna is an extra
-        "dpaa.reproduction.shared imports dpaa.tuning.locks",
-        "dpaa.reproduction.tuned imports dpaa.tuning.tune",
+        "dpaa.reproduction._plan imports dpaa.tuning.tune",
     ]
 
 

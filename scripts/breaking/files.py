@@ -17,10 +17,10 @@ from pathlib import Path
 from .arena import SECRETS, remove
 from .judge import changes, misbehaviour
 from .ledger import Attack
-from .mutations import ONCE, THINGS, spoilers
 from .plants import Plant, plants
 from .readers import Reader, readers
 from .server import Outcome
+from .spoil import ONCE, THINGS, spoilers
 from .world import World
 
 CAMPAIGN = "files"

@@ -70,8 +70,6 @@ def plants() -> list[Plant]:
         Plant("planted: train --resume", ("data", "unfinished"), (*interrupted("unfinished"), "--resume"), "unfinished",
               (*RUN_FILES, "checkpoint", "checkpoint/state.safetensors", "checkpoint/state", "parts"),
               ("unfinished/",), ("unfinished/",), share=1.0),
-        Plant("planted: train --resume of parts", ("data", "run-dpaa-auto/config.json:out/config.json"),
-              (*train("dpaa-auto", "out"), "--resume"), "out", ("parts", "parts/plain", "checkpoint"), wholly),
         Plant("planted: train --overwrite", ("data", "run-lightgcn:out"), (*train("lightgcn", "out"), "--overwrite"),
               ".", ("out",), wholly),
         Plant("planted: train", ("data",), tuple(train("dpaa", "out")), ".", ("out", "pretrained-lightgcn"),
@@ -96,6 +94,6 @@ def plants() -> list[Plant]:
               ("study.json", "trials.jsonl", "best.toml", "runs", "lock", "locks", "study.sqlite"), ("study/",),
               ("study/",)),
         Plant("planted: reproduce", ("coat", "reproduced/kept:kept"), tuple(reproduce()), ".",
-              ("pages/overall-quick.md", "pages/overall-quick.html", "results/overall", "kept/coat", "pages"),
+              ("pages/overall-quick.csv", "pages/overall-quick.html", "results/overall", "kept/coat", "pages"),
               ("results/", "pages/", "kept/"), ("results/", "kept/", "pages/")),
     ]  # fmt: skip

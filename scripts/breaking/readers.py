@@ -289,9 +289,6 @@ def _studies() -> list[Reader]:
         others = ("twin-reproduced/results/overall/lightgcn-*.json",) if file.startswith("results") else ()
         words = tuple(reproduce())
         found.append(Reader(f"reproduce {file}", parts, file, kind, words, kept, kept[:2], others=others, share=0.6))
-    words = ("reproduce", "import", "theirs", "--origin", "somebody", "--results", "results")
-    file = "theirs/overall/lightgcn-*.json"
-    found.append(Reader("reproduce import", ("reproduced/results:theirs",), file, "json", words, ("results/",)))
     parts = ("coat", "tuned-reproduced/results:results", "tuned-reproduced/kept:kept")
     file, words = "results/tuned/lightgcn-*.json", tuple(tuned_reproduction())
     others = (f"twin-tuned-reproduced/{file}",)

@@ -1,10 +1,9 @@
-"""`dpaa --help` is quick: neither torch nor polars is imported for it; docs/help.md shows what it says."""
+"""`dpaa --help` is quick: neither torch nor polars is imported for it; the site shows all of it."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -30,13 +29,13 @@ def test_help_loads_neither_torch_nor_polars() -> None:
     assert [line for line in said.splitlines() if line.startswith("loaded:")] == 3 * ["loaded:"]
 
 
-def test_the_page_of_helps_is_fresh() -> None:
+def test_the_page_of_helps_has_every_command() -> None:
     pages = pytest.importorskip("scripts.help_pages", reason="scripts are not part of this copy")
     names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
     names += [f"data {one.name or (one.callback and one.callback.__name__)}" for one in data_app.registered_commands]
     assert sorted(["", "data", *names]) == sorted(pages.COMMANDS)
-    written = (Path(__file__).parents[2] / pages.PAGE).read_text(encoding="utf-8")
-    assert written == pages.page(), "docs/help.md differs: run python scripts/help_pages.py"
+    page = pages.page()
+    assert all(f"## `{' '.join(['dpaa', *name.split()])}`" in page for name in pages.COMMANDS)
 
 
 def test_paragraphs_have_no_line_ends_and_examples_keep_theirs() -> None:

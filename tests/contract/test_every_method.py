@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from dpaa.methods.compute import PROCESS_BYTES
+from dpaa.methods.settings import make_settings
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Method
-from dpaa.methods.compute import PROCESS_BYTES
-from dpaa.methods.settings import make_settings
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted

@@ -37,17 +37,6 @@ REPRODUCE = [
     reproduce("a table of the paper that does not exist", f"tables {COAT}", "no table 'tables'", "severity"),
     reproduce("no data to reproduce on", "overall", "no data to run on", "--coat, --yahoo-r3 or --kuairec"),
     reproduce("a budget that does not exist", f"overall {COAT} --budget huge", "no budget 'huge'", "quick, untuned"),
-    reproduce(
-        "machines that would share a file instead of a server",
-        f"overall {COAT} --storage sqlite:///results.db",
-        "sqlite:///results.db is no PostgreSQL server",
-        "postgresql://me@host/database",
-    ),
-    reproduce(
-        "a server that is not there",
-        f"overall {COAT} --storage postgresql://me:s3cret@127.0.0.1:1/db",
-        "cannot open the storage postgresql://me:***@127.0.0.1:1/db",
-    ),
     reproduce("severity without KuaiRec", f"severity {COAT}", "name its folder with --kuairec DIR"),
     reproduce("a folder of data that is not there", "overall --coat nowhere", "there is no folder nowhere"),
     reproduce("a folder without Coat's files", "overall --coat diary", "diary has neither train.ascii", "train.txt"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.evaluation.metrics import ndcg
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.frontier.estimates import ESTIMATES, Accuracy, default_estimate
 from tests.frontier.made import truth_of
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch
 from dpaa.ranking.reranker import Candidates
 

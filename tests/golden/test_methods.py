@@ -11,28 +11,27 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
+from dpaa.methods._clusters import distance_correlation
 from dpaa.methods.bc_loss import BCLoss, batch_softmax
 from dpaa.methods.contrast import info_nce
 from dpaa.methods.dice import DICE
 from dpaa.methods.directau import DirectAU
-from dpaa.methods._clusters import distance_correlation
+from dpaa.methods.gf_cf import GfCf
 from dpaa.methods.ipl import IPL, BatchWithPairs, hit_ratios
-from dpaa.methods.rows import scores
 from dpaa.methods.macr import MACR
 from dpaa.methods.ncl import NCL
 from dpaa.methods.ngcf import NGCF
 from dpaa.methods.paac import PAAC
 from dpaa.methods.pd import PD, PDA
 from dpaa.methods.popdcl import PopDCL
-from dpaa.methods.gf_cf import GfCf
-from dpaa.methods.svd_gcn import SvdGcn
 from dpaa.methods.relmf import RelMF
 from dpaa.methods.resn import ReSN, principal_energy
-from dpaa.methods.rows import Batch
+from dpaa.methods.rows import Batch, scores
 from dpaa.methods.sam_reg import SamReg
 from dpaa.methods.sgl import SGL
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.ssm import SSM
+from dpaa.methods.svd_gcn import SvdGcn
 from dpaa.methods.ubpr import UBPR
 from dpaa.methods.ultragcn import BatchWithNeighbours, UltraGCN
 from dpaa.methods.xsimgcl import XSimGCL

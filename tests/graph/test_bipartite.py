@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph import reference
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from tests.conftest import random_pairs
 
 

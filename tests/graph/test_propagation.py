@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
-from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.propagation import SMALL_SIDE, TILE_COLUMNS, Propagation, TiledTable, Workers, default_kernel
-from dpaa.graph.propagation import Selection
 from dpaa.graph import reference
+from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.kernels import KERNELS
+from dpaa.graph.propagation import SMALL_SIDE, TILE_COLUMNS, Propagation, Selection, TiledTable, Workers, default_kernel
 from tests.conftest import random_pairs
 
 

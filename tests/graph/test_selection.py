@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import Selection
 from dpaa.graph.kernels import KERNELS
+from dpaa.graph.propagation import Selection
 from tests.conftest import random_pairs
 
 

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import Propagation, TiledTable, Workers
-from dpaa.graph.propagation import Selection
 from dpaa.graph import kernels as row_blocks
-from dpaa.graph.kernels import in_row_blocks
-from dpaa.graph.kernels import KERNELS
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.kernels import KERNELS, in_row_blocks
+from dpaa.graph.propagation import Propagation, Selection, TiledTable, Workers
 from tests.conftest import random_pairs
 
 

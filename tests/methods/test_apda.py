@@ -7,8 +7,8 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.methods import _apda_layers as apda_layers
-from dpaa.methods.apda import APDA
 from dpaa.methods._apda_layers import Perturbation
+from dpaa.methods.apda import APDA
 from dpaa.methods.lightgcn import LightGCN
 from tests.methods.tools import some_graph, started, trained
 

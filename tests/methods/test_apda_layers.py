@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.apda import APDA, PERTURBATION
 from dpaa.methods._apda_layers import ApdaLayers, distance_weight
+from dpaa.methods.apda import APDA, PERTURBATION
 from dpaa.methods.rows import Batch
 from tests.methods.tools import some_graph, started
 

@@ -3,18 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from dpaa.methods.settings import TrainedSettings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.rows import Batch
-from dpaa.methods.settings import TrainedSettings
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started
 

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.methods.samplers import MarginSampler
-from dpaa.methods.dice import DICE
 from dpaa.methods._clusters import distance_correlation
+from dpaa.methods.dice import DICE
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.samplers import MarginSampler
 from tests.methods.tools import l2_of, loss_of, readout_of, some_graph, started, trained
 
 

@@ -6,11 +6,11 @@ import re
 from types import FunctionType
 
 import pytest
+from dpaa.methods.hooks import Hooks
 
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
-from dpaa.methods.hooks import Hooks
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.weighted_messages import WeightedMessages
 
 NOT_HOOKS = {"make_embeddings", "readout_vectors", "triples", "l2_term", "tensors", "load_tensors"}

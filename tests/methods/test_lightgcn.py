@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from dpaa.methods.settings import TrainedSettings
 
 from dpaa.data.pairs import Pairs
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph import reference
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.settings import TrainedSettings
 from dpaa.training.optimizer import TiledAdam
 from tests.conftest import random_pairs
 

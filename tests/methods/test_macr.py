@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods.rows import cross_entropy
 from dpaa.methods.macr import MACR, REFERENCES, matched
-from dpaa.methods.rows import Rows
+from dpaa.methods.rows import Rows, cross_entropy
 from tests.methods.tools import (
     CrossEntropyLightGCN,
     l2_of,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cooccurrence import Lists
-from dpaa.methods.base import Histories
 from dpaa.methods._popularity import items_of, items_of_users, users_of_items
+from dpaa.methods.base import Histories
 from tests.conftest import random_pairs
 
 

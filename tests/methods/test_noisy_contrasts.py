@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.methods.contrast import info_nce
+from dpaa.methods.contrast import info_nce, mean_of_layers
 from dpaa.methods.rows import bpr
 from dpaa.methods.simgcl import SimGCL
-from dpaa.methods.contrast import mean_of_layers
 from dpaa.methods.xsimgcl import XSimGCL
 from tests.methods.spec import WholeLightGCN
 from tests.methods.tools import loss_of, some_graph, started, trained

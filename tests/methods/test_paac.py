@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.methods.contrast import info_nce
+from dpaa.methods.contrast import info_nce, noisy_readout
 from dpaa.methods.paac import PAAC, BatchWithItemPairs, crossed_info_nce, halves, item_pairs
-from dpaa.methods.contrast import noisy_readout
 from tests.methods.spec import ITEMS, WholeLightGCN
 from tests.methods.tools import loss_of, readout_of, some_graph, started, trained
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.methods.samplers import AnyItemSampler
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import squared_correlation
-from dpaa.methods.pd import PD, PDA
 from dpaa.methods._popularity import propensity
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.pd import PD, PDA
 from dpaa.methods.reg import Reg
 from dpaa.methods.relmf import RelMF, relevance_error
+from dpaa.methods.rows import squared_correlation
+from dpaa.methods.samplers import AnyItemSampler
 from dpaa.methods.ubpr import UBPR
 from tests.methods.spec import ITEMS, USERS, spec_graph, triples
 from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, sigmoid, some_graph, started, trained

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import Propagation
-from dpaa.graph.propagation import Selection
+from dpaa.graph.propagation import Propagation, Selection
 from dpaa.methods.rows import Batch, GatheredRows, Rows, TableRows
 from tests.conftest import random_pairs
 

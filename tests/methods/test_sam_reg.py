@@ -6,11 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.methods.samplers import BalancedSampler
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import squared_correlation
-from dpaa.methods.rows import Batch
+from dpaa.methods.rows import Batch, squared_correlation
 from dpaa.methods.sam_reg import SamReg
+from dpaa.methods.samplers import BalancedSampler
 from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, sigmoid, some_graph, started, trained
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods._popularity import chance_of_being_drawn
+from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.rows import Rows
 from dpaa.methods.ssm import SSM, BatchWithItems
 from tests.methods.spec import ITEMS, USERS, spec_graph, triples

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import scores
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, scores
 from dpaa.methods.ultragcn import BatchWithNeighbours, UltraGCN, constraint_weights
 from tests.methods.spec import spec_graph
 from tests.methods.tools import loss_of, matrix_of, readout_of, some_graph, started, trained

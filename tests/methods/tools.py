@@ -12,9 +12,8 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import cross_entropy
 from dpaa.methods.ppac import PPAC
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.rows import Batch, Rows, cross_entropy
 from dpaa.training.trainer import Trainer
 from tests.conftest import random_pairs
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -30,8 +30,8 @@ def files(tiny_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("files")
     train = tiny_world.frame("train")
     exposed = tiny_world.frame("test")
-    for place in ("coat", "kuairec"):
-        (folder / place).mkdir()
+    for name in ("coat", "kuairec"):
+        (folder / name).mkdir()
     shared = train.head(25)
     write_lists(folder / "coat" / "train.txt", train)
     write_lists(folder / "coat" / "val.txt", tiny_world.frame("valid"))
@@ -56,20 +56,24 @@ ROWS = ("--method", "lightgcn", "--method", "dpaa", "--method", "dpaa-as-printed
 
 @pytest.fixture(scope="session")
 def made(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """Everything at once; the folder and what was said."""
+    """Everything at once; the folder, stdout and stderr."""
     folder = tmp_path_factory.mktemp("made")
-    said = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *TINY[:-1],
+    done = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *TINY[:-1],
                    "--severity", 9, *places(folder))  # fmt: skip
-    return folder, said.out, said.err
+    return folder, done.out, done.err
 
 
 @pytest.fixture(scope="session")
 def twice(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The overall table with two seeds and the dial."""
+    """The overall table with two seeds."""
     folder = tmp_path_factory.mktemp("twice")
-    dpaa_ok("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, "--with-dial",
-            *places(folder))  # fmt: skip
+    dpaa_ok(*overall_of_ips(files, folder))
     return folder
+
+
+def overall_of_ips(files: Path, folder: Path) -> tuple[object, ...]:
+    """The call behind `twice`."""
+    return ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(folder))
 
 
 def places(folder: Path) -> tuple[object, ...]:
@@ -86,27 +90,19 @@ class Trial:
     settings: dict[str, Any]
     value: float | None
     state: str = "complete"
-    curve: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Result:
-    trials: list[Trial]
-    best: Trial
-    kept: int = 1
-    """As if an earlier call had been killed after its first trial."""
 
 
 @pytest.fixture
 def studies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """A stand-in for `dpaa tune` that remembers its calls; what it finds depends on data and method."""
+    """A stand-in for `dpaa tune` that records its calls; its choice depends on data and method."""
     calls: list[dict[str, Any]] = []
 
-    def tune(folder: Path, data: Any, method: str, **options: Any) -> Result:
+    def tune(folder: Path, data: Any, method: str, **options: Any) -> SimpleNamespace:
         calls.append(options | {"data": data.name, "method": method})
         own = {"layer_emphasis": 2.0} if method.startswith("dpaa") else {}
         best = Trial({"learning_rate": 1e-4 if "s9" in data.name else 1e-2} | own, 0.5)
-        return Result([best, Trial({"learning_rate": 1e-3}, None, "pruned")], best)
+        trials = [best, Trial({"learning_rate": 1e-3}, None, "pruned")]
+        return SimpleNamespace(trials=trials, best=best, kept=1)  # one of an earlier call that was killed
 
     stand_in = ModuleType("dpaa.tuning.tune")
     stand_in.tune = tune  # type: ignore[attr-defined]

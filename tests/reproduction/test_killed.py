@@ -1,4 +1,4 @@
-"""Kill a reproduction: what is finished stays, workers end with their parent, and the same call goes on."""
+"""Kill a reproduction: what is finished stays, workers end with their parent, and the same call resumes."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def until(done: object, what: str) -> None:
 
 def children(parent: int) -> list[int]:
     """Processes whose parent it is, by what the system says."""
-    said = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    return [int(pid) for pid, owner in (line.split() for line in said.splitlines()) if int(owner) == parent]
+    table = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    return [int(pid) for pid, owner in (line.split() for line in table.splitlines()) if int(owner) == parent]
 
 
 def alive(pid: int) -> bool:
-    said = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return bool(said.strip()) and not said.strip().startswith("Z")
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.strip().startswith("Z")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -82,19 +82,21 @@ def test_killed_and_interrupted_it_loses_only_what_was_in_flight(files: Path, tm
         process.send_signal(signal.SIGINT)
         code = process.wait(PATIENCE)
         assert not any(alive(pid) for pid in workers)
-    said = (tmp_path / "log").read_text()
-    assert code == 130, said
-    assert "Traceback" not in said
-    assert said.splitlines()[-1].startswith("stopped; the same call resumes")
+    output = (tmp_path / "log").read_text()
+    assert code == 130, output
+    assert "Traceback" not in output
+    assert output.splitlines()[-1].startswith("stopped; the same call resumes")
     again = finished()
     assert {name: again[name] for name in kept} == kept  # nothing was run twice
-    said = dpaa_ok(*call(files, tmp_path, 1)).err
-    assert f"{5 - len(again)} training" in said or "nothing was trained" in said
+    messages = dpaa_ok(*call(files, tmp_path, 1)).err
+    assert f"{5 - len(again)} training" in messages or "nothing was trained" in messages
     assert len(finished()) == 5
     straight = tmp_path / "straight"
     dpaa_ok(*call(files, straight, 1))
     for name in finished():
-        one, other = (json.loads((place / "results" / "severity" / name).read_text()) for place in (tmp_path, straight))
+        one, other = (
+            json.loads((folder / "results" / "severity" / name).read_text()) for folder in (tmp_path, straight)
+        )
         assert one["metrics"] == other["metrics"]  # as if never interrupted
     assert not list((tmp_path / "work").glob("*/lightgcn-*"))
 
@@ -104,8 +106,8 @@ def test_sigterm_ends_as_cleanly(files: Path, tmp_path: Path) -> None:
         until(lambda: len(children(process.pid)) >= 2, "worker")
         process.send_signal(signal.SIGTERM)
         code = process.wait(PATIENCE)
-    said = (tmp_path / "log").read_text()
-    assert code == 143, said
-    assert "stopped; the same call resumes" in said
-    assert "leaked" not in said
-    assert "Traceback" not in said
+    output = (tmp_path / "log").read_text()
+    assert code == 143, output
+    assert "stopped; the same call resumes" in output
+    assert "leaked" not in output
+    assert "Traceback" not in output

@@ -1,4 +1,4 @@
-"""Real datasets from official files or lists, and what is said of those that are missing."""
+"""Real datasets from official files or lists, and the lines about those that are missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpaa.errors import InputError
-from dpaa.reproduction.sources import Sources, real_dataset
+from dpaa.reproduction._sources import Sources, real_dataset
 
 
 def test_coat_official_and_in_lists(real_data: Path) -> None:
@@ -26,15 +26,15 @@ def test_kuairec_in_lists(tmp_path: Path) -> None:
     assert Sources(kuairec=tmp_path).real() == {}
     assert "the small matrix only" in Sources(kuairec=tmp_path).missing({})[1]
     (tmp_path / "train.txt").write_text("1 13 14\n2 14 10\n3 13\n")
-    found = real_dataset("kuairec", tmp_path)
-    assert found is not None
-    assert found.candidates is not None
-    assert found.item_ids.gather(found.candidates).to_list() == [10, 11, 12]
+    data = real_dataset("kuairec", tmp_path)
+    assert data is not None
+    assert data.candidates is not None
+    assert data.item_ids.gather(data.candidates).to_list() == [10, 11, 12]
     (tmp_path / "not_candidate.txt").write_text("13\n99\n")
-    found = real_dataset("kuairec", tmp_path)
-    assert found is not None
-    assert found.candidates is not None
-    assert found.item_ids.gather(found.candidates).to_list() == [10, 11, 12, 14]
+    data = real_dataset("kuairec", tmp_path)
+    assert data is not None
+    assert data.candidates is not None
+    assert data.item_ids.gather(data.candidates).to_list() == [10, 11, 12, 14]
     assert len(Sources(kuairec=tmp_path).exposed()) == 5
 
 
@@ -46,9 +46,3 @@ def test_severity_from_official_and_from_lists_of_kuairec(real_data: Path, tmp_p
         (tmp_path / name).write_text("user_id,video_id,timestamp,watch_ratio\n" + rows)
     with pytest.raises(InputError, match="official"):
         Sources(kuairec=tmp_path).exposed()
-
-
-def test_what_is_missing() -> None:
-    told = Sources().missing({})
-    assert len(told) == 3
-    assert "--yahoo-r3 DIR" in " ".join(told)

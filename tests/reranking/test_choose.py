@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.errors import InputError
-from dpaa.ranking.reranker import Dial
-from dpaa.ranking.reranker import parse_reranker, stored_reranker, told_reranker
+from dpaa.ranking.reranker import Dial, parse_reranker, stored_reranker, told_reranker
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 import torch
+from dpaa.methods.settings import Settings
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -16,15 +17,14 @@ from torch import Tensor
 from dpaa.data.pairs import Pairs
 from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.world import simulate
-from dpaa.ranking.rank import ranked_blocks
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Histories, Method
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.item_knn import ItemKNN
-from dpaa.methods.settings import Settings
+from dpaa.methods.lightgcn import LightGCN
 from dpaa.ranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
+from dpaa.ranking.rank import ranked_blocks
 from dpaa.runs.fit import fit
 from tests.conftest import warm_users
 from tests.methods.tools import even_graph, some_graph, started

@@ -15,11 +15,10 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories
 from dpaa.ranking import RERANKERS
-from dpaa.ranking.reranker import Candidates, Reranker, reranked
-from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
-from dpaa.ranking.reranker import parse_reranker
-from dpaa.ranking.rerankers.fa_ir import FAIR
+from dpaa.ranking.reranker import Candidates, Reranker, parse_reranker, reranked
 from dpaa.ranking.rerankers._greedy import history_shares, popularity_groups
+from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
+from dpaa.ranking.rerankers.fa_ir import FAIR
 from dpaa.ranking.rerankers.pc import PC
 from dpaa.ranking.rerankers.scale import Scale
 from dpaa.ranking.rerankers.steck import Steck

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from dpaa.graph.users import Users
 from safetensors.torch import load_file
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.errors import InputError
 from dpaa.graph.columns import Columns
-from dpaa.graph.users import Users
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch

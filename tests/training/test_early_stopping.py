@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-
 from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings
+
 from dpaa.training.stopping import EarlyStopping
 
 

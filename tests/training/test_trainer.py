@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, TrainedSettings
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import DivergedError, InputError
@@ -14,9 +15,8 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, TrainedSettings
-from dpaa.training.optimizer import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.stopping import EarlyStopping
 from dpaa.training.together import LostProcessError, OneProcess
 from dpaa.training.trainer import EpochReport, Interrupted, Progress, Trainer

@@ -111,7 +111,7 @@ WITHOUT_OPTUNA = """
 import sys
 
 sys.modules["optuna"] = None
-import dpaa.reproduction.reproduce, dpaa.tuning.trial, dpaa.tuning.processes
+import dpaa.reproduction, dpaa.tuning.trial, dpaa.tuning.processes
 print("what does not search needs no Optuna")
 try:
     from dpaa.tuning import tune

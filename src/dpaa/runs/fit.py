@@ -193,7 +193,7 @@ def fit_method(
         "tuning": {"trials": trials},
     }
     vectors = None
-    if isinstance(method, UsesPretrained) and (n_layers := method.pretrained_layers()) is not None:
+    if isinstance(method, UsesPretrained) and (n_layers := needed_layers(method)) is not None:
         assert isinstance(method, GraphMethod)
         vectors = _pretrained_vectors(method, data, callbacks, run, pretrained, n_layers, warm_start, finish)
         method.take_pretrained(vectors)

@@ -102,7 +102,7 @@ def benchmark(
     notes: list[str] = []
     for place, kind in enumerate(kinds, start=1):
         say(f"method {place} of {len(kinds)}: {kind.name}")
-        own = {name: value for name, value in (settings or {}).items() if name in kind.settings_type.model_fields}
+        own = {name: value for name, value in (settings or {}).items() if name in kind.hyperparameters.model_fields}
         try:
             one = _bench(check_within(home / kind.name, home), data, kind, own, trials, seeds, jobs, seed, say)
             models[kind.name] = [load(run) for run in one.runs]
@@ -133,7 +133,7 @@ def _checked(
     if baseline is not None and find_method(baseline) not in kinds:
         raise InputError(f"the baseline {baseline!r} is not among the methods; choose one of them")
     for name in settings:
-        if name == "seed" or not any(name in kind.settings_type.model_fields for kind in kinds):
+        if name == "seed" or not any(name in kind.hyperparameters.model_fields for kind in kinds):
             raise InputError(f"none of these methods has a setting {name!r}; `dpaa methods NAME` lists them")
     for split in ("valid", "test"):
         if not len(data.split(split)):

@@ -12,8 +12,8 @@ import numpy as np
 from pydantic.fields import FieldInfo
 
 from dpaa.errors import InputError
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.settings import Settings, TrainedSettings, make_settings
 
 SPACES = ("wide", "paper", "lists")
@@ -90,7 +90,7 @@ def paper_space(method: type[Method]) -> Space:
 def wide_space(method: type[Method]) -> Space:
     """The shared ranges, and the method's own settings (`grid`, `wide`), numbers stretched to ranges."""
     own = {
-        name: stretched(values, method.settings_type.model_fields[name])
+        name: stretched(values, method.hyperparameters.model_fields[name])
         for name, values in (method.grid | method.wide).items()
         if not (_trained(method) and name in SHARED and name not in method.wide)
     }

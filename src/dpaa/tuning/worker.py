@@ -19,8 +19,8 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.files import check_within, held, locked, own_folder
 from dpaa.methods import find_method
-from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings, make_settings
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
@@ -199,7 +199,7 @@ class Worker:
         Searched ones (the learning rate, say) have their defaults in it: one model for all trials of a seed, as the
         weights that are compared must not come from models of different quality.
         """
-        seed, layers, kind = method.settings.seed, method.pretrained_layers(), type(method)
+        seed, layers, kind = method.seed, needed_layers(method), type(method)
         if layers is None:
             return None
         if (seed, layers) not in self._pretrained:

@@ -12,8 +12,8 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph import cooccurrence
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.item_knn import ItemKNN, ItemKnnSettings
 from tests.methods.tools import as_histories, matrix_of, some_graph
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from dpaa.methods import _spectral as spectral
+from dpaa.methods._spectral import leading_singular, scaled_matrix
 from dpaa.methods.gf_cf import GfCf, GfCfSettings
 from dpaa.methods.item_knn import ItemKnnSettings
-from dpaa.methods._spectral import leading_singular, scaled_matrix
 from dpaa.methods.svd_gcn import SvdGcn, SvdGcnSettings
 from tests.methods.spec import spec_graph
 from tests.methods.tools import as_histories, matrix_of, some_graph

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpaa.ranking import Dial
 from dpaa.report.inputs import gather
 from dpaa.report.sections import provenance
-from dpaa.ranking import Dial
 from tests.command import dpaa_ok
 from tests.report.made import add_run, made_family, made_inputs
 from tests.report.reader import Reader

@@ -1,1 +1,0 @@
-"""The parts of `scripts/frontier_study.py`: data, lists of every model and re-ranker, choices, pages."""

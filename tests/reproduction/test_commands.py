@@ -1,0 +1,141 @@
+"""`dpaa reproduce` as a user types it, on a world small enough to train in moments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dpaa.files import MARK
+from tests.command import dpaa_ok, run_dpaa
+from tests.reproduction.conftest import ROWS, TINY, cells, overall_of_ips, places
+
+TABLES = ("datasets", "overall", "groups", "severity", "ablation", "settings")
+
+
+def test_all_tables_figures_and_the_page_are_there(made: tuple[Path, str, str]) -> None:
+    folder, out, err = made
+    names = {file.name for file in (folder / "out").iterdir()}
+    figures = ("severity-quick", "ablation-quick-dpaa", "ablation-quick-dpaa-as-printed")
+    assert names == {f"{name}-quick.csv" for name in TABLES} | {"all-quick.html"} | {
+        f"{name}.{form}" for name in figures for form in ("png", "svg")
+    }
+    page = (folder / "out" / "all-quick.html").read_text(encoding="utf-8")
+    assert all(f'id="{name}"' in page for name in TABLES)
+    assert 'src="http' not in page
+    assert "Spearman" in out
+    assert "trainings in" in err
+    assert "an hour with --jobs 1" in err
+    left = {run.parent.name.rpartition("-")[0] for run in (folder / "work").glob("*/*/config.json")}
+    assert left == {"pretrained-lightgcn"}, "finished trainings are removed"
+
+
+def test_sizes_are_counted_and_stand_beside_the_papers(made: tuple[Path, str, str], files: Path) -> None:
+    row = {cell["column"]: cell for cell in cells(made[0], "datasets")}
+    lines = [
+        line.split()
+        for name in ("train", "val", "test")
+        for line in (files / f"coat/{name}.txt").read_text().splitlines()
+    ]
+    assert float(row["interactions"]["mean"]) == sum(len(line) - 1 for line in lines)
+    assert float(row["users"]["mean"]) == len({line[0] for line in lines})
+    assert float(row["users"]["paper"]) == 290
+    assert float(row["in train and test"]["mean"]) == 25
+
+
+def test_numbers_are_the_results_and_no_table_mixes_conventions(twice: Path) -> None:
+    results = [json.loads(file.read_text()) for file in (twice / "results" / "overall").iterdir()]
+    rows = [row for row in cells(twice, "overall") if row["row"] == "ips" and row["column"] == "recall@20"]
+    assert [row["table"] for row in rows] == ["coat-drop", "coat-mask", "coat-keep"]
+    for row in rows:
+        overlap = row["table"].removeprefix("coat-")
+        values = [one["metrics"][overlap]["recall@20"] for one in results if one["method"] == "ips"]
+        assert len(values) == int(row["seeds"]) == 2
+        assert float(row["mean"]) == pytest.approx(sum(values) / 2)
+        assert float(row["difference"]) == pytest.approx(sum(values) / 2 - 0.2107)
+    assert any(row["row"] == "most-popular" for row in cells(twice, "overall")), "though it was not named"
+
+
+def test_the_ablation_takes_its_variants_from_hyperparameters(made: tuple[Path, str, str]) -> None:
+    rows = [row["row"] for row in cells(made[0], "ablation") if row["table"] == "dpaa-as-printed recall@20"]
+    assert rows == ["DPAA", "γ0", "w/o c", "γ0 w/o c", "w/o m", "γ0 w/o m", "w/o IIW", "w/o LW"]
+    results = [json.loads(file.read_text()) for file in (made[0] / "results" / "severity").iterdir()]
+    names = ("iiw", "estimate", "weighted_layers", "layer_emphasis")
+    kinds = {tuple(one["settings"][name] for name in names) for one in results if one["method"] == "dpaa"}
+    blend, first, every = "blend", "first", "all"
+    assert kinds == {
+        (True, blend, first, 1.0), (True, blend, every, 1.0), (True, "pretrained", first, 1.0),
+        (True, "pretrained", every, 1.0), (True, "current", first, 1.0), (True, "current", every, 1.0),
+        (False, blend, first, 1.0), (True, blend, first, 0.0),
+    }  # fmt: skip
+
+
+def test_again_nothing_is_trained(made: tuple[Path, str, str], files: Path) -> None:
+    call = ("reproduce", "groups", "--coat", files / "coat", *ROWS, *TINY, *places(made[0]), "--json")
+    done = dpaa_ok(*call)
+    assert "nothing was trained; 5 results" in done.err
+    assert [table["table"] for table in json.loads(done.out)["groups"]] == ["coat-drop", "coat-mask", "coat-keep"]
+
+
+def test_a_label_keeps_a_part_beside_the_whole_table(files: Path, tmp_path: Path) -> None:
+    dpaa_ok("reproduce", "datasets", "--budget", "standard", "--coat", files / "coat", "--label", "mine",
+            *places(tmp_path))  # fmt: skip
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"datasets-mine.csv", "datasets-mine.html"}
+    assert "--coat DIR --label mine" in (tmp_path / "out" / "datasets-mine.html").read_text(encoding="utf-8")
+
+
+def test_a_training_that_diverges_is_reported_and_the_others_continue(files: Path, tmp_path: Path) -> None:
+    call = ("reproduce", "severity", "--kuairec", files / "kuairec", "--method", "lightgcn", "--severity", 0,
+            "--method", "lightgcn learning_rate=1e30", *TINY, *places(tmp_path))  # fmt: skip
+    assert "the loss became" in dpaa_ok(*call).err
+    rows = {row["row"]: row["mean"] for row in cells(tmp_path, "severity") if row["table"] == "recall@20"}
+    assert rows["lightgcn learning_rate=1e30"] == ""
+    assert float(rows["lightgcn"]) > 0
+    assert "nothing was trained" in dpaa_ok(*call).err
+
+
+def test_results_of_other_trainings_are_refused(twice: Path, files: Path) -> None:
+    call = overall_of_ips(files, twice)
+    one, other = sorted((twice / "results" / "overall").glob("ips-*.json"))
+    before = one.read_text()
+    content = json.loads(before)
+    details = content["details"]
+    spoilt = {
+        "(seed=": other.read_text(),
+        "(l2=0.5, not 0.0001); remove it": json.dumps(content | {"settings": content["settings"] | {"l2": 0.5}}),
+        "(data=f, not": json.dumps(content | {"details": details | {"fingerprint": "f"}}),
+        "(method=macr, not ips)": json.dumps(content | {"method": "macr"}),
+    }
+    for message, text in spoilt.items():
+        one.write_text(text)
+        done = run_dpaa(*call)
+        assert done.code == 2
+        assert f"{one.name} is the result of another training {message}" in "".join(done.err.splitlines())
+    one.write_text(before)
+    assert dpaa_ok(*call)
+
+
+def test_what_killed_processes_left_is_removed(twice: Path, files: Path) -> None:
+    home = next(folder for folder in (twice / "work").iterdir() if folder.name != "coat" and folder.is_dir())
+    key = min((twice / "results" / "overall").glob("ips-*.json")).stem
+    left = [home.parent / ".dpaa-0123456789ab", home / ".dpaa-new-0123456789ab"]
+    for folder in left:
+        folder.mkdir()
+    (left[0] / ".lock").write_bytes(MARK)
+    left += [home / f".{key}.lock", home / f".{key}.turn"]
+    for file in left[2:]:
+        file.write_bytes(MARK)
+    dpaa_ok(*overall_of_ips(files, twice))
+    assert [file for file in left if file.exists()] == []
+
+
+@pytest.mark.parametrize("name", ["results/overall", "work/coat"])
+def test_a_planted_link_is_refused(tmp_path: Path, files: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "outside")
+    done = run_dpaa(*overall_of_ips(files, tmp_path))
+    assert done.code == 2
+    assert "remove it and call again" in done.err
+    assert not any((tmp_path / "outside").iterdir())
