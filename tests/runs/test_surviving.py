@@ -259,7 +259,7 @@ def test_a_study_that_has_no_room_leaves_nothing(place: Path, monkeypatch: pytes
         place / "a" / "study",
     )
     with monkeypatch.context() as no_room:
-        no_room.setattr(study.TrialStore, "claim", full)
+        no_room.setattr(study.TrialStorage, "prepare_draw", full)
         said = run_dpaa(*call)
     assert said.code == 2
     assert "database or disk is full" in said.err

@@ -71,8 +71,8 @@ def tune(
 ) -> None:
     """Search the settings of a method by validation recall@20 (or --metric), and train the best over seeds.
 
-    The test split is not opened.  An existing study is resumed, however it was stopped; a second call at the same time,
-    here or on another machine with the same --storage, shares the work.
+    The test split is not opened.  An existing study is resumed, however it was stopped; calls on other machines with
+    the same --storage share the work.
 
     \b
     Example:
