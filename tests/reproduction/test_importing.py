@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from dpaa._io import MARK
 from dpaa.errors import InputError
-from dpaa.files import MARK
 from dpaa.reproduction.importing import import_results, read_foreign
 from dpaa.reproduction.results import ResultStore, RunResult, pack_results
 from tests.command import dpaa_ok, run_dpaa

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from dpaa._io import MARK
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, MissingExtraError
-from dpaa.files import MARK
 from dpaa.runs.model import Model, load
 from dpaa.tuning import study
 from dpaa.tuning.tune import tune

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.auditing.interactions import Interactions
 from dpaa.auditing.names import full_name
 from dpaa.auditing.skew import QUANTILES
@@ -25,7 +26,6 @@ from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import aplt, arp, popularity_lift, upd
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.tastes import TASTES
-from dpaa.words import counted
 
 MOVED = 10
 """Winners and losers that are listed."""

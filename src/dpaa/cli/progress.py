@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from dpaa._text import counted
 from dpaa.cli.console import err, print_notes
 from dpaa.runs.progress import TrainingProgress, duration
-from dpaa.words import counted
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from dpaa._text import counted, file_name
 from dpaa.cli import options
 from dpaa.cli.console import attributes, err, out, print_json, print_table
 from dpaa.errors import InputError
-from dpaa.text import file_name
-from dpaa.words import counted
 
 if TYPE_CHECKING:
     from dpaa.tuning.trial import Trial

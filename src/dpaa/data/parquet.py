@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import polars as pl
 
+from dpaa._io import check_text, open_regular
 from dpaa.errors import InputError
-from dpaa.files import check_text, open_regular
 from dpaa.kernels.memory import memory_at_hand
 
 MAGIC = b"PAR1"

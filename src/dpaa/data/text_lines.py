@@ -19,9 +19,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from dpaa._io import check_regular, open_regular
 from dpaa.data.separators import QUOTING
 from dpaa.errors import InputError, UnreadableError, reason
-from dpaa.files import check_regular, open_regular
 from dpaa.kernels.memory import memory_at_hand
 
 LONGEST_LINE = 4_000_000

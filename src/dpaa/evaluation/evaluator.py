@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dpaa._html import html_table
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
@@ -25,10 +27,8 @@ from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.ranking import ColdUsers, Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.evaluation.suite import measure_all
-from dpaa.html import html_table
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.reranking.base import Candidates, Reranker, reranked
-from dpaa.words import counted
 
 Ints = NDArray[Any]
 

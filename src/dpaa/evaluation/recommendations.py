@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, is_text, kind
 from dpaa.data.inputs import open_log
@@ -26,7 +27,6 @@ from dpaa.data.tables import Table, as_table, open_table
 from dpaa.data.values import complete_column, id_column, number_column
 from dpaa.errors import InputError, need_whole
 from dpaa.kernels.memory import memory_at_hand
-from dpaa.words import counted
 
 Ints = NDArray[Any]
 

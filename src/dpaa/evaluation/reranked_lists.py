@@ -12,13 +12,13 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import NO_ITEM, Recommendations, read_recommendations
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.reranking.base import Candidates, Reranker
-from dpaa.words import counted
 
 BLOCK_PLACES = 4_000_000
 """Places of lists that are worked on at once."""

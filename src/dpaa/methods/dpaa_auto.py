@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from dpaa._text import counted
 from dpaa.data.popularity import popularity_deciles
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cosine import edge_cosines
@@ -34,7 +35,6 @@ from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Context
 from dpaa.methods.settings import Settings, TrainedSettings
 from dpaa.methods.stages import Part, Stages, Verdict
-from dpaa.words import counted
 
 SOURCES = ("layer", "readout")
 FALLS = 0.02

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import dpaa
+from dpaa._text import in_digits
 from dpaa.errors import InputError
-from dpaa.text import in_digits
 
 
 class Settings(BaseModel):

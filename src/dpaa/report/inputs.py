@@ -13,13 +13,14 @@ import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dpaa._io import LARGE_JSON, read_json, same_place, settled
+from dpaa._text import printable
 from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
 from dpaa.evaluation.ranking import ColdUsers, ranked_blocks
-from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.frontier.debias import JSON, RUN
 from dpaa.frontier.result import KIND
 from dpaa.methods.backbone import GraphMethod
@@ -31,7 +32,6 @@ from dpaa.reranking.choose import told_reranker
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import Model, load
-from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run
 
 Ints = NDArray[Any]

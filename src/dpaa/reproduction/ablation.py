@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dpaa._text import counted
 from dpaa.report.parts import Figure
 from dpaa.reproduction import paper
 from dpaa.reproduction.figures import severity_figure
@@ -12,7 +13,6 @@ from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.severity import METRICS, RECALL
 from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Quantity, Table, ranked, severity_cells
 from dpaa.reproduction.trainings import failures
-from dpaa.words import counted
 
 WHOLE: dict[str, Any] = {"iiw": True, "estimate": "blend", "weighted_layers": "first"}
 VARIANTS: dict[str, dict[str, Any]] = {

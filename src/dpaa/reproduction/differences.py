@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from scipy import stats
 
+from dpaa._text import counted
 from dpaa.report.parts import minus
 from dpaa.reproduction.results import RunResult
 from dpaa.reproduction.tables import Cell, Quantity, Table
-from dpaa.words import counted
 
 BASE = "lightgcn"
 COMPARED = ("dpaa", "dpaa-as-printed", "dpaa-auto")

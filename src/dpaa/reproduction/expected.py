@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpaa._text import counted
 from dpaa.methods import find_method
 from dpaa.reproduction import readings
 from dpaa.reproduction.budget import TuningPerSetting
 from dpaa.reproduction.plan import Plan
 from dpaa.reproduction.trainings import RunSpec, known_settings, parse_label
 from dpaa.tuning.space import search_space, size
-from dpaa.words import counted
 
 YARDSTICK = "lightgcn"
 COSTS = {"ppac": 6.0, "dpaa-auto": 6.0, "apda": 3.0, "dap": 2.0, "cvib": 1.2, "als": 0.3}

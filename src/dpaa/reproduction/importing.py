@@ -19,11 +19,12 @@ from typing import Annotated, Any, NoReturn, cast
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dpaa._io import check_regular, read_text, sweep
+from dpaa._text import on_one_line, parse_json
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.evaluation.metrics import GROUPS, METRICS
-from dpaa.files import check_regular, read_text, sweep
 from dpaa.methods import find_method
 from dpaa.methods.settings import first_error, make_settings, with_settings_of_old
 from dpaa.reproduction.ablation import PRESETS, VARIANTS
@@ -34,7 +35,6 @@ from dpaa.reproduction.results import JSON, KEY, KINDS, ResultStore, RunResult, 
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.trainings import key_of, known_settings, parse_label, relevant_settings
 from dpaa.reproduction.tuned import key_of_choice
-from dpaa.text import on_one_line, parse_json
 from dpaa.tuning.trial import TRAINED
 
 LARGEST, LARGEST_PACKED, MOST = 2_000_000, 200_000_000, 50_000

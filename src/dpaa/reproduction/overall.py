@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
@@ -21,7 +22,6 @@ from dpaa.reproduction.results import RunResult
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import LEGEND, Cell, Chapter, Quantity, Table, cell_of, improvements, ranked_columns
 from dpaa.reproduction.trainings import failures
-from dpaa.words import counted
 
 FURTHER = ("recall@20/popular", "recall@20/niche", "arp@20", "coverage@20")
 FITS = 0.1

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.methods import find_method
 from dpaa.methods.dpaa import DPAA
@@ -17,7 +18,6 @@ from dpaa.reproduction.results import ResultStore, RunResult, TunedSettings
 from dpaa.reproduction.sources import LAYERS, TITLES, Sources
 from dpaa.reproduction.trainings import Runner, RunSpec, known_settings, parse_label
 from dpaa.reproduction.tuned import can_be_tuned, tuned_settings
-from dpaa.words import counted
 
 MOST_POPULAR = "most-popular"
 DRAWN = (MOST_POPULAR, "lightgcn", "dpaa", "dpaa-as-printed")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import counted
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
@@ -27,7 +28,6 @@ from dpaa.reproduction.results import RunResult
 from dpaa.reproduction.sources import TITLES
 from dpaa.reproduction.tables import Cell, Chapter, Quantity, Table, cell_of, severity_cells
 from dpaa.reproduction.trainings import RunSpec, failures
-from dpaa.words import counted
 
 KIND, METHOD = "readings", "dpaa-reading"
 SEEDS = {"coat": 3}

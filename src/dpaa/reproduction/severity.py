@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dpaa._text import counted
 from dpaa.errors import InputError
 from dpaa.report.parts import Figure, signed
 from dpaa.reproduction import paper
@@ -24,7 +25,6 @@ from dpaa.reproduction.tables import (
     severity_cells,
 )
 from dpaa.reproduction.trainings import failures
-from dpaa.words import counted
 
 RECALL = "recall@20"
 METRICS = (RECALL, "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "arp@20")

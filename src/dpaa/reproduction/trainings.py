@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaa._io import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, remove_lock, sweep
+from dpaa._text import counted
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.dial_curve import dial_curve
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
-from dpaa.files import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, remove_lock, sweep
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
@@ -30,7 +31,6 @@ from dpaa.runs.model import Model, load
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.trace.run import trace_run
 from dpaa.tuning.processes import in_pool, stop_requested
-from dpaa.words import counted
 
 ELSEWHERE_SECONDS = 2.0
 """Between two looks at what other machines have made, where nothing else is left to do."""

@@ -7,8 +7,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpaa._io import write_file
 from dpaa.errors import InputError
-from dpaa.files import write_file
 from dpaa.report import parts
 from dpaa.report.figures import altair, save
 from dpaa.report.page import page

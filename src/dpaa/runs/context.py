@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import counted, finite
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
@@ -22,11 +23,9 @@ from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.stages import FitPart, RunStages
 from dpaa.runs.together import announce, check_shared, part_of
 from dpaa.runs.warm_start import in_words, warm_start
-from dpaa.text import finite
 from dpaa.training.checkpoint import STARTED_FROM, Checkpoint
 from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport, Trainer
-from dpaa.words import counted
 
 
 @dataclass

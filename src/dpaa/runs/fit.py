@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from dpaa._text import finite
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
@@ -27,7 +28,6 @@ from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
 from dpaa.runs.notebook import watched
 from dpaa.runs.tracking import LogTo, tracked
-from dpaa.text import finite
 from dpaa.training.checkpoint import STARTED_FROM
 from dpaa.training.start import Start
 from dpaa.training.trainer import Interrupted

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods.backbone import GraphMethod
@@ -15,7 +16,6 @@ from dpaa.methods.base import Method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
 from dpaa.training.start import Start
-from dpaa.words import counted
 
 MAY_CHANGE = ("epochs", "patience", "patience_steps", "minimum_steps", "validation_steps", "threads")
 """Settings that may be others than those the run was trained with."""

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dpaa._text import parse_json
 from dpaa.methods.settings import first_error
-from dpaa.text import parse_json
 
 
 class _Line(BaseModel):

@@ -11,12 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpaa._io import check_within
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.evaluation.dial_curve import KAPPAS, MOST_USERS, least_turn
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import validation_exposure
 from dpaa.evaluation.metrics import METRICS
-from dpaa.files import check_within
 from dpaa.methods.backbone import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.pretrained import Pretrained
@@ -28,7 +29,6 @@ from dpaa.runs.folder import PARTS, RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport
-from dpaa.words import counted
 
 
 class FitPart(Protocol):

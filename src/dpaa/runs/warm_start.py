@@ -16,6 +16,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text, kind
 from dpaa.errors import InputError
@@ -23,7 +24,6 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.backbone import INITIAL_DEVIATION, GraphMethod
 from dpaa.runs.model import Model
 from dpaa.training.start import Start
-from dpaa.words import counted
 
 SHRINK = 0.4
 """What the start's rows are multiplied by.  Tables that were trained to their best go on to fit what they know already;

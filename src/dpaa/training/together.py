@@ -21,9 +21,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from dpaa._text import counted
 from dpaa.errors import InputError
 from dpaa.graph.columns import ALONE, Peers
-from dpaa.words import counted
 
 STEP_SECONDS = 1800.0
 """After which a process that says nothing is lost, though its connection stands; a step or a checkpoint is quicker."""

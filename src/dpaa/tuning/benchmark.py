@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaa._io import LARGE_JSON, as_json, check_folder_name, check_within, own_folder, read_json, settled, write_file
 from dpaa.comparison.models import compare
 from dpaa.comparison.result import Comparison
 from dpaa.comparison.tables import ENDINGS, write_table
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.files import LARGE_JSON, as_json, check_folder_name, check_within, own_folder, read_json, settled, write_file
 from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.runs.fit import fit_into, make_method

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
+from dpaa._text import hide_secrets, without_secrets
 from dpaa.errors import InputError, MissingExtraError, reason
-from dpaa.urls import hide_secrets, without_secrets
 
 
 def server_locks(url: str, study: str) -> ServerLocks:

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
+from dpaa._io import check_regular, check_within, locked, write_file
+from dpaa._text import hide_secrets, json_text, without_secrets
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError, InputError, MissingExtraError, reason
-from dpaa.files import check_regular, check_within, locked, write_file
 from dpaa.kernels.machine import one_thread
 from dpaa.methods import find_method
 from dpaa.methods.backbone import GraphMethod
@@ -35,12 +36,10 @@ from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model
 from dpaa.runs.pretrained import train_or_reuse
-from dpaa.text import json_text
 from dpaa.training.trainer import MONITOR, EpochReport
 from dpaa.tuning.processes import stop_requested
 from dpaa.tuning.space import SMALL, Dimension, Space, points, size
 from dpaa.tuning.trial import Trial, TuningGoal
-from dpaa.urls import hide_secrets, without_secrets
 
 try:
     import optuna

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaa._io import read_bytes
+from dpaa._text import in_digits
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import GROUPS, METRICS, Metric
-from dpaa.files import read_bytes
 from dpaa.methods.base import Method
-from dpaa.text import in_digits
 
 TRAINED = ("complete", "pruned", "diverged")
 """States of a trial that cost a training."""

@@ -23,10 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError, need_whole, reason
-from dpaa.evaluation.evaluator import Evaluator
-from dpaa.files import (
+from dpaa._io import (
     LARGE_JSON,
     as_json,
     check_text,
@@ -41,6 +38,10 @@ from dpaa.files import (
     settled,
     write_file,
 )
+from dpaa._text import counted, without_secrets
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError, need_whole, reason
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings, make_settings
@@ -51,8 +52,6 @@ from dpaa.tuning.processes import KilledWorkerError, in_pool
 from dpaa.tuning.space import SMALL, Space, first_point, in_words, search_space, size
 from dpaa.tuning.study import STORAGE, TRIAL_LINES, StudyPlan, TrialStorage, Worker, next_trial, retrain, storage_errors
 from dpaa.tuning.trial import TRAINED, Trial, TuningGoal, best_toml, trials_behind
-from dpaa.urls import without_secrets
-from dpaa.words import counted
 
 ABOUT, BEST, FRONT = "study.json", "best.toml", "pareto"
 FORMAT = 2

@@ -28,8 +28,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import json_text, parse_json
 from dpaa.errors import InputError, reason
-from dpaa.text import json_text, parse_json
 
 Content = str | bytes | Callable[[Path], object]
 """Of a file: itself, or what writes it to a path."""
