@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
 
+import optuna
 import pytest
 
 from dpaa.data.dataset import Dataset
@@ -24,7 +24,7 @@ from dpaa.tuning import study
 from dpaa.tuning import tune as tune_module
 from dpaa.tuning.processes import KilledWorkerError
 from dpaa.tuning.space import Range
-from dpaa.tuning.study import RETRIES, SameRatePruner, StudyPlan, TrialStorage, optuna
+from dpaa.tuning.study import RETRIES, SameRatePruner, StudyPlan, TrialStorage
 from dpaa.tuning.trial import TuningGoal
 from dpaa.tuning.tune import tune
 from tests.command import dpaa_ok, run_dpaa
@@ -64,15 +64,6 @@ def test_hyperparameters_that_kill_their_worker_are_given_up(tmp_path: Path) -> 
         assert [len(found) for found in store.taken()] == [1, 1]
         with store.turn():
             assert not store.prepare_draw(), "no more is begun than is wanted"
-
-
-def test_a_worker_that_is_killed_while_it_draws_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(TrialStorage(plan(tmp_path, storage=f"sqlite:///{tmp_path / 'shared.db'}"))) as store:
-        with monkeypatch.context() as patched:
-            patched.setattr(optuna.Trial, "set_user_attr", lambda *_: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                begin(store)
-        assert begin(store) == {"x": 0.5}, "the first point that was queued"
 
 
 def test_a_pool_whose_worker_was_killed_starts_again(
@@ -179,30 +170,6 @@ def test_two_workers_on_postgresql_one_killed_every_trial_once(
     lost = [trial["settings"] for trial in trials if trial["state"] == "lost"]
     assert {json.dumps(settings) for settings in lost if settings} <= set(complete), "retried by the other one"
     assert {trial["state"] for trial in trials} <= {"complete", "lost", "repeated"}
-
-
-@pytest.mark.slow
-def test_first_calls_on_an_empty_database_at_once(server: Postgres, tmp_path: Path) -> None:
-    server.psql("-c", "CREATE DATABASE empty")
-    url = server.url.replace("/postgres?", "/empty?")
-
-    def host(number: int) -> list[float]:
-        drawn = []
-        with closing(TrialStorage(plan(tmp_path / str(number), storage=url, wanted=12))) as store:
-            while True:
-                with store.turn():
-                    if not store.prepare_draw():
-                        return drawn
-                    trial = study._quietly(store.study.ask)
-                    settings = store.draw(trial)
-                assert isinstance(settings, dict)
-                drawn.append(settings["x"])
-                trial.set_user_attr("outcome", {"metrics": {"recall@20": settings["x"]}})
-                store.study.tell(trial, settings["x"])
-
-    with ThreadPoolExecutor(4) as pool:
-        drawn = [x for xs in pool.map(host, range(4)) for x in xs]
-    assert len(drawn) == len(set(drawn)) == 12
 
 
 @pytest.mark.slow

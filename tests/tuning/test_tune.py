@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tomllib
 from dataclasses import replace
@@ -14,11 +13,11 @@ import pytest
 
 from dpaa._io import MARK
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError, MissingExtraError
+from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
 from dpaa.tuning import study
 from dpaa.tuning.tune import tune
-from tests.command import dpaa_ok
+from tests.command import run_dpaa
 from tests.tuning.conftest import FEW, TINY, settings_of
 
 
@@ -196,31 +195,17 @@ def test_trials_share_one_pretrained_model_whatever_their_learning_rate(
 
 # ---------------------------------------------------------------------- what is wrong
 
-WITHOUT_OPTUNA = """
-import sys
 
-sys.modules["optuna"] = None
-import dpaa.reproduction.reproduce, dpaa.tuning.trial, dpaa.tuning.processes
-print("what does not search needs no Optuna")
-try:
-    from dpaa.tuning import tune
-except Exception as error:
-    print(type(error).__name__)
-from dpaa.cli import main
-
-main()
-"""
-
-
-def test_without_optuna_it_says_what_to_install(world: Dataset, tmp_path: Path) -> None:
-    """In one process, since each loads torch."""
+def test_without_optuna_it_says_what_to_install(
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.write(tmp_path / "data")
-    words = ["tune", tmp_path / "data", "--method", "lightgcn", "--out", tmp_path / "study"]
-    call = [sys.executable, "-c", WITHOUT_OPTUNA, *map(str, words)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout.splitlines() == ["what does not search needs no Optuna", MissingExtraError.__name__]
-    assert "pip install 'dpaa[tune]'" in " ".join(done.stderr.split())
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    for name in ("study", "tune"):  # what does not search needs no Optuna
+        monkeypatch.delitem(sys.modules, f"dpaa.tuning.{name}")
+    done = run_dpaa("tune", tmp_path / "data", "--method", "lightgcn", "--out", tmp_path / "study")
+    assert done.code == 2
+    assert "pip install 'dpaa[tune]'" in " ".join(done.err.split())
     assert not (tmp_path / "study").exists()
 
 
@@ -256,14 +241,3 @@ def test_what_a_kill_in_the_last_moment_left_in_a_run_is_swept(world: Dataset, t
     tune(tmp_path, world, "ease", trials=2, seeds=1)
     assert [file for file in left if file.exists()] == []
     assert load(run).method.name == "ease"
-
-
-def test_the_name_of_a_dataset_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    dpaa_ok("data", "demo", "--users", 60, "--items", 40, "--out", "data")
-    about = json.loads(Path("data/dataset.json").read_text())
-    Path("data/dataset.json").write_text(json.dumps(about | {"name": "../../outside"}))
-    dpaa_ok("tune", "data", "--method", "item-knn", "--trials", 1, "--seeds", 0)
-    assert [folder.parent.name for folder in Path("studies").iterdir()] == ["studies"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "studies"]
-    assert not list(tmp_path.parent.glob("outside*"))
