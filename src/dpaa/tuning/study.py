@@ -67,6 +67,12 @@ SIMILAR_RATES = 2.0
 """Learning rates up to this factor apart are compared."""
 SETTINGS, OUTCOME, SAME_AS = "settings", "outcome", "same_as"
 """Attributes of an Optuna trial: what was drawn, what came of it, the number of the trial that it repeats."""
+POSTGRESQL = {
+    "connect_timeout": 10,
+    # A machine that is gone loses its locks within a minute and a half, not two hours.
+    "options": "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=15 -c tcp_keepalives_count=4",
+}
+"""What connections to a server ask for, unless the URL does."""
 REMEDY = "give an Optuna storage URL such as sqlite:///study.db"
 _TRIAL = TypeAdapter(Trial)
 
@@ -197,15 +203,16 @@ class TrialStorage:
 
     def __init__(self, plan: StudyPlan) -> None:
         self.plan, self._url = plan, storage_url(plan)
+        own = {"timeout": 100} if self._url.get_backend_name() == "sqlite" else POSTGRESQL
+        self._connect_args = {name: value for name, value in own.items() if name not in self._url.query}
         self._points = points(plan.space, plan.seed, plan.first) if (size(plan.space) or SMALL + 1) <= SMALL else []
         self._retry = _quietly(optuna.storages.RetryHeartbeatStaleTrialCallback, max_retry=RETRIES)
         with storage_errors(plan, opening=True), self.turn():  # two first calls would both create the tables
-            sqlite = self._url.get_backend_name() == "sqlite"
             self._rdb = _quietly(
                 optuna.storages.RDBStorage,
                 # Optuna fills in a version where there are braces.
                 self._url.render_as_string(hide_password=False).replace("{", "{{").replace("}", "}}"),
-                engine_kwargs={"connect_args": {"timeout": 100}} if sqlite else {"pool_pre_ping": True},
+                engine_kwargs={"connect_args": self._connect_args, "pool_pre_ping": True},
                 heartbeat_interval=HEARTBEAT,
                 grace_period=GRACE,
                 heartbeat_stale_trial_callback=self._retry,
@@ -235,8 +242,7 @@ class TrialStorage:
             with locked(file.parent / f".{file.name}.lock", wait=True):
                 yield
             return
-        how = {"connect_timeout": self._url.query.get("connect_timeout", "10")}
-        with create_engine(self._url, poolclass=NullPool, connect_args=how).begin() as connection:
+        with create_engine(self._url, poolclass=NullPool, connect_args=self._connect_args).begin() as connection:
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('dpaa tune'))"))
             yield
 
@@ -414,11 +420,11 @@ class Worker:
 
         Returns
         -------
-        The trial's number; None if as many as wanted are tried or under way
+        The trial's number; None if as many as wanted are tried or under way, or a stop is requested
         """
         numbers: list[int] = []
         failed: list[bool] = []
-        while not numbers:
+        while not numbers and not stop_requested():
             with ExitStack() as turn, one_thread():
                 turn.enter_context(self.storage.turn())
                 if not self.storage.prepare_draw():
@@ -446,7 +452,7 @@ class Worker:
                         raise
                     # Else Optuna refuses a result: without a heartbeat (a suspended machine), the trial became another
                     # worker's.
-        return numbers[0]
+        return numbers[0] if numbers else None
 
     def _train(self, trial: optuna.Trial, drawn: dict[str, Any]) -> list[float]:
         began, pruned = time.perf_counter(), False
