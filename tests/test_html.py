@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import dpaa
+from dpaa._html import html_facts, html_progress, html_table
 from dpaa.data.dataset import Dataset
-from dpaa.html import html_facts, html_progress, html_table
 from dpaa.runs.model import Model
 
 EVIL = "<script>alert('x')</script>\x1b[31m & \"q\""

@@ -11,7 +11,7 @@ import pytest
 import dpaa
 
 ORDER = [
-    *("errors", "words", "text", "html", "frames", "urls", "files", "temporary", "plugins"),
+    *("errors", "_text", "_html", "_frames", "_io", "plugins"),
     *("kernels", "data", "graph", "methods", "reranking", "training", "evaluation", "auditing"),
     *("runs", "comparison", "trace", "serving", "exporting", "tuning", "frontier", "report", "reproduction", "cli"),
     "__main__",

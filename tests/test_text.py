@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpaa.text import LONGEST_NAME, file_name, json_text, on_one_line, parse_json, printable, shortened
+from dpaa._text import LONGEST_NAME, file_name, json_text, on_one_line, parse_json, printable, shortened
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from("\x1b\x9b\ud800\udcff\u202e\r\0./\\~"))
 """Lone surrogates too."""

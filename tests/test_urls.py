@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from dpaa._text import hide_secrets, without_secrets
 from dpaa.errors import InputError
-from dpaa.urls import hide_secrets, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaa.words import counted
+from dpaa._text import counted
 
 
 def test_one_is_no_many() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dpaa._frames import to_pandas
     from dpaa.auditing.audit import Audit, audit
     from dpaa.comparison.models import compare
     from dpaa.comparison.result import Comparison
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.exporting.folder import export
-    from dpaa.frames import to_pandas
     from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
     from dpaa.methods.als import ALS as ALS
@@ -81,7 +81,7 @@ _HOME = {
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
     "remove_popularity": "dpaa.methods.ppd",
-    "to_pandas": "dpaa.frames",
+    "to_pandas": "dpaa._frames",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
 _METHODS = {

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
+from dpaa._text import finite
 from dpaa.auditing.audit import Audit
-from dpaa.text import finite
 
 LOG = pl.DataFrame(
     [

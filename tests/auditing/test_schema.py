@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 import dpaa.auditing.schema as home
+from dpaa._text import json_text
 from dpaa.auditing.audit import audit
 from dpaa.auditing.names import DRIFT_NUMBERS, LOG_NUMBERS
 from dpaa.auditing.schema import FILE, SCHEMA_VERSION, audit_schema
 from dpaa.data.dataset import Dataset
-from dpaa.text import json_text
 from tests.auditing.test_drift import NEW, OLD, log
 
 FROZEN = {1: "d949d703c3ac7385"}

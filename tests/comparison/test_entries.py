@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from dpaa._text import finite
 from dpaa.comparison.entries import read_entries, write_comparison
 from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import read_dataset
@@ -18,7 +19,6 @@ from dpaa.errors import InputError
 from dpaa.ranking import Dial
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.model import load
-from dpaa.text import finite
 
 
 @pytest.fixture(scope="module")

@@ -221,7 +221,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     file = write(tmp_path / "a.csv", "user,item\n1,2\n")
-    monkeypatch.setattr("dpaa.files.os.open", refuse)
+    monkeypatch.setattr("dpaa._io.os.open", refuse)
     with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
         open_table(file)
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaa._text import finite
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.dial_curve import (
@@ -28,7 +29,6 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
-from dpaa.text import finite
 
 
 def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) -> DialPoint:

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import dpaa
+from dpaa._io import lock_of, locked
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.files import lock_of, locked
 from dpaa.frontier.debias import OutOfReachError, debias
 from dpaa.frontier.models import unwatched
 from dpaa.frontier.result import Debiased

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from dpaa._io import as_json
 from dpaa.evaluation.evaluator import Evaluation
-from dpaa.files import as_json
 
 
 def runs_of(folder: Path) -> list[Path]:

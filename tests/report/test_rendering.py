@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
+from dpaa._text import printable
 from dpaa.report.rendering import ENVIRONMENT, LONGEST_ID, html, render, shown_id, with_code
-from dpaa.text import printable
 from tests.report.reader import Reader
 
 PRINTABLE = st.text().filter(lambda content: printable(content) == content)

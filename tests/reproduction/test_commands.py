@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaa.files import MARK
+from dpaa._io import MARK
 from tests.command import dpaa_ok, run_dpaa
 from tests.reproduction.conftest import ROWS, TINY, cells, overall_of_ips, places
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dpaa import files
+from dpaa import _io as files
+from dpaa._io import lock_of, locked
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
-from dpaa.files import lock_of, locked
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
@@ -187,7 +187,7 @@ def test_a_mount_point_is_refused_before_the_training(place: Path) -> None:
 def test_an_interrupt_around_the_rename_of_a_dataset_loses_nothing(
     place: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    from dpaa import files
+    from dpaa import _io as files
 
     exchange = files._exchange
 
@@ -259,7 +259,7 @@ def test_a_study_that_has_no_room_leaves_nothing(place: Path, monkeypatch: pytes
         place / "a" / "study",
     )
     with monkeypatch.context() as no_room:
-        no_room.setattr(study.TrialStore, "claim", full)
+        no_room.setattr(study.TrialStorage, "prepare_draw", full)
         said = run_dpaa(*call)
     assert said.code == 2
     assert "database or disk is full" in said.err
@@ -369,7 +369,7 @@ def test_resuming_a_run_that_was_killed_in_its_last_moment_gives_that_run(place:
 def test_a_kill_while_the_old_run_is_removed_leaves_nothing_that_looks_like_an_unfinished_one(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpaa import files
+    from dpaa import _io as files
 
     remove = shutil.rmtree
 

@@ -54,7 +54,7 @@ def test_a_failure_leaves_what_was_there(model: Model, tmp_path: Path, monkeypat
     def refused(*_: object) -> bool:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpaa.files._exchange", refused)
+    monkeypatch.setattr("dpaa._io._exchange", refused)
     with pytest.raises(InputError, match="No space left on device"):
         write_vectors(model, folder, ["u0007"], overwrite=True)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

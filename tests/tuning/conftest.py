@@ -7,16 +7,12 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.runs.model import Model
-from dpaa.tuning import worker
+from dpaa.tuning import study
 from dpaa.tuning.tune import TuneResult
 
 TINY = {"epochs": 3, "embedding_size": 8}
-
-
-"""Of a training that takes a moment."""
+"""A training that takes a moment."""
 FEW = {"learning_rate": (1e-3, 1e-2), "l2": (1e-4,), "layers": (1, 2)}
-
-
 """Four points."""
 
 
@@ -27,17 +23,17 @@ def world() -> Dataset:
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The settings of every training of a trial, as they begin."""
+    """The hyperparameters of every training of a trial, as they begin."""
     begun: list[str] = []
-    fit_method = worker.fit_method
+    fit_method = study.fit_method
 
     def fit(method: Any, *args: Any, **more: Any) -> Model:
-        begun.append(method.settings.model_dump_json())
+        begun.append(method.model_dump_json())
         return fit_method(method, *args, **more)
 
-    monkeypatch.setattr(worker, "fit_method", fit)
+    monkeypatch.setattr(study, "fit_method", fit)
     return begun
 
 
-def settings_of(found: TuneResult) -> list[dict[str, Any]]:
-    return [trial.settings for trial in found.trials if trial.state in ("complete", "pruned")]
+def settings_of(result: TuneResult) -> list[dict[str, Any]]:
+    return [trial.settings for trial in result.trials if trial.state in ("complete", "pruned")]

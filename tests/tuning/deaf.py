@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 
 DEAF = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
@@ -11,7 +10,3 @@ DEAF = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 def deaf_to_interrupts(_number: int) -> bool:
     """Whether ctrl-C was held back when this module was imported, in the worker's first moments."""
     return DEAF
-
-
-def say_whether_deaf(say: Callable[[str], None]) -> None:
-    say(str(DEAF))

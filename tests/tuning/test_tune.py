@@ -1,45 +1,59 @@
+"""A study from its first trial to the runs of the best, stopped and resumed."""
+
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from dpaa._io import MARK
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError, MissingExtraError
-from dpaa.files import MARK
+from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
-from dpaa.tuning import worker
+from dpaa.tuning import study
 from dpaa.tuning.tune import tune
+from tests.command import run_dpaa
 from tests.tuning.conftest import FEW, TINY, settings_of
-
-# ---------------------------------------------------------------------- a study
 
 
 def test_a_study_keeps_every_trial_and_trains_the_best_over_seeds(world: Dataset, tmp_path: Path) -> None:
-    found = tune(tmp_path / "study", world, "lightgcn", trials=4, seeds=2, settings=TINY, seed=3)
+    result = tune(tmp_path / "study", world, "lightgcn", trials=4, seeds=2, settings=TINY, seed=3)
     kept = [json.loads(line) for line in (tmp_path / "study/trials.jsonl").read_text().splitlines()]
-    assert [trial["settings"] for trial in kept] == settings_of(found)
-    assert found.trials[0].settings == {"learning_rate": 1e-3, "l2": 1e-4, "layers": 3}, "the defaults come first"
-    for trial in found.trials:
+    assert [trial["settings"] for trial in kept] == settings_of(result)
+    assert result.trials[0].settings == {"learning_rate": 1e-3, "l2": 1e-4, "layers": 3}, "the defaults come first"
+    for trial in result.trials:
         assert trial.state == "complete"
         assert len(trial.curve) == 3
         assert trial.seconds
         assert trial.value == pytest.approx(max(trial.curve), abs=1e-6), "what early stopping saw"
         assert trial.best_epoch == 1 + trial.curve.index(max(trial.curve))
-    assert found.best.value == max(trial.value or 0 for trial in found.trials)
+    assert result.best.value == max(trial.value or 0 for trial in result.trials)
     chosen = tomllib.loads((tmp_path / "study/best.toml").read_text())
-    assert chosen == {"method": "lightgcn"} | found.settings == {"method": "lightgcn"} | TINY | found.best.settings
-    assert [run.seed for run in found.runs] == [3, 4]
-    assert found.runs[0].valid_recall == found.best.value, "the same training, now with its files"
-    for run in found.runs:
-        settings = load(run.folder).method.settings.model_dump()
-        assert settings.items() >= (found.settings | {"seed": run.seed, "threads": 1}).items()
+    assert chosen == {"method": "lightgcn"} | result.settings == {"method": "lightgcn"} | TINY | result.best.settings
+    assert [run.seed for run in result.runs] == [3, 4]
+    assert result.runs[0].valid_recall == result.best.value, "the same training, now with its files"
+    for run in result.runs:
+        settings = load(run.folder).method.get_params()
+        assert settings.items() >= (result.settings | {"seed": run.seed, "threads": 1}).items()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["study"], "no lock is left"
+    left = {file.name for file in (tmp_path / "study").iterdir()}
+    assert left == {"study.json", "study.sqlite", "trials.jsonl", "best.toml", "runs"}
+
+
+def test_two_processes_train_what_one_does_where_points_are_listed(world: Dataset, tmp_path: Path) -> None:
+    said: list[str] = []
+    how: dict[str, Any] = {"space": "paper", "settings": TINY, "values": FEW, "trials": 4, "seeds": 1}
+    result = tune(tmp_path / "two", world, "dpaa", jobs=2, say=said.append, **how)
+    one = tune(tmp_path / "one", world, "dpaa", **how)
+    assert {trial.number: trial.value for trial in result.trials} == {trial.number: trial.value for trial in one.trials}
+    assert [run.metrics for run in result.runs] == [run.metrics for run in one.runs]
+    assert said[0].startswith("dpaa starts from a pre-trained model")
+    assert [line.partition(":")[0] for line in said[1:]] == ["1 of 4", "2 of 4", "3 of 4", "4 of 4", "seed 0"]
 
 
 def test_a_study_that_is_done_trains_nothing_and_more_trials_add_to_it(
@@ -58,108 +72,172 @@ def test_a_study_that_is_done_trains_nothing_and_more_trials_add_to_it(
 
 def test_the_search_ends_with_the_paper_s_grid(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
     some = tune(tmp_path, world, "item-knn", space="paper", trials=2, seeds=0)
-    assert len(trained) == 2
-    found = tune(tmp_path, world, "item-knn", space="paper", seeds=3)
-    assert found.trials[:2] == some.trials
+    result = tune(tmp_path, world, "item-knn", space="paper", seeds=3)
+    assert result.trials[:2] == some.trials
     assert len(trained) == 5
-    assert sorted(trial.settings["neighbours"] for trial in found.trials) == [20, 50, 100, 200, 500]
-    assert len(found.runs) == 1, "nothing in it depends on a seed"
+    assert sorted(trial.settings["neighbours"] for trial in result.trials) == [20, 50, 100, 200, 500]
+    assert len(result.runs) == 1, "nothing in it depends on a seed"
 
 
-def test_settings_are_trained_once_and_repeated_proposals_take_the_known_result(
+def test_hyperparameters_are_trained_once_and_repeated_draws_take_the_known_result(
     world: Dataset, tmp_path: Path, trained: list[str]
 ) -> None:
-    found = tune(tmp_path, world, "lightgcn", trials=30, seeds=0, settings=TINY, values=FEW)
+    result = tune(tmp_path, world, "lightgcn", trials=30, seeds=0, settings=TINY, values=FEW)
     assert len(trained) == len(set(trained)) == 4, "there are no more points than these"
-    repeated = [trial for trial in found.trials if trial.state == "repeated"]
+    repeated = [trial for trial in result.trials if trial.state == "repeated"]
     assert repeated, "four points are hit in order by no sampler"
-    by_number = {trial.number: trial for trial in found.trials}
+    by_number = {trial.number: trial for trial in result.trials}
     for trial in repeated:
         assert trial.same_as is not None
         assert (trial.settings, trial.value) == (by_number[trial.same_as].settings, by_number[trial.same_as].value)
         assert trial.seconds is None
 
 
-# ---------------------------------------------------------------------- stopped and gone on with
-
-
-def test_stopped_in_a_trial_the_study_goes_on_as_it_would_have(
+def test_stopped_in_a_trial_the_study_continues_as_it_would_have(
     world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = tune(tmp_path / "whole", world, "lightgcn", settings=TINY, trials=7, seeds=0)
-    fit_method, calls = worker.fit_method, []
+    fit_method, calls = study.fit_method, []
 
     def fit(*args: Any, **more: Any) -> Model:
         calls.append(args)
         if len(calls) == 4:
             raise KeyboardInterrupt
+        if len(calls) == 7:
+            raise SystemExit  # Optuna does not see it: as if killed
         return fit_method(*args, **more)
 
-    monkeypatch.setattr(worker, "fit_method", fit)
-    with pytest.raises(KeyboardInterrupt):
-        tune(tmp_path / "cut", world, "lightgcn", settings=TINY, trials=7, seeds=0)
-    found = tune(tmp_path / "cut", world, "lightgcn", settings=TINY, trials=7, seeds=0)
-    assert settings_of(found) == settings_of(whole)
-    assert [trial.state for trial in found.trials].count("lost") == 1
-    assert len(calls) == 8
+    monkeypatch.setattr(study, "fit_method", fit)
+    for stop in (KeyboardInterrupt, SystemExit):
+        with pytest.raises(stop):
+            tune(tmp_path / "cut", world, "lightgcn", settings=TINY, trials=7, seeds=0)
+    result = tune(tmp_path / "cut", world, "lightgcn", settings=TINY, trials=7, seeds=0)
+    assert settings_of(result) == settings_of(whole)
+    assert [trial.state for trial in result.trials].count("lost") == 2
+    assert len(calls) == 9
+
+
+# ---------------------------------------------------------------------- what trials train
+
+
+class Sealed:
+    """A test split that nobody may look at."""
+
+    def refuse(self, *_: object) -> NoReturn:
+        raise AssertionError("the test split was opened")
+
+    __getattr__ = __len__ = __iter__ = __getitem__ = refuse
+
+
+@pytest.mark.parametrize("method", ["dpaa", "ppac", "ease"])
+def test_the_test_split_is_never_opened(method: str, world: Dataset, tmp_path: Path) -> None:
+    sealed = replace(world, test=Sealed())  # type: ignore[arg-type]
+    sealed.__dict__["fingerprint"] = world.fingerprint  # it names the whole dataset; computing it would look
+    result = tune(tmp_path, sealed, method, trials=2, seeds=1, settings={} if method == "ease" else TINY)
+    assert len(settings_of(result)) == 2
+    # Of the finished model: strengths that a method chooses after training can only be better than none.
+    assert all((trial.value or 0) >= max(trial.curve, default=0) - 1e-6 for trial in result.trials)
+    assert result.runs[0].valid_recall == result.best.value
+    with pytest.raises(AssertionError, match="was opened"):
+        len(sealed.test)
+
+
+def test_a_trial_worse_than_the_median_is_pruned(
+    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "STARTUP", 1)
+    settings = {"epochs": 25, "embedding_size": 8, "layers": 0, "learning_rate": 3e-2}
+    grid: dict[str, Any] = {
+        "space": "paper",
+        "settings": settings,
+        "values": {"l2": (1e-4, 1e4)},
+        "seeds": 0,
+        "seed": 1,
+    }
+    good, bad = tune(tmp_path / "a", small_world, "lightgcn", prune_after=10, **grid).trials
+    assert (good.settings, good.state, len(good.curve)) == ({"l2": 1e-4}, "complete", 25)
+    assert bad.state == "pruned"
+    assert len(bad.curve) in (10, 20)
+    assert bad.value == max(bad.curve) < max(good.curve[: len(bad.curve)])
+    never = tune(tmp_path / "b", small_world, "lightgcn", prune_after=0, **grid)
+    assert [len(trial.curve) for trial in never.trials] == [25, 25]
+
+
+def test_a_loss_that_is_no_number_is_a_result_too(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
+    values = FEW | {"learning_rate": (1e-2, 1e30), "layers": (1,)}
+    result = tune(tmp_path, world, "lightgcn", settings=TINY, values=values, seeds=0)
+    assert [trial.state for trial in result.trials if trial.state != "repeated"] == ["diverged", "complete"]
+    assert result.best.settings["learning_rate"] == 1e-2
+    tune(tmp_path, world, "lightgcn", settings=TINY, values=values, seeds=0)
+    assert len(trained) == 2
+    with pytest.raises(InputError, match="no trial came to a result: the loss became"):
+        tune(tmp_path / "b", world, "lightgcn", settings=TINY, values=FEW | {"learning_rate": (1e30,), "layers": (1,)})
+
+
+def test_trials_share_one_pretrained_model_whatever_their_learning_rate(
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = []
+    fit_into = study.fit_into
+
+    def fit(folder: Path, data: Dataset, method: Any, **more: Any) -> Model:
+        into.append((method.name, method.learning_rate, method.seed))
+        return fit_into(folder, data, method, **more)
+
+    monkeypatch.setattr(study, "fit_into", fit)
+    result = tune(tmp_path, world, "dpaa", settings=TINY, trials=3, seeds=2)
+    assert len({trial.settings["learning_rate"] for trial in result.trials}) == 3
+    rate = result.settings["learning_rate"]
+    assert into == [("lightgcn", 1e-3, 0), ("dpaa", rate, 0), ("lightgcn", 1e-3, 1), ("dpaa", rate, 1)]
+    origin = load(result.runs[1].folder).manifest["pretrained"]["run"]
+    assert Path(origin).parent == tmp_path.resolve()
 
 
 # ---------------------------------------------------------------------- what is wrong
 
 
-WITHOUT_OPTUNA = """
-import sys
-
-sys.modules["optuna"] = None
-import dpaa.reproduction, dpaa.tuning.trial, dpaa.tuning.processes
-print("what does not search needs no Optuna")
-try:
-    from dpaa.tuning import tune
-except Exception as error:
-    print(type(error).__name__)
-from dpaa.cli import main
-
-main()
-"""
-
-
-def test_without_optuna_it_says_what_to_install(world: Dataset, tmp_path: Path) -> None:
-    """In one process, since each loads torch."""
+def test_without_optuna_it_says_what_to_install(
+    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.write(tmp_path / "data")
-    words = ["tune", tmp_path / "data", "--method", "lightgcn", "--out", tmp_path / "study"]
-    call = [sys.executable, "-c", WITHOUT_OPTUNA, *map(str, words)]
-    said = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert said.returncode == 2, said.stderr
-    assert said.stdout.splitlines() == ["what does not search needs no Optuna", MissingExtraError.__name__]
-    assert "pip install 'dpaa[tune]'" in " ".join(said.stderr.split())
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    for name in ("study", "tune"):  # what does not search needs no Optuna
+        monkeypatch.delitem(sys.modules, f"dpaa.tuning.{name}")
+    done = run_dpaa("tune", tmp_path / "data", "--method", "lightgcn", "--out", tmp_path / "study")
+    assert done.code == 2
+    assert "pip install 'dpaa[tune]'" in " ".join(done.err.split())
     assert not (tmp_path / "study").exists()
 
 
-def test_what_is_found_wrong_in_the_first_trial_leaves_nothing(
+def test_what_is_wrong_in_the_first_trial_leaves_nothing(
     world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.runs.context.memory_at_hand", lambda: 1_000)
-    with pytest.raises(InputError, match="GB of memory"):
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise InputError("too large")
+
+    monkeypatch.setattr(study, "fit_method", refuse)
+    with pytest.raises(InputError, match="too large"):
         tune(tmp_path / "a/study", world, "lightgcn", settings=TINY)
-    assert not (tmp_path / "a").exists()
-
-
-def test_a_folder_whose_name_is_no_text_is_refused(world: Dataset, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not UTF-8 text; rename"):
         tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_of_an_earlier_version_is_left_alone(world: Dataset, tmp_path: Path) -> None:
+    tune(tmp_path / "study", world, "ease", trials=1, seeds=0)
+    about = tmp_path / "study" / "study.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 1}))
+    with pytest.raises(InputError, match=r"study of another version of dpaa, .* start again in another folder"):
+        tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
+    assert len((tmp_path / "study" / "trials.jsonl").read_text().splitlines()) == 1
 
 
 def test_what_a_kill_in_the_last_moment_left_in_a_run_is_swept(world: Dataset, tmp_path: Path) -> None:
-    found = tune(tmp_path, world, "ease", trials=2, seeds=1)
-    run = Path(found.runs[0].folder)
+    run = Path(tune(tmp_path, world, "ease", trials=2, seeds=1).runs[0].folder)
     left = [run.parent / f".{run.name}.lock", run / ".dpaa-0123456789ab"]
-    own = tmp_path / ".locks" / "notes.txt"
-    own.parent.mkdir(exist_ok=True)
-    own.write_text("mine")
     left[0].write_bytes(MARK)
     left[1].mkdir()
     (left[1] / ".lock").write_bytes(MARK)
     tune(tmp_path, world, "ease", trials=2, seeds=1)
     assert [file for file in left if file.exists()] == []
-    assert own.read_text() == "mine"
     assert load(run).method.name == "ease"

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.auditing.interactions import Interactions
 from dpaa.auditing.names import full_name
 from dpaa.auditing.skew import QUANTILES
@@ -24,7 +25,6 @@ from dpaa.evaluation.concentration import TASTES, gini, head, lorenz, most_moved
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import aplt, arp, popularity_lift, upd
 from dpaa.evaluation.recommendations import Recommendations
-from dpaa.words import counted
 
 MOVED = 10
 """Winners and losers that are listed."""

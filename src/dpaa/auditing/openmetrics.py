@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpaa.files import check_file_target, write_file
-from dpaa.text import printable
+from dpaa._io import check_file_target, write_file
+from dpaa._text import printable
 
 PREFIX = "dpaa_audit_"
 ENDINGS = (".prom", ".txt", ".om")

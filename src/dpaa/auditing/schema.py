@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
-from dpaa.text import parse_json
+from dpaa._text import parse_json
 
 SCHEMA_VERSION = 1
 FILE = f"audit-{SCHEMA_VERSION}.schema.json"

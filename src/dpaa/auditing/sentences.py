@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from dpaa._text import counted
 from dpaa.auditing.amplification import Amplification
 from dpaa.auditing.drift import Drift
 from dpaa.auditing.skew import Skew
-from dpaa.words import counted
 
 HARDLY = 0.05
 """A relative change below this is called none."""

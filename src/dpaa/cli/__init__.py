@@ -9,6 +9,7 @@ import typer
 from typer import Option
 
 import dpaa
+from dpaa._text import shortened
 from dpaa.cli.audit import audit
 from dpaa.cli.benchmark import benchmark
 from dpaa.cli.compare import compare
@@ -31,7 +32,6 @@ from dpaa.cli.train import train
 from dpaa.cli.tune import tune
 from dpaa.cli.usage import Command, UsageError, asks_for_help, in_one_sentence, unwrapped
 from dpaa.errors import InputError, reason
-from dpaa.text import shortened
 
 app = typer.Typer(
     name="dpaa",

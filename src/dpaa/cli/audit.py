@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from dpaa._io import same_place
 from dpaa.cli import options
 from dpaa.cli.console import (
     Styled,
@@ -22,7 +23,6 @@ from dpaa.cli.console import (
     titled,
 )
 from dpaa.errors import InputError
-from dpaa.files import same_place
 
 if TYPE_CHECKING:
     from dpaa.auditing.amplification import Amplification, ItemShift

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from dpaa._text import file_name
 from dpaa.cli import options
 from dpaa.cli.console import cells, err, out, print_json, print_notes, print_table
-from dpaa.text import file_name
 
 if TYPE_CHECKING:
     from dpaa.tuning.benchmark import Benchmark

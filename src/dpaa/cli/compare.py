@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from dpaa._io import check_file_target
 from dpaa.cli import options
 from dpaa.cli.checks import FailIf, applied, fail_if_any, parse_checks
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_objects, print_table, titled
-from dpaa.files import check_file_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

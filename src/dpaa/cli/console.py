@@ -1,7 +1,7 @@
 """Where commands print: results on stdout, everything about the way there on stderr.
 
 Both take text and nothing else.  No markup is read in it, and what would act on a terminal instead of being seen is
-escaped (`dpaa.text.printable`), so that no id, name or path can do more than be shown; a look is given apart from the
+escaped (`dpaa._text.printable`), so that no id, name or path can do more than be shown; a look is given apart from the
 text, as `Styled`.
 """
 
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpaa.text import json_text, on_one_line, printable
+from dpaa._text import json_text, on_one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from dpaa._io import settled
 from dpaa.cli import options
 from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
-from dpaa.files import settled
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
@@ -221,9 +221,9 @@ def _append(
     drop_invalid: bool,
 ) -> Dataset:
     """Append a table to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
+    from dpaa._io import lock_of, locked
     from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
     from dpaa.data.tables import open_table
-    from dpaa.files import lock_of, locked
 
     target = dataset if out_folder is None else out_folder
     if out_folder is not None:
@@ -634,9 +634,9 @@ def _ratings_note(folder: Path) -> list[str]:
     """Where low ratings count as liked, since nobody said otherwise."""
     import polars as pl
 
+    from dpaa._io import LARGE_JSON, read_json
     from dpaa.data.columns import Column
     from dpaa.data.dataset import ABOUT_FILE
-    from dpaa.files import LARGE_JSON, read_json
 
     about = read_json(folder / ABOUT_FILE, LARGE_JSON, "make it again")
     table = pl.scan_parquet(folder / "train.parquet", glob=False)

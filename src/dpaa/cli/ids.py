@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpaa._io import read_text
 from dpaa.errors import InputError
-from dpaa.files import read_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpaa._io import check_file_target, write_file
+from dpaa._text import counted
 from dpaa.errors import InputError
-from dpaa.files import check_file_target, write_file
-from dpaa.words import counted
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from dpaa._io import check_file_target
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 from dpaa.errors import InputError
-from dpaa.files import check_file_target
 
 
 def report(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from dpaa._text import counted
 from dpaa.cli.console import Column, Styled, err, out, print_json, print_notes
 from dpaa.errors import InputError
-from dpaa.words import counted
 
 if TYPE_CHECKING:
     from dpaa.reproduction import Chapter, Plan

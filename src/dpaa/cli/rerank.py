@@ -7,10 +7,10 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from dpaa._io import same_place
 from dpaa.cli import options
 from dpaa.cli.console import out, print_notes
 from dpaa.errors import InputError
-from dpaa.files import same_place
 
 
 def rerank(

@@ -94,7 +94,7 @@ def serve(
 
 def read_token(file: Path | None) -> str | None:
     """From the file, or from the environment; arguments could be read by every process of the machine."""
-    from dpaa.files import read_text
+    from dpaa._io import read_text
 
     if file is None:
         return os.environ.get("DPAA_SERVE_TOKEN", "").strip() or None

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from dpaa._io import SMALL_JSON, read_text
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 from dpaa.cli.dial import KeptRerank
 from dpaa.cli.processes import launch_if_asked, taking_part
 from dpaa.errors import InputError
-from dpaa.files import SMALL_JSON, read_text
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from dpaa._text import counted, file_name
 from dpaa.cli import options
 from dpaa.cli.console import attributes, err, out, print_json, print_table
 from dpaa.errors import InputError
-from dpaa.text import file_name
-from dpaa.words import counted
 
 if TYPE_CHECKING:
     from dpaa.tuning.trial import Trial
@@ -71,8 +70,8 @@ def tune(
 ) -> None:
     """Search the settings of a method by validation recall@20 (or --metric), and train the best over seeds.
 
-    The test split is not opened.  An existing study is resumed, however it was stopped; a second call at the same time,
-    here or on another machine with the same --storage, shares the work.
+    The test split is not opened.  An existing study is resumed, however it was stopped; calls on other machines with
+    the same --storage share the work.
 
     \b
     Example:

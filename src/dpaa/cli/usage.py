@@ -9,7 +9,7 @@ import typer
 from pydantic import ValidationError
 from typer.core import TyperCommand
 
-from dpaa.text import in_digits
+from dpaa._text import in_digits
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong call (unknown option, missing argument …); its own name for it is private."""

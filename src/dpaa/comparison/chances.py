@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpaa._text import counted, printable
 from dpaa.methods.graph_method import EARLIER_DEFAULTS
 from dpaa.runs.model import Model
-from dpaa.text import printable
-from dpaa.words import counted
 
 NOT_TUNED = {"method", "seed", "threads", "device", "kernel"}
 """What a config has that nobody tunes."""

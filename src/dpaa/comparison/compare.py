@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.comparison.entry import Entry
 from dpaa.comparison.list_changes import examples, exposure, overlaps
 from dpaa.comparison.result import Comparison, Delta, NoHarm, Summary, relative_change
@@ -28,7 +29,6 @@ from dpaa.comparison.statistics import (
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.evaluation.metrics import METRICS
-from dpaa.words import counted
 
 Floats = NDArray[np.float64]
 E = TypeVar("E", Entry, Summary)

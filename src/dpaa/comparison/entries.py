@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpaa._io import as_json, settled, write_file
 from dpaa.comparison.chances import Chances, warnings
 from dpaa.comparison.entry import Entry
 from dpaa.comparison.result import Comparison
@@ -18,7 +19,6 @@ from dpaa.errors import InputError
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.recommendations import read_recommendations
-from dpaa.files import as_json, settled, write_file
 from dpaa.runs.folder import CONFIG, RunFolder
 from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.measure import measured

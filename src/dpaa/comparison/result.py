@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from dpaa._html import html_table, html_text
 from dpaa.evaluation.metrics import METRICS
-from dpaa.html import html_table, html_text
 
 VERDICTS = ("better", "worse", "higher", "lower", "not shown", "not tested")
 """Of a delta: higher and lower where a metric has no better direction; not tested where it is no mean over users."""

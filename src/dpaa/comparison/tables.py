@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from dpaa._io import write_file
+from dpaa._text import on_one_line
 from dpaa.comparison.entries import write_comparison
 from dpaa.comparison.result import ROW_COLUMNS, SHOWN, Comparison
-from dpaa.files import write_file
-from dpaa.text import on_one_line
 
 LATEX_MARKS = {"+": "$^{+}$", "−": "$^{-}$", "↑": r"$^{\uparrow}$", "↓": r"$^{\downarrow}$"}
 _SPECIAL = re.compile(r"[&%$#_{}~^\\]")

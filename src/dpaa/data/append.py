@@ -14,13 +14,13 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dpaa._text import counted
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.log import ColumnNames, Log, Reading, as_one_type, once_each, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.splits import BY_TIME, SplitRule, drop_rare, split_frame
 from dpaa.data.tables import Table
 from dpaa.errors import InputError
-from dpaa.words import counted
 
 RULES, APPENDED = "rules", "appended"
 """Keys of `about`: by what the dataset was made, and what has been appended since."""

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpaa._io import digest, write_into
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.ids import WHOLE_NUMBER, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.log import find_column
@@ -22,8 +24,6 @@ from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.tables import Table
 from dpaa.data.values import id_column
 from dpaa.errors import InputError, reason
-from dpaa.files import digest, write_into
-from dpaa.words import counted
 
 ATTRIBUTES_FILE = "attributes.parquet"
 TITLE = "title"

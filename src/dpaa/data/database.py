@@ -16,11 +16,10 @@ from urllib.parse import quote, unquote
 
 import polars as pl
 
+from dpaa._io import check_regular
+from dpaa._text import hide_secrets, shortened, without_secrets
 from dpaa.data.table import FrameTable, Table
 from dpaa.errors import InputError, MissingExtraError, reason
-from dpaa.files import check_regular
-from dpaa.text import shortened
-from dpaa.urls import hide_secrets, without_secrets
 
 ROWS_AT_ONCE = 50_000
 PATIENCE = 10

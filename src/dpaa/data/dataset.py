@@ -14,6 +14,17 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
+from dpaa._html import html_facts
+from dpaa._io import (
+    LARGE_JSON,
+    as_json,
+    check_folder_name,
+    digest,
+    read_json,
+    settled,
+    whole_folder,
+    write_into,
+)
 from dpaa.data.append import append_table, told_before
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import SPLITS, Column, SplitName
@@ -28,17 +39,6 @@ from dpaa.data.prepare import Prepared, one_table, table_per_split
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_type
-from dpaa.files import (
-    LARGE_JSON,
-    as_json,
-    check_folder_name,
-    digest,
-    read_json,
-    settled,
-    whole_folder,
-    write_into,
-)
-from dpaa.html import html_facts
 
 ABOUT_FILE, CANDIDATES_FILE, RANDOMISED_FILE = "dataset.json", "candidates.parquet", "randomised.parquet"
 

@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import counted, shortened
 from dpaa.data.table import Table, TornRow
 from dpaa.errors import InputError
-from dpaa.text import shortened
-from dpaa.words import counted
 
 DROP = "leave such rows out with --drop-invalid"
 LONGEST_VALUE = 80

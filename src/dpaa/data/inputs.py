@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dpaa._text import without_secrets
 from dpaa.data.partitions import PartitionTable, columns_in_paths
 from dpaa.data.remote import RemoteTable, is_url
 from dpaa.data.scratch import scratch_file
 from dpaa.data.several import SeveralTables
 from dpaa.data.tables import BY_ENDING, FORMATS, Table, TextForm, ending_of, open_table
 from dpaa.errors import InputError
-from dpaa.urls import without_secrets
 
 STDIN = "-"
 STDIN_NAME = "standard input"

@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import parse_json
 from dpaa.data.parquet import absolute, panics_unseen
 from dpaa.data.scratch import called, scratch_file
 from dpaa.data.table import Original, Table, TornRow
 from dpaa.data.text_lines import check_lengths, raw_lines, text_lines
 from dpaa.errors import InputError, reason
-from dpaa.text import parse_json
 
 LOOKED_AT = 1_000
 """Lines from which columns and their types are told."""

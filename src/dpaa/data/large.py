@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._io import as_json, digest, settled, whole_folder, write_into
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.dataset import ABOUT_FILE, check_target
@@ -24,7 +25,6 @@ from dpaa.data.scratch import scratch_folder
 from dpaa.data.splits import Labels, SplitRule
 from dpaa.data.table import Table
 from dpaa.errors import InputError
-from dpaa.files import as_json, digest, settled, whole_folder, write_into
 
 BYTES_PER_BLOCK_ROW = 2_000
 """Memory for each row of a block, in all that is made of it at once."""

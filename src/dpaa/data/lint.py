@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from dpaa._text import counted
 from dpaa.data.columns import SPLITS, SplitName
 from dpaa.data.pairs import Indices, Pairs, shared_keys
-from dpaa.words import counted
 
 
 def lint(

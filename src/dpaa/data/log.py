@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, fields, replace
 import numpy as np
 import polars as pl
 
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.faults import Faults
 from dpaa.data.ids import distinct_ids, encode, integers_if_unchanged, is_text, kind
@@ -15,7 +16,6 @@ from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import ListTable, Table
 from dpaa.data.values import complete_column, id_column, number_column, time_column
 from dpaa.errors import InputError, UnreadableError, need_type
-from dpaa.words import counted
 
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     Column.USER: (

@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import polars as pl
 
+from dpaa._io import check_text, open_regular
 from dpaa._machine import memory_at_hand
 from dpaa.errors import InputError
-from dpaa.files import check_text, open_regular
 
 MAGIC = b"PAR1"
 LARGEST_FOOTER = 64_000_000

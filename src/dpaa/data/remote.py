@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from dpaa._text import hide_secrets, without_secrets
 from dpaa.data.parquet import panics_unseen
 from dpaa.data.separators import QUOTING
 from dpaa.data.table import Table
 from dpaa.data.text_table import TextForm
 from dpaa.errors import InputError, reason
-from dpaa.urls import hide_secrets, without_secrets
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 REMEDY = "check the URL and the credentials in the environment"

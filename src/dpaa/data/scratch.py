@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+from dpaa._io import temporary_folder
 from dpaa.errors import InputError, reason
-from dpaa.temporary import temporary_folder
 
 _numbers = count()
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import polars as pl
 
+from dpaa._io import LARGE_JSON, as_json, lock_of, locked, own_folder, read_json, settled, write_file
+from dpaa._text import json_text
 from dpaa.errors import InputError
-from dpaa.files import LARGE_JSON, as_json, lock_of, locked, own_folder, read_json, settled, write_file
-from dpaa.text import json_text
 
 ABOUT, OF = "_shards.json", "number of shards"
 PART = re.compile(r"part-(\d{5})-of-(\d{5})\..+")

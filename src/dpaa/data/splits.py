@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpaa._text import counted
 from dpaa.data.columns import Column, SplitName
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.pairs import Indices
 from dpaa.errors import InputError, need_whole
-from dpaa.words import counted
 
 SPLIT_KINDS = (
     *("random", "random-global", "temporal", "leave-last"),

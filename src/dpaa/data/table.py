@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import json_text
 from dpaa.data.scratch import called
 from dpaa.errors import InputError, reason
-from dpaa.text import json_text
 
 ORIGINALS_AT_ONCE = 1_000_000
 MEMORY_PER_ROW, MEMORY_PER_BYTE = 170, 8

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import polars as pl
 
+from dpaa._io import read_bytes
 from dpaa.data.columns import Column
 from dpaa.data.json_lines import JsonLinesTable
 from dpaa.data.parquet import MAGIC, parquet_blocks, parquet_rows, parquet_schema, read_parquet
@@ -23,7 +24,6 @@ from dpaa.data.table import MEMORY_PER_ROW, Table, as_table
 from dpaa.data.text_lines import check_unpacked, text_lines
 from dpaa.data.text_table import TextForm, TextTable
 from dpaa.errors import InputError, reason
-from dpaa.files import read_bytes
 
 __all__ = [
     "FORMATS",

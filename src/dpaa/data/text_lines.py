@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from dpaa._io import check_regular, open_regular
 from dpaa._machine import memory_at_hand
 from dpaa.data.separators import QUOTING
 from dpaa.errors import InputError, UnreadableError, reason
-from dpaa.files import check_regular, open_regular
 
 LONGEST_LINE = 4_000_000
 """Bytes.  A user's list in list form has that many with 400,000 items."""

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.data.faults import Faults, Refusing
 from dpaa.data.ids import checked_type, integers_if_unchanged, is_text
 from dpaa.data.table import Table
 from dpaa.errors import InputError
-from dpaa.words import counted
 
 DECIMAL_COMMA = r"^[-+]?\d+(,\d+)?$"
 

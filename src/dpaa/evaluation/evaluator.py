@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dpaa._html import html_table
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
@@ -24,12 +26,10 @@ from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.recommendations import Recommendations
 from dpaa.graph.kernels import top_k
-from dpaa.html import html_table
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.ranking.quotas import Pick
 from dpaa.ranking.rank import ColdUsers, Ranker, Variants, rank
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
-from dpaa.words import counted
 
 Ints = NDArray[Any]
 

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpaa._machine import memory_at_hand
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text, kind
@@ -31,7 +32,6 @@ from dpaa.data.values import complete_column, id_column, number_column
 from dpaa.errors import InputError, need_whole
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Reranker
-from dpaa.words import counted
 
 Ints = NDArray[Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 
 import dpaa
+from dpaa._io import as_json, check_folder_name, settled, whole_folder, write_into
 from dpaa.errors import InputError
 from dpaa.exporting.assets import asset
 from dpaa.exporting.formats import find_target
 from dpaa.exporting.vectors import ExportedVectors
-from dpaa.files import as_json, check_folder_name, settled, whole_folder, write_into
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import Model
 from dpaa.runs.stream import REMEDY, write_stream

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from dpaa._io import write_into
 from dpaa.errors import InputError
 from dpaa.exporting.onnx_model import write_onnx
 from dpaa.exporting.pgvector import write_pgvector
 from dpaa.exporting.vectors import ExportedVectors
-from dpaa.files import write_into
 from dpaa.serving.extra import faiss, needed
 from dpaa.serving.index import FILE, LINKS, NARROWEST, TRIED_K, WIDTH_BUILDING, make_index, widened, widened_index
 from dpaa.serving.settings import KINDS

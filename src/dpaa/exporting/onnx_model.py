@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaa._io import write_into
 from dpaa.exporting.vectors import ExportedVectors
-from dpaa.files import write_into
 from dpaa.serving.extra import needed
 
 OPSET, IR_VERSION = 17, 8

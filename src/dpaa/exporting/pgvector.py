@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from dpaa._io import write_into
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
 from dpaa.exporting.assets import asset
 from dpaa.exporting.vectors import SHIFT, TURN, ExportedVectors
-from dpaa.files import write_into
 from dpaa.runs.stream import write_stream
 
 MOST_COORDINATES = 16_000

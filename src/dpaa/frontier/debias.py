@@ -19,13 +19,14 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
+from dpaa._io import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
+from dpaa._text import counted, finite
 from dpaa.auditing.checks import Check
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import FLOOR, POWER, validation_exposure
-from dpaa.files import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
 from dpaa.frontier.choice import Chooser, Confirmation, parse_target, percent
 from dpaa.frontier.estimates import ESTIMATES, Accuracy, Estimate, default_estimate
 from dpaa.frontier.goals import Goal, parse_goals
@@ -36,8 +37,6 @@ from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Reranker
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
-from dpaa.text import finite
-from dpaa.words import counted
 
 JSON, RUN = FRONTIER, CHOSEN
 TABLE, PAGE = "frontier.csv", "frontier.html"

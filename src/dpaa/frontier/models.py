@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dpaa._io import check_within, own_folder, settled
+from dpaa._text import counted, printable
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.files import check_within, own_folder, settled
 from dpaa.frontier.pace import Pace
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
@@ -20,9 +21,7 @@ from dpaa.methods.pretrained import PRETRAINED, needed_layers
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import CHOSEN, RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.text import printable
 from dpaa.training.trainer import EpochReport, Interrupted
-from dpaa.words import counted
 
 MODELS = "models"
 """Where they are kept, a run each."""

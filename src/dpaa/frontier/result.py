@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from dpaa._text import finite
 from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.frontier.choice import GUESS, Change, Chooser, Confirmation, percent, relative_change
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.goals import Goal
 from dpaa.frontier.points import Point
-from dpaa.text import finite
 
 KIND, FORMAT = "frontier", 1
 CLEARLY = 1.5

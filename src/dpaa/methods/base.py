@@ -28,10 +28,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from torch import Tensor
 
+from dpaa._text import in_digits
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.text import in_digits
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset

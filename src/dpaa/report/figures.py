@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._io import check_file_target, write_file
 from dpaa.errors import InputError, MissingExtraError
-from dpaa.files import check_file_target, write_file
 from dpaa.report.theme import PALETTE, PAPER, Theme
 from dpaa.trace.run import Trace
 

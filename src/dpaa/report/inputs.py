@@ -13,12 +13,13 @@ import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dpaa._io import LARGE_JSON, read_json, same_place, settled
+from dpaa._text import printable
 from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
-from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.frontier.debias import JSON, RUN
 from dpaa.frontier.result import KIND
 from dpaa.methods.graph_method import GraphMethod
@@ -30,7 +31,6 @@ from dpaa.report.rendering import shown_item
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import Model, load
-from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run
 
 Ints = NDArray[Any]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpaa.text import printable
+from dpaa._text import printable
 
 Kind = TypeVar("Kind")
 EMPTY: dict[Any, Any] = {float: math.nan, bool: False, list: [], dict: {}, tuple: ()}

@@ -12,8 +12,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 import dpaa
+from dpaa._io import check_file_target, write_file
+from dpaa._text import finite
 from dpaa.auditing.audit import Audit
-from dpaa.files import check_file_target, write_file
 from dpaa.report.figures import altair, check_figures, save
 from dpaa.report.inputs import Inputs, gather
 from dpaa.report.lenient import lenient
@@ -38,7 +39,6 @@ from dpaa.report.sections import (
 )
 from dpaa.report.theme import PAPER
 from dpaa.runs.folder import now
-from dpaa.text import finite
 
 ROOM = "make room or choose another place with --out"
 CSP = (

@@ -7,7 +7,7 @@ from math import isfinite
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dpaa.text import printable
+from dpaa._text import printable
 
 LONGEST_ID = 60
 """Characters of an id that are shown; the rest is an ellipsis, and the whole stands in the hint."""

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from dpaa._text import counted
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
@@ -25,7 +26,6 @@ from dpaa.reproduction._results import RunResult
 from dpaa.reproduction._sources import TITLES
 from dpaa.reproduction._tables import Cell, Chapter, Column, Row, Rows, Table, improvements, measured
 from dpaa.reproduction._trainings import failures, known_settings
-from dpaa.words import counted
 
 LEGEND = (
     "Bold: best of a column; underlined: second best (on the screen ★ and ☆); ± deviation over seeds; "

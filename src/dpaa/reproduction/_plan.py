@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
 from dpaa.methods import find_method
@@ -20,7 +21,6 @@ from dpaa.reproduction._sources import LAYERS, Sources
 from dpaa.reproduction._trainings import Runner, RunSpec, key_of, known_settings, parse_label
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
-from dpaa.words import counted
 
 MOST_POPULAR = "most-popular"
 

@@ -16,11 +16,11 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dpaa._io import LARGE_JSON, as_json, check_within, locked, read_json, read_text, remove_empty, write_file
+from dpaa._text import parse_json
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
-from dpaa.files import LARGE_JSON, as_json, check_within, locked, read_json, read_text, remove_empty, write_file
 from dpaa.reproduction._budget import FIRST
-from dpaa.text import parse_json
 
 Metrics = dict[str, float | None]
 """Metric → value; None where it is undefined."""

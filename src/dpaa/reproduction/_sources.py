@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dpaa._io import LARGE_JSON, read_text
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
@@ -17,7 +18,6 @@ from dpaa.data.sources.kuairec import kuairec
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.yahoo_r3 import TEST_FILE, TRAIN_FILE, yahoo_r3
 from dpaa.errors import InputError
-from dpaa.files import LARGE_JSON, read_text
 
 TITLES = {"coat": "Coat", "kuairec": "KuaiRec", "yahoo-r3": "Yahoo! R3"}
 LAYERS = {"coat": 2, "kuairec": 4, "yahoo-r3": 2}

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from dpaa._io import write_file
 from dpaa.errors import InputError
-from dpaa.files import write_file
 from dpaa.report import parts
 from dpaa.report.figures import altair, save
 from dpaa.report.page import page

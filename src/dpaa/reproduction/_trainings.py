@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaa._io import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, remove_lock, sweep
+from dpaa._text import counted
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.errors import DivergedError, InputError
 from dpaa.evaluation.evaluator import OVERLAPS
-from dpaa.files import LARGE_JSON, check_within, held, lock_of, locked, read_json, remove_folder, remove_lock, sweep
 from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, GraphMethod
@@ -26,7 +27,6 @@ from dpaa.runs.folder import RunFolder, versions
 from dpaa.runs.model import Model, load
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.tuning.processes import in_pool, stop_requested
-from dpaa.words import counted
 
 NOT_PART_OF_THE_RESULT = {"threads", "device"}
 """Hyperparameters that change no bit of the result."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 
 from dpaa._machine import memory_at_hand
+from dpaa._text import counted, finite
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
@@ -33,11 +34,9 @@ from dpaa.runs.together import announce, check_shared
 from dpaa.runs.tracking import LogTo, tracked
 from dpaa.runs.warm_start import in_words
 from dpaa.runs.warm_start import warm_start as start_from
-from dpaa.text import finite
 from dpaa.training.checkpoint import STARTED_FROM, Checkpoint
 from dpaa.training.start import Start
 from dpaa.training.trainer import EpochReport, Interrupted, Trainer
-from dpaa.words import counted
 
 DEFAULT = "lightgcn"
 """The method where none is named."""

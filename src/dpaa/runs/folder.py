@@ -19,17 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 import dpaa
-from dpaa.data.attributes import ATTRIBUTES_FILE, read_attributes
-from dpaa.data.columns import Column
-from dpaa.data.dataset import checked_counts
-from dpaa.data.ids import checked_type, look_up
-from dpaa.data.pairs import Pairs
-from dpaa.data.parquet import parquet_schema, read_parquet
-from dpaa.data.popularity import popular_items
-from dpaa.errors import DivergedError, InputError, reason
-from dpaa.evaluation.dial_curve import DialCurve
-from dpaa.evaluation.evaluator import Evaluation
-from dpaa.files import (
+from dpaa._io import (
     LARGE_JSON,
     SMALL_JSON,
     Content,
@@ -55,6 +45,17 @@ from dpaa.files import (
     write_file,
     write_files,
 )
+from dpaa._text import finite
+from dpaa.data.attributes import ATTRIBUTES_FILE, read_attributes
+from dpaa.data.columns import Column
+from dpaa.data.dataset import checked_counts
+from dpaa.data.ids import checked_type, look_up
+from dpaa.data.pairs import Pairs
+from dpaa.data.parquet import parquet_schema, read_parquet
+from dpaa.data.popularity import popular_items
+from dpaa.errors import DivergedError, InputError, reason
+from dpaa.evaluation.dial_curve import DialCurve
+from dpaa.evaluation.evaluator import Evaluation
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method, attach
@@ -63,7 +64,6 @@ from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.runs.history import history_line
 from dpaa.runs.manifest import WRONG, Manifest, Measured
 from dpaa.runs.record import RunRecord
-from dpaa.text import finite
 from dpaa.training.checkpoint import CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted
 

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dpaa._io import check_file_target, write_file
+from dpaa._text import counted, json_text
 from dpaa.data.columns import Column
 from dpaa.errors import InputError
-from dpaa.files import check_file_target, write_file
 from dpaa.runs.lists import RANK, SCORE
 from dpaa.runs.stream import REMEDY, SINKS, Sink, write_stream
-from dpaa.text import json_text
-from dpaa.words import counted
 
 PLAIN = (Column.USER, Column.ITEM, SCORE, RANK)
 Schema = Mapping[str, Any]

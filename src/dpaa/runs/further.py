@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods.base import Method
@@ -16,7 +17,6 @@ from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
 from dpaa.runs.warm_start import carried_parameters
 from dpaa.training.start import Start
-from dpaa.words import counted
 
 MAY_CHANGE = ("epochs", "patience", "patience_steps", "minimum_steps", "validation_steps", "threads")
 """Settings that may be others than those the run was trained with."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dpaa.text import parse_json
+from dpaa._text import parse_json
 
 
 class _Line(BaseModel):

@@ -16,6 +16,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.ids import check_ids, encode, look_up
 from dpaa.data.pairs import Pairs
@@ -25,7 +26,6 @@ from dpaa.ranking.dial import DialVectors
 from dpaa.ranking.quotas import Quota
 from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker
-from dpaa.words import counted
 
 Ids = Iterable[object] | pl.Series
 Dial = float | str | None

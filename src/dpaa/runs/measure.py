@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text
@@ -16,7 +17,6 @@ from dpaa.ranking.reranker import Reranker
 from dpaa.runs.final import FINAL
 from dpaa.runs.lists import Dial
 from dpaa.runs.model import Model
-from dpaa.words import counted
 
 SAME_LOG = 0.5
 """Share of a model's training pairs that a later state of its log must still have."""

@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import torch
 
+from dpaa._html import html_facts
+from dpaa._text import in_digits
 from dpaa.data.attributes import TITLE
 from dpaa.data.columns import Column
 from dpaa.data.ids import check_ids, look_up
@@ -19,7 +21,6 @@ from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
 from dpaa.graph.kernels import top_k
-from dpaa.html import html_facts
 from dpaa.methods import find_method
 from dpaa.methods.base import Method, changed_params
 from dpaa.ranking.dial import DialVectors
@@ -46,7 +47,6 @@ from dpaa.runs.lists import (
     shortest,
 )
 from dpaa.runs.record import RunRecord
-from dpaa.text import in_digits
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are handed out at once."""

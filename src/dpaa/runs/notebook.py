@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Any
 
+from dpaa._html import html_progress
 from dpaa.errors import InputError
-from dpaa.html import html_progress
 from dpaa.methods.base import Method
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.progress import TrainingProgress

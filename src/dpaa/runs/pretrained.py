@@ -13,13 +13,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from dpaa._io import check_regular, check_within, locked
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text
 from dpaa.data.parquet import absolute, parquet_schema, read_parquet
 from dpaa.data.tables import TextTable
 from dpaa.data.text_lines import check_rows, check_unpacked
 from dpaa.errors import InputError, reason
-from dpaa.files import check_regular, check_within, locked
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN

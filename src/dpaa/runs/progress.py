@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dpaa._text import on_one_line
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.text import on_one_line
 from dpaa.training.stopping import EarlyStopping
 from dpaa.training.trainer import MONITOR, EpochReport
 

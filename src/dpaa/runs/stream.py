@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from dpaa.files import check_file_target, write_file
+from dpaa._io import check_file_target, write_file
 
 Sink = Callable[[pl.LazyFrame, Path], object]
 """Writes a table to a file, a block at a time."""

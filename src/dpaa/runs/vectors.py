@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
+from dpaa._io import check_folder_name, is_staging, settled, whole_folder
 from dpaa.errors import InputError
-from dpaa.files import check_folder_name, is_staging, settled, whole_folder
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import Model
 from dpaa.runs.stream import write_stream

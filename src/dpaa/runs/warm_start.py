@@ -16,6 +16,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
+from dpaa._text import counted
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text, kind
 from dpaa.errors import InputError
@@ -24,7 +25,6 @@ from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import INITIAL_DEVIATION
 from dpaa.runs.model import Model
 from dpaa.training.start import Start
-from dpaa.words import counted
 
 SHRINK = 0.4
 """What the start's rows are multiplied by.  Tables that were trained to their best go on to fit what they know already;

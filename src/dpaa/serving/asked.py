@@ -12,6 +12,7 @@ import orjson
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
+from dpaa._text import LARGEST_INTEGER, in_digits
 from dpaa.ranking.quotas import Quota
 from dpaa.ranking.reranker import Reranker
 from dpaa.runs.item_limits import LONGEST_NUMBER, read_limits, read_only
@@ -20,7 +21,6 @@ from dpaa.serving.lookup import Id, IdTable
 from dpaa.serving.problems import ProblemError
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import Snapshot
-from dpaa.text import LARGEST_INTEGER, in_digits
 
 Ints = NDArray[Any]
 LONGEST_TEXT = 1000

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from dpaa.text import json_text
+from dpaa._text import json_text
 
 POLICY = (
     "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; connect-src {asks}; img-src data:; "

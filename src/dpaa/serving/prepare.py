@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from dpaa._io import enough_room
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.plugins import add_plugin
@@ -23,7 +24,6 @@ from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import write_snapshot
 from dpaa.serving.state import State
 from dpaa.serving.titles import read_titles
-from dpaa.temporary import enough_room
 
 
 def prepare(settings: ServeSettings, folder: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import orjson
 from starlette.responses import Response
 
-from dpaa.text import printable, shortened
+from dpaa._text import printable, shortened
 
 TITLES = {
     400: "Bad request",

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dpaa._io import LARGE_JSON, as_json, read_json
 from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popular_items
 from dpaa.evaluation.concentration import head
-from dpaa.files import LARGE_JSON, as_json, read_json
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.base import attach

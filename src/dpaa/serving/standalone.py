@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaa.files import check_file_target, write_file
+from dpaa._io import check_file_target, enough_room, temporary_folder, write_file
 from dpaa.ranking.reranker import Reranker, parse_reranker
 from dpaa.runs.model import load
 from dpaa.serving.about import about
@@ -19,7 +19,6 @@ from dpaa.serving.live import standalone_page
 from dpaa.serving.sample import lists_of, sample_asks, sampled_users
 from dpaa.serving.snapshot import Snapshot, open_snapshot, write_snapshot
 from dpaa.serving.titles import read_titles
-from dpaa.temporary import enough_room, temporary_folder
 
 K = 20
 STEP = 0.25

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpaa._io import SMALL_JSON, read_text
 from dpaa.errors import InputError
-from dpaa.files import SMALL_JSON, read_text
 from dpaa.serving.settings import ServeSettings
 
 SETTINGS, CURRENT, LOCK = "settings.json", "current", "lock"

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from dpaa._io import temporary_folder
 from dpaa.errors import InputError, reason
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.state import ReloadingError, State
-from dpaa.temporary import temporary_folder
 
 Say = Callable[[str], None]
 LOOK = 0.05

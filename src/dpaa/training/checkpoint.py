@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from dpaa._io import check_regular, own_folder, remove_folder, write_file
 from dpaa.errors import InputError, reason
-from dpaa.files import check_regular, own_folder, remove_folder, write_file
 
 DIGEST = "digest"
 """Of all that is in the file, so that damage is found; a checkpoint of before it was kept has none."""

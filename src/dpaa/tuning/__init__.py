@@ -1,1 +1,1 @@
-"""Settings chosen on validation: what may be tried, where trials are kept, and who trains them."""
+"""Hyperparameters chosen on validation: `tune.tune` for one method, `benchmark.benchmark` for many."""

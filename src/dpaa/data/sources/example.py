@@ -10,8 +10,8 @@ import gzip
 from importlib import resources
 from pathlib import Path
 
+from dpaa._io import own_folder, settled, write_files
 from dpaa.errors import InputError
-from dpaa.files import own_folder, settled, write_files
 
 CLICKS, TITLES = "clicks.csv", "titles.csv"
 REMEDY = "make room or choose another folder with --out"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dpaa._io import check_regular
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.parquet import absolute
@@ -17,7 +18,6 @@ from dpaa.data.sources.published import Published, histogram, rating_counts
 from dpaa.data.tables import check_file
 from dpaa.data.text_lines import check_unpacked, text_lines
 from dpaa.errors import InputError
-from dpaa.files import check_regular
 
 TRAIN_FILE = "ydata-ymusic-rating-study-v1_0-train.txt"
 TEST_FILE = "ydata-ymusic-rating-study-v1_0-test.txt"

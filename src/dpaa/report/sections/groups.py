@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from dpaa._text import printable
 from dpaa.evaluation.metrics import OF_COLUMNS, explain
 from dpaa.report.inputs import Family, Inputs, Run
 from dpaa.report.parts import Cell, Head, Section, number, share, table
 from dpaa.report.rendering import render
 from dpaa.report.sections.metrics import ARROWS, best_of, measured_alike
-from dpaa.text import printable
 
 SHOWN_GROUPS = 40
 SHOWN_METRIC = "ndcg"

@@ -1,64 +1,54 @@
-"""Files: the one place that bounds what is read, and that writes whole or not at all.
+"""Files: the one module that bounds what is read, and that writes whole or not at all.
 
 Reading.  Only regular files are read (a pipe would hang, a device never ends), never more of them than the caller
 allows, counted while reading; JSON has no numbers that a float cannot hold.
 
 Writing.  A file or folder is made in a staging folder beside its target: new, under a random name, for this process
-alone, so that nothing a stranger planted in a run (a link under a name we would use) is ever followed.  It is flushed
-to disk and takes its target's place in one rename; a kill at any moment leaves the old or the new one, whole.  The
-staging folder is held by a lock that ends with its process, however it ends: what a killed process left is swept away
-by the next that writes there, and what an interrupt left by the interrupted process when it ends.
+alone, so that nothing that was planted in an untrusted run (a link under a name we would use) is ever followed.  It is
+flushed to disk and replaces its target in one rename; a kill at any moment leaves the old or the new one, whole.  Each
+staging folder is held by a lock that ends with its process, however it ends: the next process that writes there removes
+what a killed one left.
 """
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import errno
+import fcntl
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from dpaa._text import json_text, parse_json
 from dpaa.errors import InputError, reason
-from dpaa.text import json_text, parse_json
 
 Content = str | bytes | Callable[[Path], object]
 """Of a file: itself, or what writes it to a path."""
 
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  # not on Windows, which we do not support; imports should still work
-    fcntl = None  # type: ignore[assignment]
-
 SMALL_JSON, LARGE_JSON = 10_000_000, 50_000_000
 """Bytes of a config or manifest (ours have a few thousand), and of a comparison, a history or a result."""
-STAGING, NASCENT, HOLD = ".dpaa-", ".dpaa-new-", ".lock"
-"""Beginnings of the names of staging folders: in use, and not yet locked; the lock file in them."""
-STAGED = re.compile(r"\.dpaa-(new-)?[0-9a-f]{12}")
-"""A whole name of a staging folder."""
+STAGING, HOLD = ".dpaa-", ".lock"
+"""Beginning of the names of staging folders, and the lock file in them."""
 MARK = b"lock of dpaa\n"
 """Content of our lock files: whatever else has such a name is the user's, and is never removed."""
-REPLACED = ".replaced"
-"""Ending of the hidden folder in which an old folder waits where two names cannot be exchanged in one step."""
 
 # ---------------------------------------------------------------------- reading
 
 
 def open_regular(path: str | Path) -> BufferedReader:
-    """A file opened for reading; what is no regular file is refused, without waiting for it."""
+    """Open a file for reading; what is no regular file is refused, without waiting for it."""
     file = Path(path)
     try:
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"there is no file {file}; check the path") from None
     except (OSError, ValueError) as error:
@@ -77,13 +67,20 @@ def open_regular(path: str | Path) -> BufferedReader:
 
 
 def check_regular(path: str | Path) -> int:
-    """Refuse what is missing, no regular file or unreadable, for readers that open it themselves.  Returns its size."""
+    """Refuse what is missing, no regular file or unreadable, for readers that open it themselves; returns its size."""
     with open_regular(path) as file:
         return os.fstat(file.fileno()).st_size
 
 
 def read_bytes(path: str | Path, most: int, whole: bool = True) -> bytes:
-    """The content of a regular file of at most so many bytes; of a larger one its beginning, unless `whole`."""
+    """Read a regular file of bounded size.
+
+    Parameters
+    ----------
+    path : of the file
+    most : bytes
+    whole : whether a larger file is refused instead of read in part
+    """
     with open_regular(path) as file:
         try:
             content = file.read(most + 1)
@@ -95,7 +92,7 @@ def read_bytes(path: str | Path, most: int, whole: bool = True) -> bytes:
 
 
 def read_text(path: str | Path, most: int) -> str:
-    """The same as UTF-8 text."""
+    """Read a file of at most so many bytes as UTF-8 text."""
     try:
         return read_bytes(path, most).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -103,12 +100,12 @@ def read_text(path: str | Path, most: int) -> str:
 
 
 def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
-    """The JSON object in a file; anything else ends in a sentence with the remedy."""
+    """Read the JSON object in a file of at most so many bytes; anything else is refused with the remedy."""
     try:
         content = parse_json(read_bytes(path, most))
+    except InputError:
+        raise
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path} is not readable JSON ({reason(error)}); {remedy}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} does not hold a JSON object; {remedy}")
@@ -116,7 +113,7 @@ def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
 
 
 def as_json(content: Any, indent: int = 2) -> str:
-    """Text of a JSON file."""
+    """The text of a JSON file."""
     return json_text(content, indent) + "\n"
 
 
@@ -130,7 +127,7 @@ def digest(path: str | Path) -> str:
 
 
 def settled(path: str | Path) -> Path:
-    """The path without links, `.` and `..`; a folder whose replacement was cut off half-way is put back."""
+    """The path without links, `.` and `..`; a folder whose replacement was interrupted half-way is put back."""
     target = _resolved(path)
     waiting = _waiting(target)
     if target.name and not target.exists() and _waits(waiting):
@@ -159,7 +156,7 @@ def check_text(path: str | Path) -> None:
 
 
 def same_place(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths lead to one file or folder; a path that is none (a stranger's) leads nowhere."""
+    """Whether two paths lead to one file or folder; an unusable path leads nowhere."""
     try:
         return _resolved(one) == _resolved(other)
     except InputError:
@@ -167,18 +164,18 @@ def same_place(one: str | Path, other: str | Path) -> bool:
 
 
 def check_within(path: Path, home: Path) -> Path:
-    """The path itself; refused where links lead it out of a folder that a stranger may have filled."""
+    """The path itself; refused where links lead it out of a folder, which may be untrusted."""
     if not settled(path).is_relative_to(settled(home)):
         raise InputError(f"{_shown(path)} is a link that leads out of {_shown(home)}; remove it and call again")
     return path
 
 
 def check_folder_name(path: str | Path) -> Path:
-    """`settled`, and refused if a folder could not be replaced there: the root, or where we stand."""
+    """`settled`, and refused if a folder could not be replaced there: the root, or the current folder."""
     target = settled(path)
     _check_link(path)
-    here = Path.cwd() if str(path) else None
-    if not target.name or here == target or (here is not None and target in here.parents):
+    here = Path.cwd()
+    if not target.name or target in (here, *here.parents):
         raise InputError(f"{str(path)!r} is the current folder, one above it or the root; name a folder of its own")
     return target
 
@@ -186,15 +183,13 @@ def check_folder_name(path: str | Path) -> Path:
 def check_replaceable(target: Path, shown: str | Path) -> None:
     """Refuse, before any work, a filled folder that no rename can replace.
 
-    That is a mount point, or another user's folder in a sticky directory.  The system is asked by `rmdir`, which checks
-    both before it finds that the folder is not empty; a bind mount cannot be found with `os.path.ismount`.
+    That is a mount point, or another user's folder in a sticky directory.  `rmdir` checks both before it sees that the
+    folder is not empty; `os.path.ismount` does not recognise a bind mount.
 
     Parameters
     ----------
-    target
-        The folder, settled; one without any file is not asked about.
-    shown
-        The folder as the user named it.
+    target : the folder, settled
+    shown : as the user named it
     """
     if not any(target.iterdir()):
         return
@@ -209,7 +204,7 @@ def check_replaceable(target: Path, shown: str | Path) -> None:
 
 
 def _check_link(path: str | Path) -> None:
-    """A link to nowhere would let us make something where nobody expects it."""
+    """A link to nowhere would create something where nobody expects it."""
     if Path(path).is_symlink() and not Path(path).exists():
         raise InputError(f"{path} is a link to {Path(path).readlink()}, which is not there; remove the link first")
 
@@ -217,7 +212,16 @@ def _check_link(path: str | Path) -> None:
 def check_file_target(
     path: str | Path, endings: Sequence[str], what: str, *, overwrite: bool = True, make_folders: bool = False
 ) -> None:
-    """Refuse, before any work, a file that could not be written."""
+    """Refuse, before any work, a file that could not be written.
+
+    Parameters
+    ----------
+    path : of the file
+    endings : allowed ones, with their dots
+    what : is written to it, for the message
+    overwrite : whether it may exist
+    make_folders : whether its folder may be missing
+    """
     file = Path(path)
     if file.is_dir():
         raise InputError(f"{file} is a folder; name a file")
@@ -235,15 +239,15 @@ def check_file_target(
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """The parents that are yet to be made, the innermost first."""
+    """The parents that do not exist yet, the innermost first."""
     around = settled(folder.parent)
     return [parent for parent in (around, *around.parents) if not parent.exists()]
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Folders that were made for something that came to nothing."""
+    """Remove folders that were made for something that came to nothing; filled ones stay."""
     for folder in folders:
-        with suppress(OSError):  # not empty: somebody else works there
+        with suppress(OSError):
             folder.rmdir()
 
 
@@ -251,15 +255,21 @@ def remove_empty(folders: Sequence[Path]) -> None:
 
 
 def write_file(target: str | Path, content: Content, remedy: str, *, make_folders: bool = False) -> None:
-    """Write a file whole or not at all; a function is called with the path to write to.
+    """Write a file whole or not at all.
 
-    What cannot be written (no room, no permission) is an `InputError` with this remedy.  Links to folders on the way
-    are followed; a link under the name of the file itself is replaced.
+    Links to folders on the way are followed; a link under the name of the file itself is replaced.
+
+    Parameters
+    ----------
+    target : the file
+    content : its content, or a function that is called with the path to write to
+    remedy : of the `InputError` where it cannot be written (disk full, no permission)
+    make_folders : whether missing parents are made
     """
     target = settled(Path(target).parent) / Path(target).name
     made = missing_folders(target) if make_folders else []
     try:
-        with _in_words(target, remedy):
+        with _write_errors(target, remedy):
             for folder in reversed(made):
                 folder.mkdir(exist_ok=True)
         write_files(target.parent, {target.name: content}, remedy)
@@ -269,9 +279,8 @@ def write_file(target: str | Path, content: Content, remedy: str, *, make_folder
 
 
 def write_files(folder: Path, contents: Mapping[str, Content], remedy: str) -> None:
-    """Write several files of a folder: all are made before the first takes its place."""
-    names = ", ".join(contents)
-    with _in_words(folder / names, remedy), staging(folder) as beside:
+    """Write several files of a folder, as `write_file` does: all are made before the first replaces its target."""
+    with _write_errors(folder / ", ".join(contents), remedy), staging(folder) as beside:
         for name, content in contents.items():
             write_into(beside, name, content)
             _flush(beside / name)
@@ -292,13 +301,16 @@ def write_into(folder: Path, name: str, content: Content) -> None:
 
 @contextmanager
 def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
-    """A new folder to fill; when all went well it takes the target's place, in one rename.
+    """A new folder to fill, which replaces the target in one rename when all went well; else the old one stays.
 
-    `target` is settled, and its parents are made.  Whatever goes wrong, what was there before stays.
+    Parameters
+    ----------
+    target : settled; its parents are made
+    remedy : of the `InputError` where it cannot be written
     """
     made = missing_folders(target)
     try:
-        with _in_words(target, remedy):
+        with _write_errors(target, remedy):
             target.parent.mkdir(parents=True, exist_ok=True)
             with staging(target.parent) as beside:
                 fresh = beside / "fresh"
@@ -311,7 +323,7 @@ def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
 
 
 def put_in_place(fresh: Path, target: Path) -> None:
-    """Let a folder take the place of another (or of none), in one rename; the old one is `fresh` afterwards, or gone.
+    """Replace a folder (or none) by another, in one rename; the old one is `fresh` afterwards, or gone.
 
     Where the system cannot exchange two names, the old folder waits under a hidden name meanwhile, from where
     `settled` brings it back.
@@ -336,17 +348,17 @@ def put_in_place(fresh: Path, target: Path) -> None:
 
 
 def append_line(file: Path, line: str, remedy: str) -> None:
-    """Add a line to a file of ours; a link in its place is not followed."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    with _in_words(file, remedy), os.fdopen(os.open(file, flags, 0o666), "a", encoding="utf-8") as opened:
+    """Add a line to a file of ours; a link under its name is not followed."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    with _write_errors(file, remedy), os.fdopen(os.open(file, flags, 0o666), "a", encoding="utf-8") as opened:
         opened.write(line + "\n")
 
 
 def own_folder(folder: Path, remedy: str) -> Path:
-    """A folder inside a folder of ours, made if need be; a link in its place is not followed."""
+    """A folder inside a folder of ours, made if need be; a link under its name is not followed."""
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to somewhere else, where nothing is written; remove it and call again")
-    with _in_words(folder, remedy):
+    with _write_errors(folder, remedy):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -354,7 +366,7 @@ def own_folder(folder: Path, remedy: str) -> Path:
 def remove_folder(folder: Path) -> None:
     """Remove a folder of ours and what is in it; of a link, the link alone.
 
-    It leaves its name in one step: a kill on the way never leaves a part of it that looks like something else.
+    It loses its name in one step: a kill on the way never leaves a part of it that looks like something else.
     """
     if folder.is_symlink():
         folder.unlink(missing_ok=True)
@@ -364,82 +376,8 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # where it could not be moved
 
 
-_swept: set[Path] = set()
-_staged: set[Path] = set()
-"""Names of staging folders of this process, from before they are made until they are gone."""
-
-
 @contextmanager
-def staging(parent: Path) -> Iterator[Path]:
-    """A private folder in `parent`, removed at the end; those of processes that were killed are removed first."""
-    if parent not in _swept:
-        sweep(parent)
-        _swept.add(parent)
-    with ExitStack() as hold:
-        while True:
-            token = secrets.token_hex(6)
-            nascent, folder = parent / f"{NASCENT}{token}", parent / f"{STAGING}{token}"
-            _staged.update((nascent, folder))
-            hold.callback(_unstage, nascent, folder)
-            nascent.mkdir(mode=0o700)
-            try:
-                hold.callback(os.close, _lock(nascent / HOLD, wait=True))
-                nascent.rename(folder)
-            except FileNotFoundError:  # swept in the moment before it was locked: again
-                continue
-            break
-        yield folder
-
-
-def _unstage(*folders: Path) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-        _staged.discard(folder)
-
-
-@atexit.register
-def _unstage_all() -> None:
-    """What is left where an interrupt came while a staging folder was made or removed."""
-    _unstage(*list(_staged))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_staged.clear)  # those of the parent are the parent's
-
-
-def sweep(parent: Path) -> None:
-    """Remove staging folders whose process is gone; one that is swept before it is locked is made again."""
-    for left in parent.glob(f"{STAGING}*"):
-        if is_staging(left) and not held(left / HOLD):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def is_staging(path: Path) -> bool:
-    """Whether this is a staging folder of ours, and not something of the user's with such a name.
-
-    Parameters
-    ----------
-    path
-        A file or folder; a link is none of ours.
-
-    Returns
-    -------
-    bool
-        By its whole name and the lock file in it; one that was not marked yet has at most an empty one.
-    """
-    if not STAGED.fullmatch(path.name) or path.is_symlink():
-        return False
-    try:
-        if is_lock(path / HOLD):
-            return True
-        inside = list(path.iterdir())  # a kill may come before the lock file is there, or before it is marked
-        return path.name.startswith(NASCENT) and all(one.name == HOLD and not one.stat().st_size for one in inside)
-    except OSError:  # no folder, another user's, or gone by now
-        return False
-
-
-@contextmanager
-def _in_words(target: Path, remedy: str) -> Iterator[None]:
+def _write_errors(target: Path, remedy: str) -> Iterator[None]:
     try:
         yield
     except InputError:
@@ -449,33 +387,33 @@ def _in_words(target: Path, remedy: str) -> Iterator[None]:
 
 
 def _failures() -> tuple[type[BaseException], ...]:
-    """What a writer may raise when there is no room: each library has its own."""
-    found: list[type[BaseException]] = [OSError]
+    """What a writer may raise when the disk is full: each library has its own."""
+    failures: list[type[BaseException]] = [OSError]
     if "polars" in sys.modules:
         import polars as pl
 
-        found += [pl.exceptions.PolarsError, pl.exceptions.PanicException]
+        failures += [pl.exceptions.PolarsError, pl.exceptions.PanicException]
     if "safetensors" in sys.modules:
         from safetensors import SafetensorError
 
-        found.append(SafetensorError)
-    return tuple(found)
+        failures.append(SafetensorError)
+    return tuple(failures)
 
 
 def _shown(path: Path) -> Path:
-    """As a user would name it: from where we stand, if it is below."""
+    """As a user would name it: relative to the current folder, if it is below."""
     with suppress(ValueError, OSError):
         return path.relative_to(Path.cwd())
     return path
 
 
 def _waiting(target: Path) -> Path:
-    return target.parent / f".{target.name}{REPLACED}"
+    return target.parent / f".{target.name}.replaced"
 
 
 def _waits(waiting: Path) -> bool:
     """Whether this is such a folder of ours."""
-    return waiting.is_dir() and not waiting.is_symlink() and is_lock(waiting / HOLD)
+    return waiting.is_dir() and not waiting.is_symlink() and _is_lock(waiting / HOLD)
 
 
 def _flush(path: Path) -> None:
@@ -490,7 +428,7 @@ def _flush(path: Path) -> None:
 
 
 def _umask() -> int:
-    """What the user's new files may not be; it can only be read by setting it."""
+    """Permissions that the user's new files do not get; the system only tells them when they are set."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -514,20 +452,105 @@ def _exchange(one: Path, other: Path) -> bool:
     raise OSError(number, os.strerror(number), str(other))
 
 
+# ---------------------------------------------------------------------- staging folders
+
+
+_swept: set[Path] = set()
+
+
+@contextmanager
+def staging(parent: Path) -> Iterator[Path]:
+    """A private folder in `parent`, removed at the end; those of processes that were killed are removed first."""
+    if parent not in _swept:
+        sweep(parent)
+        _swept.add(parent)
+    folder, handle = _held_folder(parent, STAGING)
+    with ExitStack() as hold:
+        hold.callback(os.close, handle)
+        yield Path(hold.enter_context(folder))
+
+
+def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """A staging folder in the system's temporary directory, held as long as this process lives.
+
+    Parameters
+    ----------
+    prefix : of its name; folders of killed processes with the same one are removed
+    """
+    parent = Path(tempfile.gettempdir())
+    sweep(parent, prefix)
+    return _held_folder(parent, prefix)[0]
+
+
+@contextmanager
+def enough_room(folder: Path, what: str) -> Iterator[None]:
+    """Name the directory and the remedy where the temporary directory is full.
+
+    Parameters
+    ----------
+    folder : the temporary folder that is written to; `tempfile.gettempdir` names another directory if its own is full
+    what : is written there
+    """
+    try:
+        yield
+    except OSError as error:
+        why = reason(error) if error.errno else "No space left on device"  # numpy counts items instead
+        raise InputError(f"cannot prepare {what} in {folder.parent} ({why}); make room there, or set TMPDIR") from None
+
+
+def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory[str], int]:
+    """A new private folder and the handle of its lock: once that is closed, the folder counts as abandoned."""
+    while True:
+        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
+        try:
+            return folder, _acquired(Path(folder.name) / HOLD, wait=True)
+        except BaseException as error:
+            folder.cleanup()
+            if not isinstance(error, FileNotFoundError):  # else it was swept in the moment before it was locked
+                raise
+
+
+def sweep(parent: Path, prefix: str = STAGING) -> None:
+    """Remove the staging folders in a folder whose processes are gone."""
+    with suppress(OSError):
+        for left in parent.glob(f"{prefix}*"):
+            if is_staging(left, prefix) and not held(left / HOLD):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def is_staging(path: Path, prefix: str = STAGING) -> bool:
+    """Whether this is a staging folder of ours, and not something of the user's with such a name.
+
+    Parameters
+    ----------
+    path : a file or folder; a link is none of ours
+    prefix : of its name
+
+    Returns
+    -------
+    By its whole name and the lock file in it; one that was not locked yet is empty
+    """
+    if not re.fullmatch(rf"{re.escape(prefix)}(new-)?[a-z0-9_]{{8,12}}", path.name) or path.is_symlink():
+        return False
+    try:
+        return path.stat().st_uid == os.geteuid() and (_is_lock(path / HOLD) or not any(path.iterdir()))
+    except OSError:  # no folder, or gone by now
+        return False
+
+
 # ---------------------------------------------------------------------- one process at a time
 
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file, which exists while it is held; another holder is waited for, or refused in one sentence.
+    """Hold a lock file, which exists while it is held and ends with its process, however that ends.
 
-    The lock ends with its process, however it ends.  A file of the user's that has the name is held and stays.
+    Parameters
+    ----------
+    path : of the lock file; a file of the user's that has the name is held and stays
+    wait : for another holder, who is refused in one sentence otherwise
     """
-    while True:
-        handle = _lock(path, wait)
-        if _is(handle, path):
-            break
-        os.close(handle)  # removed by its last holder: take what is there now
+    handle = _acquired(path, wait)
     try:
         yield
     finally:
@@ -535,62 +558,63 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
         os.close(handle)
 
 
-def remove_lock(path: Path) -> None:
-    """Remove a lock file of ours, and nothing else that has its name.
+def lock_of(target: Path) -> Path:
+    """The lock file of a folder that is written, beside it."""
+    return target.parent / f".{target.name}.lock"
 
-    Parameters
-    ----------
-    path
-        The file; it need not exist.
-    """
-    if is_lock(path):
+
+def remove_lock(path: Path) -> None:
+    """Remove a lock file of ours, and nothing else that has its name; it need not exist."""
+    if _is_lock(path):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
-def is_lock(path: Path) -> bool:
-    """Whether this is a lock file of ours.
+def held(path: Path) -> bool:
+    """Whether a living process holds this lock file; one that does not exist is held by nobody."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
-    Parameters
-    ----------
-    path
-        The file; a link is none of ours, nor is what is not there.
 
-    Returns
-    -------
-    bool
-        By its content.
-    """
+def _is_lock(path: Path) -> bool:
+    """By its content; a link is none of ours."""
     try:
         return not path.is_symlink() and read_bytes(path, len(MARK), whole=False) == MARK
     except InputError:
         return False
 
 
-def lock_of(target: Path) -> Path:
-    """The lock file of a folder that is written, beside it."""
-    return target.parent / f".{target.name}.lock"
-
-
-def _lock(path: Path, wait: bool) -> int:
-    """An open, locked file; it is opened for writing because network file systems lock no other."""
-    handle = _opened_lock(path)
-    try:
-        if fcntl is not None:
+def _acquired(path: Path, wait: bool) -> int:
+    """The handle of a locked file, which is open for writing because network file systems lock no other."""
+    while True:
+        handle = _opened_lock(path)
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))
-        raise InputError(f"{what} is in use by another process; wait for it or choose another folder") from None
-    except BaseException:
-        os.close(handle)
-        raise
-    return handle
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(handle), path.stat()):
+                    return handle
+        except BlockingIOError:
+            os.close(handle)
+            what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))
+            raise InputError(f"{what} is in use by another process; wait for it or choose another folder") from None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # removed by its last holder: take what is there now
 
 
 def _opened_lock(path: Path) -> int:
-    """A lock file opened; a new one says that it is ours, one that is there stays as it is."""
-    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    """A lock file opened; a new one gets our mark, one that is there stays as it is."""
+    flags = os.O_RDWR | os.O_NOFOLLOW
     while True:
         with suppress(FileExistsError):
             handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
@@ -604,27 +628,3 @@ def _opened_lock(path: Path) -> int:
         os.close(handle)
         raise
     return handle
-
-
-def held(path: Path) -> bool:
-    """Whether a living process holds this file with `locked`; one that is not there is held by nobody."""
-    try:
-        handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
-        return False
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-def _is(handle: int, path: Path) -> bool:
-    """Whether the name still stands for what was opened."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except OSError:
-        return False

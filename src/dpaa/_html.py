@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup, escape
 
-from dpaa.text import printable, shortened
+from dpaa._text import printable, shortened
 
 LONGEST_CELL = 300
 CELL = "padding:.15em .8em .15em 0;border:0;background:none;color:inherit;vertical-align:top"
