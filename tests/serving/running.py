@@ -31,7 +31,9 @@ class Running:
 
     def workers(self) -> list[int]:
         """Their process ids."""
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            ["pgrep", "-P", str(self.process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=False
+        )
         return [int(word) for word in found.stdout.split()]
 
     def stop(self, how: int = signal.SIGTERM) -> int:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Option
 
-from dpaa.cli import options
 from dpaa.cli.console import err, print_notes
+from dpaa.cli.options import RunArgument
 from dpaa.errors import InputError
 
 
 def serve(
     context: typer.Context,
-    run: options.RunArgument,
+    run: RunArgument,
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
     workers: Annotated[int, Option(min=1, max=64, help="Processes that answer.")] = 1,
@@ -52,44 +52,43 @@ def serve(
       dpaa serve runs/lightgcn --port 0 --workers 2 --titles titles.csv
       dpaa serve runs/lightgcn --host 0.0.0.0 --token-file token
     """
-    from dpaa.serving.extra import check_serve, faiss
-    from dpaa.serving.settings import KINDS, ServeSettings, check_token, is_loopback
+    from dpaa.serving.options import KINDS, ServeOptions, check_token, is_loopback, needed
 
-    check_serve()
+    for module in ("fastapi", "httptools", "orjson", "prometheus_client", "uvicorn"):
+        needed(module, "dpaa serve", "serve")
     if index not in KINDS:
         raise InputError(f"there is no index {index!r}; choose one of {', '.join(KINDS)}")
     if index != "exact":
-        faiss()
+        needed("faiss", "an index", "index")
     token = read_token(token_file)
     check_token(host, token, no_token)
-    if any_origin := [
-        one for one in allow_origin or () if not one.startswith(("http://", "https://")) or one[-1] == "/"
-    ]:
-        raise InputError(f"an origin is like https://shop.example, without a path; got {any_origin[0]!r}")
-    from dpaa.serving.supervisor import Supervisor
+    for origin in allow_origin or ():
+        if not origin.startswith(("http://", "https://")) or origin.endswith("/"):
+            raise InputError(f"an origin is like https://shop.example, without a path; got {origin!r}")
+    from dpaa.serving._server import listen
+    from dpaa.serving._server import serve as serve_run
 
     plugins = context.parent.params.get("plugin") if context.parent else None
-    settings: dict[str, Any] = {
-        "run": run.absolute(),
-        "index": index,
-        "titles": None if titles is None else titles.absolute(),
-        "plugins": tuple(plugins or ()),
-        "token": token,
-        "allow_origin": tuple(allow_origin or ()),
-        "allow_host": tuple(allow_host or ()),
-        "any_host": not is_loopback(host) and not allow_host,
-        "workers": workers,
-        "threads": threads,
-        "most_k": most_k,
-        "most_together": most_together,
-        "most_waiting": most_waiting,
-        "timeout": timeout,
-        "grace": grace,
-    }
+    options = ServeOptions(
+        run=run.absolute(),
+        index=index,  # type: ignore[arg-type]  # checked above
+        titles=None if titles is None else titles.absolute(),
+        plugins=tuple(plugins or ()),
+        token=token,
+        allow_origin=tuple(allow_origin or ()),
+        allow_host=tuple(allow_host or ()),
+        any_host=not is_loopback(host) and not allow_host,
+        workers=workers,
+        threads=threads,
+        most_k=most_k,
+        most_together=most_together,
+        most_waiting=most_waiting,
+        timeout=timeout,
+        grace=grace,
+    )
     if token is None and not is_loopback(host):
         print_notes([f"{host} answers everybody who reaches it: --no-token leaves that to a proxy"])
-    code = Supervisor(ServeSettings(**settings), host, port, err.print).run()
-    raise typer.Exit(code)
+    serve_run(options, listen(host, port), err.print)
 
 
 def read_token(file: Path | None) -> str | None:
