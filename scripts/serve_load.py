@@ -4,7 +4,6 @@
     python -m scripts.serve_load grid --against ../other-checkout/src    # both, alternating
     python -m scripts.serve_load overload --minutes 10 --items 200000
     python -m scripts.serve_load reloads --reloads 50 --items 20000
-    python -m scripts.serve_load kill
 
 The runs have drawn vectors of 64 columns; the items of every answer are compared with those of the quiet service.
 """
@@ -12,15 +11,12 @@ The runs have drawn vectors of 64 columns; the items of every answer are compare
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import signal
 import subprocess
 import tempfile
 import time
+from collections import namedtuple
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
@@ -33,14 +29,14 @@ TOKEN = "a-token-for-the-load-test"
 KEY = {"Authorization": f"Bearer {TOKEN}"}
 USERS, CHECKED = 5_000, 200
 SCRIPT = """
-local expected, users, threads = {}, {}, {}
+local expected, users = {}, {}
 for line in io.lines("EXPECTED") do
   local user, items = line:match("^(%S+) (.*)$")
   expected[user] = items
   users[#users + 1] = user
 end
 ok, busy, other, wrong = 0, 0, 0, 0
-function setup(thread) table.insert(threads, thread) end
+function setup(thread) only = thread end
 function init() math.randomseed(os.time()); wrk.headers["Authorization"] = "Bearer TOKEN" end
 function request() return wrk.format("GET", "/recommend/" .. users[math.random(#users)]) end
 if PAUSE > 0 then function delay() return math.random() * 2 * PAUSE end end
@@ -53,46 +49,22 @@ function response(status, headers, body)
   if table.concat(items, ",") ~= expected[body:match('"user":"([^"]+)"')] then wrong = wrong + 1 end
 end
 function done(summary, latency)
-  local sums, e = { ok = 0, busy = 0, other = 0, wrong = 0 }, summary.errors
-  for _, thread in ipairs(threads) do
-    for name in pairs(sums) do sums[name] = sums[name] + thread:get(name) end
-  end
-  io.write(string.format('RESULT {"ok":%d,"busy":%d,"other":%d,"wrong":%d,"lost":%d,"seconds":%f,"p50":%f,"p99":%f}\\n',
-    sums.ok, sums.busy, sums.other, sums.wrong, e.connect + e.read + e.write + e.timeout, summary.duration / 1e6,
-    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+  local e, s = summary.errors, summary.duration / 1e6
+  io.write("RESULT ", only:get("ok"), " ", only:get("busy"), " ", only:get("other"), " ", only:get("wrong"), " ",
+    e.connect + e.read + e.write + e.timeout, " ", only:get("ok") / s, " ",
+    latency:percentile(50) / 1e3, " ", latency:percentile(99) / 1e3, "\\n")
 end
 """
-
-
-@dataclass(frozen=True)
-class Load:
-    """What wrk measured; times of a request in ms."""
-
-    ok: int
-    busy: int
-    other: int
-    wrong: int
-    lost: int
-    seconds: float
-    p50: float
-    p99: float
-
-    @property
-    def rate(self) -> float:
-        """Answers per second."""
-        return self.ok / self.seconds
+Load = namedtuple("Load", "ok busy other wrong lost rate p50 p99")  # answers by kind, answers per second, ms
 
 
 @contextmanager
 def loaded(service: Running, connections: int, seconds: float, pause: float = 0.0) -> Iterator[list[Load]]:
     """Start a load, and wait for it at the end of the block; its result is put into the list."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        httpx2.Client(base_url=service.url, headers=KEY, timeout=60) as client,
-    ):
-        names = [f"u{user:05d}" for user in np.linspace(0, USERS - 1, CHECKED).astype(int)]
-        lists = {user: client.get(f"/recommend/{user}").json()["items"] for user in names}
-        expected = "".join(f"{user} {','.join(row['id'] for row in rows)}\n" for user, rows in lists.items())
+    names = [f"u{user:05d}" for user in np.linspace(0, USERS - 1, CHECKED).astype(int)]
+    lists = {user: service.get(f"/recommend/{user}", headers=KEY).json()["items"] for user in names}
+    expected = "".join(f"{user} {','.join(row['id'] for row in rows)}\n" for user, rows in lists.items())
+    with tempfile.TemporaryDirectory() as folder:
         Path(folder, "expected").write_text(expected)
         script = SCRIPT.replace("EXPECTED", f"{folder}/expected").replace("TOKEN", TOKEN)
         Path(folder, "ask.lua").write_text(script.replace("PAUSE", f"{1e3 * pause:.3f}"))
@@ -100,8 +72,7 @@ def loaded(service: Running, connections: int, seconds: float, pause: float = 0.
         process = subprocess.Popen([*call, "-s", f"{folder}/ask.lua", service.url], stdout=subprocess.PIPE, text=True)
         results: list[Load] = []
         yield results
-        output = process.communicate()[0]
-        results.append(Load(**json.loads(output.partition("RESULT ")[2])))
+        results.append(Load(*map(float, process.communicate()[0].partition("RESULT ")[2].split())))
 
 
 def load(service: Running, connections: int, seconds: float, pause: float = 0.0) -> Load:
@@ -125,7 +96,9 @@ def grid(folder: Path, args: argparse.Namespace) -> Iterator[str]:
     """Latency and throughput by size and number of connections; medians of the rounds."""
     yield "| items | code | connections | p50 ms | p99 ms | requests/s | wrong, lost |"
     yield "|---|---|---|---|---|---|---|"
-    codes = {"this": {}} | ({} if args.against is None else {"other": {"PYTHONPATH": str(args.against.absolute())}})
+    codes: dict[str, dict[str, str]] = {"this": {}}
+    if args.against is not None:
+        codes["other"] = {"PYTHONPATH": str(args.against.absolute())}
     for n_items in args.items:
         cells: dict[tuple[int, str], list[Load]] = {}
         for _ in range(args.rounds):
@@ -150,8 +123,7 @@ def overload(folder: Path, args: argparse.Namespace) -> Iterator[str]:
             while client.get("/recommend/u00001").elapsed.total_seconds() > 2e-3 * max(quiet.p99, 10):
                 pass
         back = time.perf_counter() - begun
-    offered = (overloaded.ok + overloaded.busy + overloaded.other) / overloaded.seconds
-    yield f"Capacity {capacity:,.0f} requests/s, offered {offered:,.0f}. {overloaded}"
+    yield f"Capacity {capacity:,.0f} requests/s. {overloaded}"
     yield f"As quick as a quiet service (2 × its p99) {back:.2f} s after the load ended."
 
 
@@ -172,24 +144,9 @@ def reloads(folder: Path, args: argparse.Namespace) -> Iterator[str]:
     yield f"Without: {calm}"
 
 
-def kill(folder: Path, args: argparse.Namespace) -> Iterator[str]:
-    """One of two workers killed under load."""
-    with served(folder, args.items[-1], "--workers", 2) as service:
-        before = service.workers()
-        with loaded(service, 16, 3 * args.seconds + 10) as results:
-            time.sleep(args.seconds)
-            os.kill(before[0], signal.SIGKILL)
-            begun = time.perf_counter()
-            while before[0] in service.workers() or len(service.workers()) < 2:
-                time.sleep(0.02)
-            replaced = time.perf_counter() - begun
-    yield f"Another worker was started after {replaced:.2f} s. {results[0]}"
-
-
-def main() -> None:
-    """One part."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"grid": grid, "overload": overload, "reloads": reloads, "kill": kill}
+    parts = {"grid": grid, "overload": overload, "reloads": reloads}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--items", type=int, nargs="+", default=[20_000])
     parser.add_argument("--against", type=Path, help="the src folder of another checkout")
@@ -202,7 +159,3 @@ def main() -> None:
         for line in parts[args.part](Path(folder), args):
             print(line, flush=True)
     print(f"\n{machine()}")
-
-
-if __name__ == "__main__":
-    main()

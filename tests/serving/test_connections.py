@@ -1,8 +1,4 @@
-"""Faults of the service that are known and not mended: each test asserts what is right, and fails today.
-
-Strict: whoever mends one removes its mark. Nobody has shown a token yet where these happen. Traffic is small, and on
-this machine alone.
-"""
+"""Connections that send too much, too slowly, or at the end: nobody has shown a token yet where this happens."""
 
 from __future__ import annotations
 
@@ -98,3 +94,4 @@ def test_who_comes_while_the_service_stops_is_refused_or_answered(model: Model, 
         if late is not None:
             with late:
                 assert status(late) in (200, 503)
+        assert service.process.wait(PATIENCE) == 0

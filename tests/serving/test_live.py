@@ -26,7 +26,7 @@ from dpaa.serving._app import create_app
 from dpaa.serving._live import _embedded, write_live
 from dpaa.serving._snapshot import Snapshot, make_snapshot
 from dpaa.serving.options import ServeOptions
-from tests.accessibility import MOVING, by_tab, violations
+from tests.accessibility import MOVING, violations
 from tests.browser import launched
 from tests.command import run_dpaa
 from tests.report.test_browser import contrast
@@ -160,12 +160,6 @@ def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"], wid
     page.locator("#after button").first.click()
     expect(page.locator("#item")).to_be_visible()
     assert violations(page) == []
-
-
-def test_everything_is_reached_by_tab(opened: Opened) -> None:
-    reached = by_tab(opened.page, 30)
-    assert reached[:2] == ["#after-title", "theme"]
-    assert [one for one in reached if one in ("customer", "dial", "dial-run")] == ["customer", "dial", "dial-run"]
 
 
 def test_an_item_and_who_gets_it(opened: Opened) -> None:

@@ -20,14 +20,14 @@ def serve(
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
     workers: Annotated[int, Option(min=1, max=64, help="Processes that answer.")] = 1,
-    threads: Annotated[int, Option(min=1, max=64, help="Threads that each of them computes with.")] = 1,
+    threads: Annotated[int, Option(min=1, max=64, help="Threads that each process computes with.")] = 1,
     index: Annotated[
         str, Option(metavar="exact|hnsw|ivf", help="How items are found; an index pays in large catalogues.")
     ] = "exact",
     titles: Annotated[Path | None, Option(help="Table of item_id and title, shown beside ids.")] = None,
     token_file: Annotated[Path | None, Option(help="File with the token that requests must show.")] = None,
     no_token: Annotated[
-        bool, Option("--no-token", help="Listen to the world without a token: a proxy keeps strangers out.")
+        bool, Option("--no-token", help="Listen to the world without a token: a proxy controls access.")
     ] = False,
     allow_origin: Annotated[
         list[str] | None, Option(metavar="URL", help="Web pages of this origin may ask; repeatable.")
@@ -36,15 +36,16 @@ def serve(
         list[str] | None, Option(metavar="NAME", help="Name the service is asked under; repeatable.")
     ] = None,
     most_k: Annotated[int, Option("--most-k", min=1, max=10_000, help="Longest list.")] = 200,
-    most_together: Annotated[int, Option(min=1, max=1024, help="Requests that are answered in one batch.")] = 32,
-    most_waiting: Annotated[int, Option(min=1, help="Requests that may wait; more are told to come again.")] = 256,
+    most_together: Annotated[int, Option(min=1, max=1024, help="Lists that are computed in one batch.")] = 32,
+    most_waiting: Annotated[int, Option(min=1, help="Lists that may wait; more are refused with 503.")] = 256,
     timeout: Annotated[float, Option(min=0.1, help="Seconds after which a request is given up.")] = 10.0,
     grace: Annotated[float, Option(min=0, help="Seconds that requests get to end when the service stops.")] = 10.0,
 ) -> None:
     """Serve recommendations over HTTP, and a live page where people turn the dial.
 
     Answers equal those of `dpaa recommend`.  POST /reload (with a token) or SIGHUP reads the run again without dropping
-    a request; SIGTERM ends in peace.  What it answers is described at /openapi.json and in docs/serving.md.
+    a request; SIGTERM lets open requests finish.  Requests and answers are described at /openapi.json and in
+    docs/serving.md.
 
     \b
     Example:

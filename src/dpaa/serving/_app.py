@@ -39,7 +39,12 @@ KEPT_SAMPLES = 64
 INLINE = 500_000
 """Numbers of the item table up to which a batch is computed in the event loop."""
 RULES = {"dial": "must be run or a number", "explain": "must be true or false", "kind": "must be user or item"}
-NO_ROUTE = {404: "there is nothing here; see /openapi.json", 405: "this path takes another method"}
+SENTENCES = {
+    "Not Found": "there is nothing here; see /openapi.json",
+    "Method Not Allowed": "this path takes another method",
+    "There was an error parsing the body": "the body is not readable JSON",
+}
+"""What Starlette and FastAPI say, in our words."""
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "What is wrong", "content": {PROBLEM: {"schema": models.Problem.model_json_schema()}}},
     503: {
@@ -79,9 +84,9 @@ class Service:
     def __init__(self, options: ServeOptions, snapshot: Snapshot, read: Callable[[ServeOptions], Snapshot]) -> None:
         self.options, self.snapshot, self._read = options, snapshot, read
         self.metrics = Metrics()
-        self.metrics.serve(snapshot.name, len(snapshot.items))
+        self.metrics.lists.serve(snapshot.name, len(snapshot.items))
         self.batcher: Batcher[Ask, Answer] = Batcher(
-            answer, options.most_waiting, options.most_together, self._is_small, self.metrics.batch
+            answer, options.most_waiting, options.most_together, self._is_small, self.metrics.batches.observe
         )
         self._samples: dict[tuple[str, float, int], SampleLists] = {}
         self._sampling = asyncio.Lock()
@@ -93,23 +98,23 @@ class Service:
 
     async def answers(self, asks: Sequence[Ask]) -> list[Answer]:
         """Lists from the queue."""
-        self.metrics.waiting(self.batcher.waiting + len(asks))
+        self.metrics.queue.set(self.batcher.waiting + len(asks))
         return await self.batcher.ask(*asks)
 
     async def sample(self, snapshot: Snapshot, kappa: float, k: int) -> SampleLists:
         """Lists of the sampled users, kept while the snapshot is; computed in small batches between requests."""
-        key = (snapshot.name, kappa, k)
-        async with self._sampling:
-            if key not in self._samples:
-                users, items = sampled_users(snapshot), []
-                asks = sample_asks(snapshot, users, kappa, k)
-                step = max(1, self.options.most_together // 2)
-                for first in range(0, len(asks), step):
-                    items += [one.items for one in await self.answers(asks[first : first + step])]
-                while len(self._samples) >= KEPT_SAMPLES:
-                    self._samples.pop(next(iter(self._samples)))
-                self._samples[key] = SampleLists(snapshot, kappa, k, users, items)
+        key, step = (snapshot.name, kappa, k), max(1, self.options.most_together // 2)
+        if key in self._samples:
             return self._samples[key]
+        async with self._sampling:
+            users, items = sampled_users(snapshot), []
+            asks = sample_asks(snapshot, users, kappa, k)
+            for first in range(0, len(asks), step):
+                items += [one.items for one in await self.answers(asks[first : first + step])]
+            while len(self._samples) >= KEPT_SAMPLES:
+                self._samples.pop(next(iter(self._samples)))
+            self._samples[key] = sample = SampleLists(snapshot, kappa, k, users, items)
+            return sample
 
     # -------------------------------------------------------------- reload
 
@@ -117,6 +122,8 @@ class Service:
         """Read the run again beside the one that is served; `SIGHUP` calls this in every worker."""
         if self._reloading is None or self._reloading.done():
             self._reloading = asyncio.get_running_loop().create_task(self._reload())
+        else:
+            LOG.warning("a reload is on its way already; wait for it")
         self._reload_begun.set()
 
     async def _reload(self) -> str:
@@ -128,7 +135,8 @@ class Service:
             raise HTTPException(409, f"the old run stays: {reason}") from None
         self.snapshot = snapshot  # requests that have begun keep the old one
         self._samples.clear()
-        self.metrics.serve(snapshot.name, len(snapshot.items), reload=True)
+        self.metrics.lists.serve(snapshot.name, len(snapshot.items))
+        self.metrics.reloads.inc()
         LOG.warning("serving the run as it is now (%s)", snapshot.name)
         return snapshot.name
 
@@ -263,7 +271,7 @@ def shown_list(service: Service, ask: Ask, listed: Answer, with_reasons: bool) -
         for row, reason in zip(rows, explain(ask, listed), strict=True):
             row["explanation"] = reason
     if ask.kind != "popular":
-        service.metrics.served(ask.snapshot.head, ask.kappa, listed.items)
+        service.metrics.lists.add(ask.snapshot.head, ask.kappa, listed.items)
     return {"fallback": POPULARITY if ask.kind == "popular" else None, "items": rows}
 
 
@@ -433,7 +441,7 @@ async def ready(request: Request, service: TheService) -> Response:
 @router.get("/metrics", name="metrics", response_class=Response)
 async def metrics(service: TheService) -> Response:
     """Counters of all workers in the OpenMetrics format."""
-    service.metrics.waiting(service.batcher.waiting)
+    service.metrics.queue.set(service.batcher.waiting)
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -488,9 +496,7 @@ def _handlers(options: ServeOptions) -> dict[Any, Callable[[Request, Any], Corou
         return problem(400, sentence_of(first, options))
 
     async def refused(_request: Request, error: HTTPException) -> Response:
-        plain = error.detail in ("Not Found", "Method Not Allowed")
-        detail = NO_ROUTE[error.status_code] if plain else str(error.detail)
-        return problem(error.status_code, detail, dict(error.headers or {}))
+        return problem(error.status_code, SENTENCES.get(error.detail, error.detail), dict(error.headers or {}))
 
     async def wrong_input(_request: Request, error: InputError) -> Response:
         return problem(400, str(error))

@@ -78,6 +78,8 @@ class Middleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # HEAD is answered like GET; the server sends the head alone.
+        scope = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
         begun, status, received = time.perf_counter(), 0, 0
 
         async def limited() -> Message:
@@ -109,8 +111,7 @@ class Middleware:
             if status:  # the answer has begun: the server can only close the connection
                 raise
             await _apology(error)(scope, receive, safely)
-        route = getattr(scope.get("route"), "name", "")
-        self._metrics.request(route if route in ROUTES else "other", status, time.perf_counter() - begun)
+        self._metrics.request(getattr(scope.get("route"), "name", ""), status, time.perf_counter() - begun)
 
     def _refusal(self, scope: Scope) -> Response | None:
         options, headers = self._options, Headers(scope=scope)
@@ -148,56 +149,30 @@ class Metrics:
         folder = os.environ.get(SHARED_FOLDER)
         own = CollectorRegistry()
         self._requests = Counter("dpaa_requests", "Requests answered.", ["route", "status"], registry=own)
-        self._seconds = Histogram(
-            "dpaa_request_seconds", "Time of a request.", ["route"], unit="seconds", buckets=SECONDS, registry=own
-        )
-        self._batches = Histogram("dpaa_batch_size", "Lists of a batch.", buckets=SIZES, registry=own)
-        self._queue = Gauge("dpaa_queue", "Lists that wait.", registry=own, multiprocess_mode="livesum")
-        self._reloads = Counter("dpaa_reloads", "Runs taken by a reload.", registry=own)
+        self._seconds = Histogram("dpaa_request_seconds", "Of a request.", ["route"], buckets=SECONDS, registry=own)
+        self.batches = Histogram("dpaa_batch_size", "Lists of a batch.", buckets=SIZES, registry=own)
+        self.queue = Gauge("dpaa_queue", "Lists that wait.", registry=own, multiprocess_mode="livesum")
+        self.reloads = Counter("dpaa_reloads", "Runs taken by a reload.", registry=own)
+        self.lists = ServedLists(None if folder is None else Path(folder))
         self._registry = own
         if folder is not None:
             self._registry = CollectorRegistry()
             MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]
-        self._lists = _ServedLists(None if folder is None else Path(folder))
-        self._registry.register(self._lists)
+        self._registry.register(self.lists)
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count an answered request."""
+        route = route if route in ROUTES else "other"
         group = "503" if status == 503 else "5xx" if status >= 500 else "4xx" if status >= 400 else "2xx"
         self._requests.labels(route, group).inc()
         self._seconds.labels(route).observe(seconds)
-
-    def batch(self, size: int) -> None:
-        """Count a computed batch."""
-        self._batches.observe(size)
-
-    def waiting(self, number: int) -> None:
-        """Keep the length of this worker's queue."""
-        self._queue.set(number)
-
-    def served(self, head: NDArray[np.bool_], kappa: float, items: NDArray[Any]) -> None:
-        """Count a list.
-
-        Parameters
-        ----------
-        head : (n_items,) whether an item belongs to the head
-        kappa : where the dial stood
-        items : (k,) indices of the listed items
-        """
-        self._lists.add(head, kappa, items)
-
-    def serve(self, snapshot: str, n_items: int, reload: bool = False) -> None:
-        """Say which snapshot is served."""
-        self._lists.serve(snapshot, n_items)
-        if reload:
-            self._reloads.inc()
 
     def text(self) -> bytes:
         """All counters in the OpenMetrics format."""
         return generate_latest(self._registry)  # type: ignore[no-untyped-call,no-any-return]
 
 
-class _ServedLists:
+class ServedLists:
     """What was listed in the last hour, per band of κ: number of items, share of the head, coverage.
 
     Coverage needs the last minute of every item, which no counter has; several workers share the arrays as files.
@@ -217,12 +192,21 @@ class _ServedLists:
         return np.memmap(file, kind, "r+", shape=shape)
 
     def serve(self, snapshot: str, n_items: int) -> None:
+        """Count the lists of this snapshot from now on."""
         self._last = self._array(f"items-{snapshot}", (len(BANDS), n_items), np.int32)
         for old in () if self._folder is None else self._folder.glob("items-*.served"):
             if old.name != f"items-{snapshot}.served":
                 old.unlink(missing_ok=True)  # a worker that has not reloaded yet keeps its mapping
 
     def add(self, head: NDArray[np.bool_], kappa: float, items: NDArray[Any]) -> None:
+        """Count a list.
+
+        Parameters
+        ----------
+        head : (n_items,) whether an item belongs to the head
+        kappa : where the dial stood
+        items : (k,) indices of the listed items
+        """
         edge = int(np.searchsorted(BAND_EDGES, kappa, "left" if kappa > 0 else "right"))
         band = edge + (kappa > 0) if kappa else 3
         minute = int(time.time() // 60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from dpaa.reranking.registry import RERANKERS
 from dpaa.runs.model import Model, load
 from dpaa.serving.index import Index, build_index
 from dpaa.serving.options import MOST_BYTES, MOST_IDS, MOST_PEOPLE, ServeOptions
+from dpaa.text import json_text
 
 Id = int | str
 Ints = NDArray[Any]
@@ -127,8 +127,7 @@ class Snapshot:
 
 def read_snapshot(options: ServeOptions) -> Snapshot:
     """Load and check the run, and prepare it; a run that cannot be served is an `InputError`."""
-    model = load(options.run)
-    return make_snapshot(model, options.index, options.titles)
+    return make_snapshot(load(options.run), options.index, options.titles)
 
 
 def make_snapshot(model: Model, index: str = "exact", titles: Path | None = None) -> Snapshot:
@@ -151,7 +150,7 @@ def make_snapshot(model: Model, index: str = "exact", titles: Path | None = None
         plain, dialled = plain.index_select(0, some), dialled.index_select(0, some)
     counts = model.method.graph.item_degree.numpy()
     return Snapshot(
-        name=f"run-{_digest(model)}",
+        name=f"run-{hashlib.sha256(json_text(model.manifest).encode()).hexdigest()[:8]}",
         model=model,
         users=IdTable(model.user_ids),
         items=IdTable(model.item_ids, model.titles if titles is None else _read_titles(titles, model.item_ids)),
@@ -163,13 +162,6 @@ def make_snapshot(model: Model, index: str = "exact", titles: Path | None = None
         head=head(counts),
         counts=counts,
     )
-
-
-def _digest(model: Model) -> str:
-    file = None if model.path is None else model.path / "manifest.json"
-    if file is None or not file.exists():
-        return secrets.token_hex(4)
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
 
 
 def _typical_queries(model: Model) -> Tensor:
