@@ -47,6 +47,5 @@ def test_no_token_is_needed_on_loopback_or_behind_a_proxy() -> None:
 
 
 def test_a_used_port_is_refused() -> None:
-    (busy,) = listen("127.0.0.1", 0)
-    with busy, pytest.raises(InputError, match="cannot listen"):
+    with listen("127.0.0.1", 0) as busy, pytest.raises(InputError, match="cannot listen"):
         listen("127.0.0.1", busy.getsockname()[1])

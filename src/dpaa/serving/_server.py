@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.supervisors.multiprocess import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from dpaa.errors import InputError, reason
 from dpaa.serving._middleware import SHARED_FOLDER, problem
@@ -133,16 +133,26 @@ class Protocol(HttpToolsProtocol):
 class _Workers(Multiprocess):
     """uvicorn's worker processes; `SIGHUP` reloads the run in each instead of replacing it."""
 
+    _to_reload: tuple[Process, ...] = ()
+
     def handle_hup(self) -> None:
-        for process in self.processes:
-            if process.pid is not None and process.process.is_alive():
+        self._to_reload = tuple(self.processes)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Signal the workers that can take it: one that is still starting would die of it, and gets it later."""
+        ready = [one for one in self._to_reload if one in self.processes and one.is_ready(timeout=1)]
+        for process in ready:
+            if process.pid is not None:
                 os.kill(process.pid, signal.SIGHUP)
+        self._to_reload = tuple(one for one in self._to_reload if one in self.processes and one not in ready)
 
     def keep_subprocess_alive(self) -> None:
         before = {process.pid for process in self.processes}
         super().keep_subprocess_alive()
         for dead in before - {process.pid for process in self.processes}:
             mark_process_dead(dead)  # type: ignore[no-untyped-call]  # its queue counts no more
+        self._pass_on()
 
     def terminate_all(self) -> None:
         """Close the listening sockets first: a connection that no worker will take must be refused, not reset."""
@@ -161,29 +171,36 @@ def make_app(options: ServeOptions) -> Any:
     from dpaa.serving._app import create_app
     from dpaa.serving._snapshot import read_snapshot
 
+    for plugin in options.plugins:
+        add_plugin(plugin, METHODS, RERANKERS)
+    snapshot = read_snapshot(options)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     sys.setswitchinterval(SWITCH)
     torch.set_num_threads(options.threads)
-    for plugin in options.plugins:
-        add_plugin(plugin, METHODS, RERANKERS)
-    app = create_app(options, read_snapshot(options), read_snapshot)
+    app = create_app(options, snapshot, read_snapshot)
     gc.collect()
     gc.freeze()  # a full collection would walk all that was imported: 0.1 s without an answer
     return app
 
 
-def serve(options: ServeOptions, sockets: list[socket.socket], say: Callable[[str], None]) -> None:
+def _worker_app(options: ServeOptions) -> Any:
+    """`make_app` in a worker process, where nobody but the log hears of an error."""
+    try:
+        return make_app(options)
+    except InputError as error:
+        logging.getLogger("uvicorn.error").error("a worker cannot start: %s", error)
+        sys.exit(1)  # the parent tries again, until the run can be read
+
+
+def serve(options: ServeOptions, listening: socket.socket, say: Callable[[str], None]) -> None:
     """Answer requests until a signal ends the service.
 
     Parameters
     ----------
     options : of `dpaa serve`
-    sockets : from `listen`
+    listening : from `listen`; closed at the end
     say : gets the address when the run has been read
     """
-    app = make_app(options)  # with several workers a check: what is wrong with the run is said once, here
-    host, port = sockets[0].getsockname()[:2]
-    address = f"serving {options.run} on http://{f'[{host}]' if ':' in host else host}:{port}"
     how: dict[str, Any] = {
         "http": Protocol,
         "ws": "none",
@@ -196,23 +213,27 @@ def serve(options: ServeOptions, sockets: list[socket.socket], say: Callable[[st
         "timeout_worker_healthcheck": 30,
         "backlog": 1024,
     }
-    if options.workers == 1:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)  # uvicorn raises it again when it has stopped
-        say(address)
-        uvicorn.Server(uvicorn.Config(app, **how)).run(sockets)
-        return
-    del app
-    with temporary_folder("dpaa-serve-") as folder:
-        os.environ[SHARED_FOLDER] = folder
-        config = uvicorn.Config(partial(make_app, options), factory=True, workers=options.workers, **how)
-        logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # of this process: which workers came and went
-        say(address)
-        _Workers(config, sockets).run()
+    host, port = listening.getsockname()[:2]
+    address = f"serving {options.run} on http://{f'[{host}]' if ':' in host else host}:{port}"
+    with listening:
+        app = make_app(options)  # with several workers only a check: what is wrong with the run is said once, here
+        if options.workers == 1:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: None)  # uvicorn raises it again when it has stopped
+            say(address)
+            uvicorn.Server(uvicorn.Config(app, **how)).run([listening])
+            return
+        del app
+        with temporary_folder("dpaa-serve-") as folder:
+            os.environ[SHARED_FOLDER] = folder
+            config = uvicorn.Config(partial(_worker_app, options), factory=True, workers=options.workers, **how)
+            logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # of this process: which workers came and went
+            say(address)
+            _Workers(config, [listening]).run()
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen at an address; an `InputError` where that is not possible.
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address; an `InputError` where that is not possible.
 
     Parameters
     ----------
@@ -221,19 +242,11 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
     Returns
     -------
-    one socket
+    the socket
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        one = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            one.bind((host, port))
-            one.listen(1024)
-        except BaseException:
-            one.close()
-            raise
+        return socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise InputError(f"cannot listen on {host} port {port} ({reason(error)}); choose another with --port") from None
-    return [one]
+        why = reason(error).partition(" (while")[0]  # the address again
+        raise InputError(f"cannot listen on {host} port {port} ({why}); choose another with --port") from None
