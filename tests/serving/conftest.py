@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,9 @@ from starlette.testclient import TestClient
 
 from dpaa.data.attributes import ItemAttributes
 from dpaa.runs.model import Model
-from dpaa.serving.app import Service
-from dpaa.serving.metrics import Metrics
-from dpaa.serving.settings import ServeSettings
-from dpaa.serving.snapshot import open_snapshot, write_snapshot
+from dpaa.serving._app import create_app
+from dpaa.serving._snapshot import Snapshot, make_snapshot
+from dpaa.serving.options import ServeOptions
 from tests.serving.made import drawn_model
 
 Served = Callable[..., TestClient]
@@ -25,31 +25,24 @@ def model() -> Model:
     """Of its items colour and tags are known; every seventh has neither."""
     colours = [None if item % 7 == 0 else ("red", "green", "blue")[item % 3] for item in range(400)]
     tags = [None if item % 7 == 0 else f"t{item % 11}|t{item % 4}" for item in range(400)]
-    return replace(drawn_model(n_items=400), attributes=ItemAttributes(pl.DataFrame({"colour": colours, "tags": tags})))
+    drawn = drawn_model(n_items=400)
+    return replace(drawn, attributes=ItemAttributes(pl.DataFrame({"colour": colours, "tags": tags})))
 
 
 @pytest.fixture(scope="session")
-def snapshot_folder(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("snapshots") / "run-one"
-    titles = pl.Series([f"Title of {one}" if place < 350 else None for place, one in enumerate(model.item_ids)])
-    write_snapshot(model, folder, titles=titles)
-    return folder
+def snapshot(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    titles = tmp_path_factory.mktemp("titles") / "titles.csv"
+    pl.DataFrame({"item_id": one, "title": f"Title of {one}"} for one in model.item_ids[:350]).write_csv(titles)
+    return make_snapshot(model, titles=titles)
 
 
 @pytest.fixture
-def served(snapshot_folder: Path, tmp_path: Path) -> Iterator[Served]:
-    """A service in this process, with these settings."""
-    clients: list[TestClient] = []
+def served(snapshot: Snapshot) -> Iterator[Served]:
+    """A service in this process, with these options."""
+    with ExitStack() as stack:
 
-    def make(**settings: Any) -> TestClient:
-        told = ServeSettings(run=Path("run"), **settings)
-        service = Service(told, open_snapshot(snapshot_folder), Metrics(tmp_path, len(clients)))
-        client = TestClient(service.app(), base_url="http://127.0.0.1")
-        client.__enter__()
-        clients.append(client)
-        client.service = service  # type: ignore[attr-defined]
-        return client
+        def start(**options: Any) -> TestClient:
+            app = create_app(ServeOptions(run=Path("run"), **options), snapshot)
+            return stack.enter_context(TestClient(app, base_url="http://127.0.0.1"))
 
-    yield make
-    for client in clients:
-        client.__exit__(None, None, None)
+        yield start

@@ -31,7 +31,9 @@ class Running:
 
     def workers(self) -> list[int]:
         """Their process ids."""
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            ["pgrep", "-P", str(self.process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=False
+        )
         return [int(word) for word in found.stdout.split()]
 
     def stop(self, how: int = signal.SIGTERM) -> int:
@@ -40,18 +42,9 @@ class Running:
 
 
 @contextmanager
-def running(run: Path, *words: object, wait: bool = True, **environment: str) -> Iterator[Running]:
-    """Started and, unless told otherwise, ready; killed at the end if it is still there."""
-    call = [
-        sys.executable,
-        "-c",
-        "from dpaa.cli import main; main()",
-        "serve",
-        str(run),
-        "--port",
-        "0",
-        *map(str, words),
-    ]
+def running(run: Path, *words: object, **environment: str) -> Iterator[Running]:
+    """Started and ready; killed at the end if it is still there."""
+    call = [sys.executable, "-m", "dpaa", "serve", str(run), "--port", "0", *map(str, words)]
     process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     found = Running(process, "")
     thread = threading.Thread(target=lambda: found.said.extend(line.rstrip() for line in process.stderr or ()))
@@ -64,17 +57,15 @@ def running(run: Path, *words: object, wait: bool = True, **environment: str) ->
                 break
         assert found.url, found.said
         thread.start()
-        if wait:
-            wait_until(lambda: answers(found))
+        wait_until(lambda: answers(found))
         yield found
     finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         if thread.ident is not None:
             thread.join()
         assert process.stderr is not None

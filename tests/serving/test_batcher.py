@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dpaa.serving.batcher import Batcher, OverloadedError
+from dpaa.serving._engine import Batcher, OverloadedError
 
 
 class Slow:
@@ -38,13 +38,13 @@ def test_batches_form_while_the_one_before_computes(inline: bool) -> None:
         rest = [asyncio.ensure_future(batcher.ask(number)) for number in range(1, 21)]
         await asyncio.sleep(0)
         slow.go.set()
-        return await asyncio.gather(first, *rest)
+        return [one for (one,) in await asyncio.gather(first, *rest)]
 
     assert asyncio.run(play()) == [2 * number for number in range(21)]
     assert [len(batch) for batch in slow.batches] == sizes == [1, 8, 8, 4]
 
 
-def test_what_waits_is_bounded_and_room_comes_back() -> None:
+def test_the_queue_is_bounded_and_empties() -> None:
     slow = Slow()
 
     async def play() -> None:
@@ -57,7 +57,7 @@ def test_what_waits_is_bounded_and_room_comes_back() -> None:
             await batcher.ask(9)
         slow.go.set()
         await asyncio.gather(begun, *waiting)
-        assert await batcher.ask(5) == 10
+        assert await batcher.ask(5) == [10]
 
     asyncio.run(play())
 
@@ -68,8 +68,8 @@ def test_errors_go_to_whom_they_belong_and_the_next_batch_runs() -> None:
 
     async def play() -> None:
         batcher = Batcher(slow)
-        found = await asyncio.gather(*(batcher.ask(one) for one in (1, -2, 3)), return_exceptions=True)
-        assert [str(one) for one in found] == ["2", "-2", "6"]
+        answers = await asyncio.gather(*(batcher.ask(one) for one in (1, -2, 3)), return_exceptions=True)
+        assert [str(one) for one in answers] == ["[2]", "-2", "[6]"]
         broken: Batcher[int, int] = Batcher(lambda _numbers: 1 / 0)  # type: ignore[arg-type,return-value]
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
@@ -91,7 +91,7 @@ def test_who_gave_up_is_not_computed_for() -> None:
         third = asyncio.ensure_future(batcher.ask(3))
         await asyncio.sleep(0)
         slow.go.set()
-        assert await asyncio.gather(first, third) == [2, 6]
+        assert await asyncio.gather(first, third) == [[2], [6]]
 
     asyncio.run(play())
     assert slow.batches == [[1], [3]]

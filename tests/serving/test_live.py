@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -18,19 +19,15 @@ pytest.importorskip("playwright", reason="Playwright is not installed: pip insta
 import uvicorn
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import parse_reranker
 from dpaa.runs.model import Model, load
-from dpaa.serving.app import Service
-from dpaa.serving.live import _embedded
-from dpaa.serving.metrics import Metrics
-from dpaa.serving.settings import ServeSettings
-from dpaa.serving.snapshot import open_snapshot, write_snapshot
-from dpaa.serving.standalone import write_live
-from tests.accessibility import MOVING, by_tab, violations
+from dpaa.serving._app import create_app
+from dpaa.serving._live import _embedded, write_live
+from dpaa.serving._snapshot import Snapshot, make_snapshot
+from dpaa.serving.options import ServeOptions
+from tests.accessibility import MOVING, violations
 from tests.browser import launched
 from tests.command import run_dpaa
-from tests.report.test_browser import contrast
 from tests.serving.made import drawn_model
 
 pytestmark = pytest.mark.slow
@@ -68,31 +65,24 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address(snapshot_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(snapshot_folder, tmp_path_factory.mktemp("counters")) as found:
-        yield found
+def address(snapshot: Snapshot) -> Iterator[str]:
+    with serving(snapshot) as url:
+        yield url
 
 
-class serving:  # noqa: N801  # used as `with serving(…)`
+@contextmanager
+def serving(snapshot: Snapshot, **options: Any) -> Iterator[str]:
     """A service in a thread."""
-
-    def __init__(self, snapshot: Path, counters: Path, **settings: object) -> None:
-        told = ServeSettings(run=Path("run"), **settings)  # type: ignore[arg-type]
-        service = Service(told, open_snapshot(snapshot), Metrics(counters, 0))
-        self._server = uvicorn.Server(uvicorn.Config(service.app(), log_level="warning"))
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]})
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        while not self._server.started:
+    app = create_app(ServeOptions(run=Path("run"), **options), snapshot)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        while not server.started:
             time.sleep(0.01)
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture
@@ -148,16 +138,18 @@ def test_by_keyboard_alone(opened: Opened) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#item")).to_be_visible()
     assert page.locator("#item-similar li").count() == 10
+    expect(page.locator("#item-share")).to_contain_text("In the lists of")
     page.keyboard.press("Escape")
     expect(page.locator("#item")).to_be_hidden()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 640), ("dark", 360)])
 def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"], width: int) -> None:
     page = opened.page
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     assert page.evaluate(MOVING) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     opened.dial(-1)
     expect(page.locator("#after-how")).to_contain_text("dial at −1.00")
     assert violations(page) == []
@@ -170,64 +162,8 @@ def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"], wid
     assert violations(page) == []
 
 
-def test_at_twice_the_size_nothing_sticks_out(opened: Opened) -> None:
-    """Zoom of 200 % on a screen of 1280: half as many pixels to lay out in."""
-    opened.page.set_viewport_size({"width": 640, "height": 450})
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 640
-
-
-def test_everything_is_reached_by_tab(opened: Opened) -> None:
-    reached = by_tab(opened.page, 30)
-    assert reached[:2] == ["#after-title", "theme"]
-    assert [one for one in reached if one in ("customer", "dial", "dial-run")] == ["customer", "dial", "dial-run"]
-
-
-def test_an_item_and_who_gets_it(opened: Opened) -> None:
-    page = opened.page
-    page.locator("#customer").click()
-    page.locator("#customer").fill("title of i00000")
-    page.locator("#choices li", has_text="item").first.click()
-    expect(page.locator("#item-title")).to_have_text("Title of i00000")
-    expect(page.locator("#item-facts")).to_contain_text("number 1 by popularity")
-    page.keyboard.press("Escape")
-    opened.dial(2)
-    expect(page.locator("#after-how")).to_contain_text("dial at +2.00")
-    page.locator("#after button").first.click()
-    expect(page.locator("#item-share")).to_contain_text("In the lists of")
-    page.locator("#item-users button").last.click()
-    expect(page.locator("#item")).to_be_hidden()
-    expect(page.locator("#customer")).not_to_have_value("")
-
-
-@pytest.mark.parametrize("width", [360, 768, 1280])
-def test_nothing_sticks_out_in_either_theme(opened: Opened, width: int) -> None:
-    page = opened.page
-    page.set_viewport_size({"width": width, "height": 740})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.press("#theme", " ")
-    expect(page.locator("#theme")).to_have_attribute("aria-pressed", "true")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-    for pair in (
-        ("ink", "paper"),
-        ("soft", "paper"),
-        ("soft", "panel"),
-        ("accent", "paper"),
-        ("niche", "niche-ground"),
-        ("new-ink", "new"),
-        ("soft", "new"),
-    ):
-        for theme in ("light", "dark"):
-            page.evaluate("(theme) => { document.documentElement.dataset.theme = theme }", theme)
-            one, other = (
-                page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
-                for name in pair
-            )
-            assert contrast(one, other) >= 4.5, (pair, theme)
-
-
-def test_a_token_is_asked_for(browser: Browser, snapshot_folder: Path, tmp_path: Path) -> None:
-    with serving(snapshot_folder, tmp_path, token=TOKEN) as address:
+def test_a_token_is_asked_for(browser: Browser, snapshot: Snapshot) -> None:
+    with serving(snapshot, token=TOKEN) as address:
         page = browser.new_page()
         page.goto(address)
         expect(page.locator("#token-form")).to_be_visible()
@@ -260,16 +196,15 @@ def test_from_a_file_without_a_server(browser: Browser, tmp_path: Path, model: M
 
 
 def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, tmp_path: Path, model: Model) -> None:
-    """As the choice of `dpaa debias` does, whose run lies in the trade's folder."""
+    """As the choice of `dpaa debias` does, whose run lies in the folder that the user named."""
     own = parse_reranker("xquad,strength=0.9")
     assert own is not None
     kept = replace(model, manifest=model.manifest | {"rerank": own.as_json(), "debias": {}})
     wanted, plain = (kept.recommend(["u00000"], **how)["item_id"].to_list() for how in ({}, {"rerank": None}))
     assert wanted != plain
-    kept.save(tmp_path / "trade" / "run")
-    write_snapshot(load(tmp_path / "trade" / "run"), tmp_path / "snapshot")
-    write_live(tmp_path / "trade" / "run", tmp_path / "live.html", 3)
-    with serving(tmp_path / "snapshot", tmp_path) as address:
+    kept.save(tmp_path / "chosen" / "run")
+    write_live(tmp_path / "chosen" / "run", tmp_path / "live.html", 3)
+    with serving(make_snapshot(load(tmp_path / "chosen" / "run"))) as address:
         for place in (address, (tmp_path / "live.html").as_uri()):
             opened = Opened(browser.new_page())
             opened.page.goto(place)
@@ -277,7 +212,7 @@ def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, tmp_path:
             expect(opened.page.locator("#before-how")).to_contain_text("xquad,")
             assert opened.page.locator("#before .name").all_text_contents() == wanted
             assert opened.after() == wanted
-            assert opened.page.text_content("h1") == "trade: turn the dial"
+            assert opened.page.text_content("h1") == "chosen: turn the dial"
             opened.page.select_option("#rerank", "none")
             expect(opened.page.locator("#after-how")).not_to_contain_text("xquad")
             assert opened.after() == plain
@@ -304,19 +239,3 @@ def test_hostile_names_stay_text(browser: Browser, tmp_path: Path, monkeypatch: 
     assert opened.complaints == []
     context.close()
     assert "<" not in _embedded({"a": evil})
-
-
-def test_a_re_ranker_and_its_strength(browser: Browser, address: str) -> None:
-    from tests.plugin.dpaa_example.niche_slots import NicheSlots
-
-    RERANKERS._named["niche-slots"] = NicheSlots
-    page = browser.new_page()
-    page.goto(address)
-    expect(page.locator("#after li").first).to_be_visible()
-    page.select_option("#rerank", "niche-slots")
-    expect(page.locator("#after-how")).to_contain_text("niche-slots,")
-    expect(page.locator("#strength")).to_be_visible()
-    page.locator("#strength").press("End")
-    expect(page.locator("#note")).to_contain_text("for the dial alone")
-    assert page.locator("#trouble").is_hidden()
-    page.close()

@@ -44,7 +44,7 @@ def report(
         if file is not None:
             check_file_target(file, (".html", ".htm"), "a page", overwrite=overwrite, make_folders=True)
     if live is not None:
-        from dpaa.serving.standalone import write_live
+        from dpaa.serving._live import write_live
 
         if out_file is None and len(paths) != 1:
             raise InputError(f"a live page is of one run, {len(paths)} are named; name one, or give --out as well")

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Option
 
-from dpaa.cli import options
 from dpaa.cli.console import err, print_notes
+from dpaa.cli.options import RunArgument
 from dpaa.errors import InputError
 
 
 def serve(
     context: typer.Context,
-    run: options.RunArgument,
+    run: RunArgument,
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
     workers: Annotated[int, Option(min=1, max=64, help="Processes that answer.")] = 1,
-    threads: Annotated[int, Option(min=1, max=64, help="Threads that each of them computes with.")] = 1,
+    threads: Annotated[int, Option(min=1, max=64, help="Threads that each process computes with.")] = 1,
     index: Annotated[
         str, Option(metavar="exact|hnsw|ivf", help="How items are found; an index pays in large catalogues.")
     ] = "exact",
     titles: Annotated[Path | None, Option(help="Table of item_id and title, shown beside ids.")] = None,
     token_file: Annotated[Path | None, Option(help="File with the token that requests must show.")] = None,
     no_token: Annotated[
-        bool, Option("--no-token", help="Listen to the world without a token: a proxy keeps strangers out.")
+        bool, Option("--no-token", help="Listen to the world without a token: a proxy controls access.")
     ] = False,
     allow_origin: Annotated[
         list[str] | None, Option(metavar="URL", help="Web pages of this origin may ask; repeatable.")
@@ -36,15 +36,16 @@ def serve(
         list[str] | None, Option(metavar="NAME", help="Name the service is asked under; repeatable.")
     ] = None,
     most_k: Annotated[int, Option("--most-k", min=1, max=10_000, help="Longest list.")] = 200,
-    most_together: Annotated[int, Option(min=1, max=1024, help="Requests that are answered in one batch.")] = 32,
-    most_waiting: Annotated[int, Option(min=1, help="Requests that may wait; more are told to come again.")] = 256,
+    most_together: Annotated[int, Option(min=1, max=1024, help="Lists that are computed in one batch.")] = 32,
+    most_waiting: Annotated[int, Option(min=1, help="Lists that may wait; more are refused with 503.")] = 256,
     timeout: Annotated[float, Option(min=0.1, help="Seconds after which a request is given up.")] = 10.0,
     grace: Annotated[float, Option(min=0, help="Seconds that requests get to end when the service stops.")] = 10.0,
 ) -> None:
     """Serve recommendations over HTTP, and a live page where people turn the dial.
 
     Answers equal those of `dpaa recommend`.  POST /reload (with a token) or SIGHUP reads the run again without dropping
-    a request; SIGTERM ends in peace.  What it answers is described at /openapi.json and in docs/serving.md.
+    a request; SIGTERM lets open requests finish.  Requests and answers are described at /openapi.json and in
+    docs/serving.md.
 
     \b
     Example:
@@ -52,44 +53,43 @@ def serve(
       dpaa serve runs/lightgcn --port 0 --workers 2 --titles titles.csv
       dpaa serve runs/lightgcn --host 0.0.0.0 --token-file token
     """
-    from dpaa.serving.extra import check_serve, faiss
-    from dpaa.serving.settings import KINDS, ServeSettings, check_token, is_loopback
+    from dpaa.serving.options import KINDS, ServeOptions, check_token, is_loopback, needed
 
-    check_serve()
+    for module in ("fastapi", "httptools", "orjson", "prometheus_client", "uvicorn"):
+        needed(module, "dpaa serve", "serve")
     if index not in KINDS:
         raise InputError(f"there is no index {index!r}; choose one of {', '.join(KINDS)}")
     if index != "exact":
-        faiss()
+        needed("faiss", "an index", "index")
     token = read_token(token_file)
     check_token(host, token, no_token)
-    if any_origin := [
-        one for one in allow_origin or () if not one.startswith(("http://", "https://")) or one[-1] == "/"
-    ]:
-        raise InputError(f"an origin is like https://shop.example, without a path; got {any_origin[0]!r}")
-    from dpaa.serving.supervisor import Supervisor
+    for origin in allow_origin or ():
+        if not origin.startswith(("http://", "https://")) or origin.endswith("/"):
+            raise InputError(f"an origin is like https://shop.example, without a path; got {origin!r}")
+    from dpaa.serving._server import listen
+    from dpaa.serving._server import serve as serve_run
 
     plugins = context.parent.params.get("plugin") if context.parent else None
-    settings: dict[str, Any] = {
-        "run": run.absolute(),
-        "index": index,
-        "titles": None if titles is None else titles.absolute(),
-        "plugins": tuple(plugins or ()),
-        "token": token,
-        "allow_origin": tuple(allow_origin or ()),
-        "allow_host": tuple(allow_host or ()),
-        "any_host": not is_loopback(host) and not allow_host,
-        "workers": workers,
-        "threads": threads,
-        "most_k": most_k,
-        "most_together": most_together,
-        "most_waiting": most_waiting,
-        "timeout": timeout,
-        "grace": grace,
-    }
+    options = ServeOptions(
+        run=run.absolute(),
+        index=index,  # type: ignore[arg-type]  # checked above
+        titles=None if titles is None else titles.absolute(),
+        plugins=tuple(plugins or ()),
+        token=token,
+        allow_origin=tuple(allow_origin or ()),
+        allow_host=tuple(allow_host or ()),
+        any_host=not is_loopback(host) and not allow_host,
+        workers=workers,
+        threads=threads,
+        most_k=most_k,
+        most_together=most_together,
+        most_waiting=most_waiting,
+        timeout=timeout,
+        grace=grace,
+    )
     if token is None and not is_loopback(host):
         print_notes([f"{host} answers everybody who reaches it: --no-token leaves that to a proxy"])
-    code = Supervisor(ServeSettings(**settings), host, port, err.print).run()
-    raise typer.Exit(code)
+    serve_run(options, listen(host, port), err.print)
 
 
 def read_token(file: Path | None) -> str | None:

@@ -14,9 +14,18 @@ from dpaa.errors import InputError
 from dpaa.exporting.onnx_model import write_onnx
 from dpaa.exporting.pgvector import write_pgvector
 from dpaa.exporting.vectors import ExportedVectors
-from dpaa.serving.extra import faiss, needed
-from dpaa.serving.index import FILE, LINKS, NARROWEST, TRIED_K, WIDTH_BUILDING, make_index, widened, widened_index
-from dpaa.serving.settings import KINDS
+from dpaa.serving.index import (
+    FILE,
+    LINKS,
+    NARROWEST,
+    TRIED_K,
+    WIDTH_BUILDING,
+    faiss,
+    make_index,
+    widened,
+    widened_index,
+)
+from dpaa.serving.options import KINDS, needed
 
 
 class Target(NamedTuple):

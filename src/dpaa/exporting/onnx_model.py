@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaa._io import write_into
 from dpaa.exporting.vectors import ExportedVectors
-from dpaa.serving.extra import needed
+from dpaa.serving.options import needed
 
 OPSET, IR_VERSION = 17, 8
 """Old enough for every runtime of the last years."""

@@ -1,1 +1,11 @@
-"""A run becomes a service: snapshot, index, batches, HTTP; it answers what `Model` answers, and never trains."""
+"""A run as an HTTP service, and its live page.
+
+`options` and `index` need neither the packages of the service nor torch; everything else starts with `_` and is
+imported by `dpaa serve` and `dpaa report --live` when they need it.
+"""
+
+from __future__ import annotations
+
+from dpaa.serving.options import ServeOptions, check_token, is_loopback
+
+__all__ = ["ServeOptions", "check_token", "is_loopback"]
