@@ -11,6 +11,7 @@ import torch
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import find_method
+from dpaa.methods.base import attach
 from dpaa.runs.model import Model
 
 
@@ -29,13 +30,13 @@ def drawn_model(
     taken = rng.choice(n_items, size=n_users * 12, p=weights / weights.sum())
     pairs = Pairs.of(np.repeat(np.arange(n_users), 12), taken)
     kind = find_method("lightgcn")
-    settings = kind.settings_type(embedding_size=size, layers=2)  # type: ignore[call-arg]
-    method: Any = kind(BipartiteGraph.from_pairs(pairs, n_users, n_items), settings)
+    configured = kind(embedding_size=size, layers=2)  # type: ignore[call-arg]
+    method: Any = attach(configured, BipartiteGraph.from_pairs(pairs, n_users, n_items))
     generator = torch.Generator().manual_seed(seed)
     for name, rows in (("user_embedding", n_users), ("item_embedding", n_items), ("item_message", n_items)):
         setattr(method, name, 0.3 * torch.randn(rows, size, generator=generator))
     method.item_embedding += 0.2
-    method.load_tensors(
+    method.load_state(
         {name: torch.zeros(rows, size) for name, rows in (("user_ego", n_users), ("item_ego", n_items))}
         | {name: getattr(method, name) for name in ("user_embedding", "item_embedding", "item_message")}
     )

@@ -29,7 +29,7 @@ from dpaa.runs.lists import POPULARITY
 from dpaa.serving import _models as models
 from dpaa.serving._engine import NO_ITEMS, NOTHING_LEFT, Answer, Ask, Batcher, OverloadedError, answer, explain
 from dpaa.serving._live import SampleLists, live_page, sample_asks, sampled_users
-from dpaa.serving._middleware import LOG, PROBLEM, RETRY, Metrics, Middleware, problem
+from dpaa.serving._middleware import LOG, PROBLEM, RETRY, Metrics, Middleware, overloaded, problem
 from dpaa.serving._snapshot import Id, IdTable, Ints, Snapshot, about
 from dpaa.serving.options import ServeOptions
 
@@ -501,14 +501,14 @@ def _handlers(options: ServeOptions) -> dict[Any, Callable[[Request, Any], Corou
     async def wrong_input(_request: Request, error: InputError) -> Response:
         return problem(400, str(error))
 
-    async def overloaded(_request: Request, _error: OverloadedError) -> Response:
-        return problem(503, "too many requests wait; come again in a second", RETRY)
+    async def full(_request: Request, _error: OverloadedError) -> Response:
+        return overloaded()
 
     return {
         RequestValidationError: invalid,
         HTTPException: refused,
         InputError: wrong_input,
-        OverloadedError: overloaded,
+        OverloadedError: full,
     }
 
 
@@ -539,7 +539,7 @@ def create_app(
     )
     app.state.service = service
     app.include_router(router)
-    app.add_middleware(Middleware, options=options, metrics=service.metrics)
+    app.add_middleware(Middleware, options=options, metrics=service.metrics, is_full=service.batcher.is_full)
     if options.allow_origin:
         app.add_middleware(
             CORSMiddleware,

@@ -339,6 +339,10 @@ class Batcher(Generic[Q, A]):
         """Number of questions that wait."""
         return len(self._waiting)
 
+    def is_full(self) -> bool:
+        """Whether no further question may wait."""
+        return len(self._waiting) >= self._most_waiting
+
     async def ask(self, *questions: Q) -> list[A]:
         """Answers of these questions; an `OverloadedError` at once if they are too many."""
         if len(self._waiting) + len(questions) > self._most_waiting:

@@ -7,7 +7,7 @@ import hmac
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
     return Response(orjson.dumps(content), status, headers, PROBLEM)
 
 
+def overloaded() -> Response:
+    """The answer while the queue is full."""
+    return problem(503, "too many requests wait; come again in a second", RETRY)
+
+
 def _apology(error: Exception) -> Response:
     """The answer to a request that failed on our side; the log has the details."""
     if isinstance(error, TimeoutError):
@@ -69,8 +74,8 @@ def _apology(error: Exception) -> Response:
 class Middleware:
     """An ASGI middleware; it stands outside of the routes and inside of CORS."""
 
-    def __init__(self, app: ASGIApp, options: ServeOptions, metrics: Metrics) -> None:
-        self._app, self._options, self._metrics = app, options, metrics
+    def __init__(self, app: ASGIApp, options: ServeOptions, metrics: Metrics, is_full: Callable[[], bool]) -> None:
+        self._app, self._options, self._metrics, self._is_full = app, options, metrics, is_full
         self._hosts = {host.lower() for host in options.allow_host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,12 +123,13 @@ class Middleware:
         if not options.any_host and not self._is_known(headers.get("host", "").lower()):
             # A web page may have let its own name resolve to this machine; a browser would let it read the answer.
             return problem(421, "this service does not go by that name; see --allow-host")
-        if options.token is None or scope["path"] in OPEN:
-            return None
-        kind, _, shown = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), options.token.encode()):
-            return None
-        return problem(401, "show the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        if options.token is not None and scope["path"] not in OPEN:
+            kind, _, shown = headers.get("authorization", "").partition(" ")
+            if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), options.token.encode()):
+                return problem(401, "show the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        if scope["path"].startswith("/recommend") and self._is_full():
+            return overloaded()  # before routing and validation, so that refusing costs little under overload
+        return None
 
     def _is_known(self, host: str) -> bool:
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
