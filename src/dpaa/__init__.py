@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dpaa.auditing.audit import Audit, audit
-    from dpaa.comparison.models import compare
-    from dpaa.comparison.result import Comparison
+    from dpaa.auditing import Audit, audit
+    from dpaa.comparison import Comparison, compare
     from dpaa.data.dataset import Dataset, read_dataset
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
@@ -65,15 +64,15 @@ if TYPE_CHECKING:
     from dpaa.runs.model import Model, load
 
 _HOME = {
-    "Audit": "dpaa.auditing.audit",
-    "Comparison": "dpaa.comparison.result",
+    "Audit": "dpaa.auditing",
+    "Comparison": "dpaa.comparison",
     "Dataset": "dpaa.data.dataset",
     "Evaluation": "dpaa.evaluation.evaluator",
     "InputError": "dpaa.errors",
     "METHODS": "dpaa.methods",
     "Model": "dpaa.runs.model",
-    "audit": "dpaa.auditing.audit",
-    "compare": "dpaa.comparison.models",
+    "audit": "dpaa.auditing",
+    "compare": "dpaa.comparison",
     "debias": "dpaa.frontier.debias",
     "evaluate": "dpaa.runs.fit",
     "export": "dpaa.exporting.folder",

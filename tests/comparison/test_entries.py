@@ -10,15 +10,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa.comparison.entries import read_entries, write_comparison
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import read_entries
 from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
 from dpaa.reranking import Dial
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.model import load
-from dpaa.text import finite
 
 
 @pytest.fixture(scope="module")
@@ -70,16 +68,6 @@ def test_a_run_is_compared_with_the_reranker_that_it_keeps(runs: Path, tmp_path:
     assert found.notes == (f"{tmp_path / '8'}: re-ranked by dial,kappa=-2.0, as the run keeps it",)
 
 
-def test_a_dial_chosen_afterwards_parts_runs(runs: Path, tmp_path: Path) -> None:
-    shutil.copytree(runs / "second", tmp_path / "second")
-    file = tmp_path / "second" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest["dial"] |= {"chosen_for": "niche"}
-    file.write_text(json.dumps(manifest))
-    _, entries = read_entries([runs / "first", tmp_path / "second"])
-    assert [entry.name for entry in entries] == ["first", "second"]
-
-
 def test_a_name_that_would_occur_twice_is_the_whole_path(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "wider", tmp_path / "popular")
     _, entries = read_entries([runs / "popular", tmp_path / "popular", runs / "first"])
@@ -125,9 +113,3 @@ def test_runs_are_compared_on_the_dataset_they_were_trained_on(runs: Path, tmp_p
         with pytest.raises(InputError, match=says):
             read_entries([tmp_path / "popular", runs / "popular.csv"])
         assert len(read_entries([tmp_path / "popular", runs / "popular.csv"], runs / "data")[1]) == 2
-
-
-def test_a_written_comparison_is_the_comparison(found: Comparison, tmp_path: Path) -> None:
-    write_comparison(found, tmp_path / "found.json")
-    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(json.dumps(finite(found.as_json())))
-    assert [file.name for file in tmp_path.iterdir()] == ["found.json"]

@@ -96,7 +96,7 @@ class Screen:
                 Text(on_one_line(column.name), "bold"),
                 justify="left" if column.left else "right",
                 no_wrap=not column.wraps,
-                overflow="fold" if column.lines else "ellipsis",
+                overflow="fold" if column.wraps else "ellipsis",
                 max_width=column.widest,
             )
         for part in (rows, footer):
@@ -159,8 +159,11 @@ def number(value: float | None, sign: str = "") -> str:
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], text: bool = False) -> None:
-    """A table, first column left, the others right (left too where they hold text)."""
-    columns = [Column(name, left=text or place == 0, wraps=text and place > 0) for place, name in enumerate(header)]
+    """A table, first column left, the others right (left too where they hold text).
+
+    Cells wrap, so that in a narrow terminal headers take several lines and nothing is cut.
+    """
+    columns = [Column(name, left=text or number == 0, wraps=True) for number, name in enumerate(header)]
     out.table(title, columns, ([str(cell) for cell in row] for row in rows))
 
 

@@ -57,7 +57,7 @@ def demo(
     Example:
       dpaa demo --out dpaa-demo
     """
-    from dpaa.auditing.audit import audit
+    from dpaa.auditing import audit
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
 
@@ -142,11 +142,10 @@ def _print_runs(found: dict[str, Evaluation]) -> None:
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:
     """Which of the differences are more than chance; for the page, and in a line."""
-    from dpaa.comparison.compare import compare
-    from dpaa.comparison.entries import read_entries, write_comparison
+    from dpaa.comparison import compare_entries, read_entries, write_table
 
-    found = compare(*read_entries([baseline, run]))
-    write_comparison(found, file)
+    found = compare_entries(*read_entries([baseline, run]))
+    write_table(found, file)
     shown = [
         f"{delta.metric} {delta.delta:+.4f} ({'may be chance' if delta.verdict == 'not shown' else delta.verdict})"
         for delta in found.deltas

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from dpaa.auditing.checks import Check
+from dpaa.auditing import Check
 from dpaa.comparison.statistics import crossed_t
 from dpaa.errors import InputError
 from dpaa.frontier.estimates import Estimate

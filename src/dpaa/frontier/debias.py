@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 import polars as pl
 
-from dpaa.auditing.checks import Check
+from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve

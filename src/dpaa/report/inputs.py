@@ -13,7 +13,7 @@ import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError

@@ -12,7 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 import dpaa
-from dpaa.auditing.audit import Audit
+from dpaa.auditing import Audit
 from dpaa.files import check_file_target, write_file
 from dpaa.report.figures import altair, check_figures, save
 from dpaa.report.inputs import Inputs, gather

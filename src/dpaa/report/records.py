@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpaa.auditing.amplification import ItemShift, TasteShift
-from dpaa.auditing.skew import Skew
+from dpaa.auditing import ItemShift, Skew, TasteShift
 
 
 @dataclass(frozen=True)

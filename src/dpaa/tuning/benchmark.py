@@ -14,9 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpaa.comparison.models import compare
-from dpaa.comparison.result import Comparison
-from dpaa.comparison.tables import ENDINGS, write_table
+from dpaa.comparison import FORMATS, Comparison, compare, write_table
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.evaluator import Evaluator
@@ -115,7 +113,7 @@ def benchmark(
     wanted = None if baseline is None else find_method(baseline).name
     found = compare(data, models, k=k, baseline=wanted, metrics=metrics)
     result = Benchmark(Path(folder), data.name, done, found, notes)
-    for ending in ENDINGS:
+    for ending in FORMATS:
         write_table(found, home / (f"comparison{ending}" if ending == ".json" else f"table{ending}"))
     write_file(home / ABOUT, as_json(_about(data, seed) | {"found": result.as_json()}), REMEDY)
     return result

@@ -1,26 +1,34 @@
-"""What a comparison of several recommenders finds: plain numbers and the user's own ids, ready for JSON."""
+"""The result of a comparison: plain numbers and the user's own ids, ready for JSON, and as a table.
+
+LaTeX, Markdown and HTML have a row per entry and a column per metric: the mean over runs, ± their deviation where there
+are several, the best of a column in bold, and a mark where the difference to the baseline is more than chance explains.
+CSV has a row per entry and metric, with every number behind that.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 from markupsafe import Markup
+from polars import selectors
 
 from dpaa.evaluation.metrics import METRICS
+from dpaa.files import as_json, write_file
 from dpaa.html import html_table, html_text
+from dpaa.text import on_one_line
 
 VERDICTS = ("better", "worse", "higher", "lower", "not shown", "not tested")
 """Of a delta: higher and lower where a metric has no better direction; not tested where it is no mean over users."""
 SHOWN = {"better": "+", "worse": "−", "higher": "↑", "lower": "↓"}
 """Verdicts that say a difference is more than chance, and their marks in tables."""
-ROW_COLUMNS = (
-    *("entry", "metric", "value", "deviation", "runs", "baseline", "baseline_value", "difference", "relative"),
-    *("interval_low", "interval_high", "p", "p_corrected", "users", "verdict"),
-)
+SPACED = {mark: f" {mark}" for mark in SHOWN.values()}
+LATEX_MARKS = {"+": "$^{+}$", "−": "$^{-}$", "↑": r"$^{\uparrow}$", "↓": r"$^{\downarrow}$"}
 NEAR_ZERO = 10
 """A baseline that the difference exceeds this many times is near 0."""
 
@@ -141,7 +149,7 @@ class Moved:
     value: float
     change: float
     title: str | None = None
-    """What people call it, where somebody said."""
+    """Its name for people, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All of it."""
+    """The result of a comparison."""
 
     dataset: dict[str, Any]
     protocol: dict[str, Any]
@@ -213,27 +221,36 @@ class Comparison:
 
     @property
     def compared(self) -> list[str]:
-        """The metrics, in the order they were asked for."""
+        """The metrics, in the order in which they were named."""
         return list(dict.fromkeys(delta.metric for delta in self.deltas))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per entry and metric with every number there is, `ROW_COLUMNS`; None where there is none."""
+    def to_frame(self) -> pl.DataFrame:
+        """A row per entry and metric with every number there is; null where there is none."""
         deltas = {(delta.entry, delta.metric): delta for delta in self.deltas}
-        made = []
+        rows = []
         for entry, metric in product(self.entries, self.compared):
             delta = deltas.get((entry.name, metric))
             low, high = (delta.interval if delta else None) or (None, None)
-            against: tuple[Any, ...] = (None,) * 10
-            if delta is not None:
-                against = (self.baseline, delta.baseline, delta.delta, delta.relative, low, high)
-                against += (delta.p, delta.p_holm, delta.users, delta.verdict)
-            own = (entry.name, metric, entry.metrics[metric], entry.deviation.get(metric), entry.runs)
-            made.append(dict(zip(ROW_COLUMNS, own + against, strict=True)))
-        return made
-
-    def to_frame(self) -> pl.DataFrame:
-        """`rows` as a frame."""
-        return pl.DataFrame(self.rows(), infer_schema_length=None)
+            rows.append(
+                {
+                    "entry": entry.name,
+                    "metric": metric,
+                    "value": entry.metrics[metric],
+                    "deviation": entry.deviation.get(metric),
+                    "runs": entry.runs,
+                    "baseline": self.baseline if delta else None,
+                    "baseline_value": delta and delta.baseline,
+                    "difference": delta and delta.delta,
+                    "relative": delta and delta.relative,
+                    "interval_low": low,
+                    "interval_high": high,
+                    "p": delta and delta.p,
+                    "p_corrected": delta and delta.p_holm,
+                    "users": delta and delta.users,
+                    "verdict": delta and delta.verdict,
+                }
+            )
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def cells(
         self, escape: Callable[[str], str], bold: str, marks: Mapping[str, str], spread: str = " ± "
@@ -241,7 +258,7 @@ class Comparison:
         """A header, and a row per entry: mean ± over runs, the best in bold, a mark for a difference that is shown."""
         best = {metric: _best(self.entries, metric) for metric in self.compared}
         verdicts = {(delta.entry, delta.metric): delta.verdict for delta in self.deltas}
-        made = []
+        rows = []
         for entry in self.entries:
             row = [escape(f"{entry.name} ({entry.runs} runs)" if entry.deviation else entry.name)]
             for metric in self.compared:
@@ -250,21 +267,77 @@ class Comparison:
                 deviation = f"{spread}{_number(entry.deviation[metric])}" if entry.deviation else ""
                 mark = SHOWN.get(verdicts.get((entry.name, metric), ""), "")
                 row.append(f"{mean}{deviation}{marks.get(mark, '')}")
-            made.append(row)
-        return ["", *map(escape, self.compared)], made
+            rows.append(row)
+        return ["", *map(escape, self.compared)], rows
+
+    def _legend(self, escape: Callable[[str], str], marks: Mapping[str, str]) -> str:
+        words = ", ".join(f"{marks.get(mark, mark)} {word}" for word, mark in SHOWN.items())
+        several = " ±: standard deviation over runs." if any(entry.deviation for entry in self.entries) else ""
+        tested = f"{self.baseline}, corrected p below .05 ({self.family}; {self.design}).{several}"
+        return f"Bold: best. {words} than {escape(tested)}"
+
+    def _title(self) -> str:
+        return f"Test split of {self.dataset['name']}, lists of {self.k}."
 
     def _repr_html_(self) -> str:
-        marks = {mark: f" {mark}" for mark in SHOWN.values()}
-        header, rows = self.cells(html_text, "<b>{}</b>", marks)
-        words = ", ".join(f"{mark} {word}" for word, mark in SHOWN.items())
-        legend = f"bold: best; {words} than {self.baseline}, corrected p below .05 ({self.family}; {self.design})"
-        title = f"Comparison: test split of {self.dataset['name']}, lists of {self.k}"
-        made = [[Markup(cell) for cell in row] for row in rows]
-        return html_table(title, header, made, [legend, self.protocol_in_words, *self.notes])
+        header, rows = self.cells(html_text, "<b>{}</b>", SPACED)
+        marked = [[Markup(cell) for cell in row] for row in rows]
+        notes = [self._legend(str, {}), self.protocol_in_words, *self.notes]
+        return html_table(f"Comparison: {self._title()}", header, marked, notes)
+
+    def markdown(self) -> str:
+        """A table of GitHub's Markdown, what it was measured on above it and its legend below."""
+        header, rows = self.cells(_markdown_text, "**{}**", SPACED)
+        lines = [f"| {' | '.join(row)} |" for row in (header, ["---"] + ["---:"] * (len(header) - 1), *rows)]
+        return "\n".join([_markdown_text(self._title()), "", *lines, "", self._legend(_markdown_text, {}), ""])
+
+    def latex(self) -> str:
+        """A `table` for a paper that uses the package booktabs."""
+        header, rows = self.cells(_latex_text, r"\textbf{{{}}}", LATEX_MARKS, r" $\pm$ ")
+        caption = f"{_latex_text(self._title())} {self._legend(_latex_text, LATEX_MARKS)}"
+        lines = [
+            r"% needs \usepackage{booktabs}",
+            r"\begin{table}",
+            r"  \centering",
+            rf"  \caption{{{caption}}}",
+            rf"  \begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
+            r"    \toprule",
+            f"    {' & '.join(header)} \\\\",
+            r"    \midrule",
+            *(f"    {' & '.join(row)} \\\\" for row in rows),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            r"\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """`to_frame` as text; empty where there is no number."""
+        return self.to_frame().with_columns(selectors.float().fill_nan(None)).write_csv()
 
     def as_json(self) -> dict[str, Any]:
         """As `dpaa compare --json` prints it."""
         return {"kind": "comparison", **asdict(self)}
+
+
+FORMATS: dict[str, Callable[[Comparison], str]] = {
+    ".json": lambda result: as_json(result.as_json()),
+    ".md": Comparison.markdown,
+    ".tex": Comparison.latex,
+    ".csv": Comparison.csv,
+}
+"""By the ending of the file."""
+
+
+def write_table(result: Comparison, file: Path) -> None:
+    """Write a comparison in the format of the file's ending; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    result : the comparison
+    file : a path with one of the endings of `FORMATS`
+    """
+    write_file(file, FORMATS[file.suffix.lower()](result), "make room or choose another place with --out")
 
 
 def _best(entries: Sequence[Summary], metric: str) -> float | None:
@@ -278,3 +351,13 @@ def _best(entries: Sequence[Summary], metric: str) -> float | None:
 
 def _number(value: float) -> str:
     return "-" if value != value else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"
+
+
+def _markdown_text(text: str) -> str:
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", on_one_line(text))
+
+
+def _latex_text(text: str) -> str:
+    named = {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+    escaped = re.sub(r"[&%$#_{}~^\\]", lambda found: named.get(found[0], f"\\{found[0]}"), on_one_line(text))
+    return escaped.replace("±", r"$\pm$")

@@ -10,37 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.comparison.chances import Chances, cut_short, unequal, unfinished, warnings
-from dpaa.comparison.entries import read_entries
+from dpaa.comparison import TrainingBudget, budget_warnings, read_entries, unfinished
+from dpaa.comparison.training_budget import cut_short, unequal
 from dpaa.data.dataset import Dataset
-from dpaa.runs.fit import fit, fit_into, make_method
+from dpaa.runs.fit import fit_into, make_method
 
 
 def trained(
     epochs: int = 80, allowed: int = 1000, rate: float = 1e-3, patience: int = 50, trials: int = 0, best: int = 30
-) -> Chances:
+) -> TrainingBudget:
     config = {"method": "lightgcn", "seed": 0, "epochs": allowed, "patience": patience, "learning_rate": rate}
     training = {"epochs": epochs, "best_epoch": best, "best_valid_recall@20": 0.1}
-    return Chances.of(config, {"training": training, "tuning": {"trials": trials}})
+    return TrainingBudget.of(config, {"training": training, "tuning": {"trials": trials}})
 
 
-EASE = Chances.of({"method": "ease", "seed": 0, "ridge": 100.0}, {})
-MOST_POPULAR = Chances.of({"method": "most-popular", "seed": 0}, {})
+EASE = TrainingBudget.of({"method": "ease", "seed": 0, "ridge": 100.0}, {})
+MOST_POPULAR = TrainingBudget.of({"method": "most-popular", "seed": 0}, {})
 
 
-def told(**sides: Chances) -> str | None:
+def told(**sides: TrainingBudget) -> str | None:
     return unequal([(name, [one]) for name, one in sides.items()])
-
-
-def test_the_issues_case() -> None:
-    """25 epochs against 96, partly at five times the learning rate, and not a word."""
-    config = {"method": "dpaa-auto", "seed": 0, "epochs": 96, "patience": 50, "learning_rate": 1e-3, "budget": 3.0}
-    parts = [{"part": "plain", "learning_rate": 1e-3}, {"part": "none", "learning_rate": 5e-3}]
-    auto = Chances.of(config, {"training": {"epochs": 96}, "auto": {"parts": parts}})
-    assert told(lightgcn=trained(25, 25), auto=auto) == (
-        "unequal training budgets: lightgcn trained 25 of 25 epochs at learning rate 0.001; auto trained 96 of 96 "
-        "epochs at learning rate 0.001 to 0.005; train them alike before comparing"
-    )
 
 
 @pytest.mark.parametrize(
@@ -52,13 +41,13 @@ def test_the_issues_case() -> None:
         {"a": trained(25, 25), "b": trained(25, 25, best=25)},
         {"a": trained(), "b": EASE, "c": MOST_POPULAR},  # no epochs to be unequal in
         {"a": trained(trials=30, rate=1e-2), "b": trained(trials=30)},  # each has its own best
-        {"a": trained(trials=30), "b": Chances.of({"method": "ease", "ridge": 1.0}, {"tuning": {"trials": 30}})},
+        {"a": trained(trials=30), "b": TrainingBudget.of({"method": "ease", "ridge": 1.0}, {"tuning": {"trials": 30}})},
         {"a": trained(trials=30), "b": MOST_POPULAR},  # nothing to tune
         {"a": trained()},
         {},
     ],
 )
-def test_no_wolf_is_cried(sides: dict[str, Chances]) -> None:
+def test_no_false_alarm(sides: dict[str, TrainingBudget]) -> None:
     assert told(**sides) is None
 
 
@@ -70,25 +59,14 @@ def test_no_wolf_is_cried(sides: dict[str, Chances]) -> None:
         ({"a": trained(), "b": trained(patience=5)}, "a trained 80 of 1,000 epochs with patience 50 at"),
         ({"a": trained(), "b": trained(trials=30)}, ": a not tuned; b tuned in 30 trials; train and tune them alike"),
         ({"a": trained(trials=30, rate=0.01), "b": trained(trials=9)}, "at learning rate 0.01, tuned in 30 trials; b"),
-        ({"a": trained(trials=30), "b": EASE}, ": a tuned in 30 trials; b not tuned; train and tune them alike"),
-        (
-            {"a": trained(25, 25), "b": trained(), "ease": EASE},
-            "b trained 80 of 1,000 epochs at learning rate 0.001; t",
-        ),
     ],
 )
-def test_what_differs_is_told(sides: dict[str, Chances], says: str) -> None:
+def test_what_differs_is_told(sides: dict[str, TrainingBudget], says: str) -> None:
     found = told(**sides)
     assert found is not None
     assert found.startswith("unequal training budgets: ")
     assert says in found
     assert "\n" not in found
-
-
-def test_runs_of_one_side_are_told_together() -> None:
-    found = unequal([("a", [trained(60), trained(90)]), ("b", [trained(25, 25)])])
-    assert found is not None
-    assert "a trained 60 to 90 of 1,000 epochs at" in found
 
 
 def test_a_best_epoch_that_was_the_last_one_allowed() -> None:
@@ -100,19 +78,12 @@ def test_a_best_epoch_that_was_the_last_one_allowed() -> None:
     several = unfinished("a", [trained(25, 25, best=25), trained(25, 25, best=9)])
     assert several is not None
     assert "the best epoch of 1 of 2 runs was the last one allowed" in several
-    auto = {"method": "dpaa-auto", "epochs": 1000, "budget": 3.0, "learning_rate": 1e-3, "patience": 50}
-    manifest = {"training": {"epochs": 160, "best_valid_recall@20": 0.1}, "auto": {"limited_by": "budget"}}
-    found = str(unfinished("auto", [Chances.of(auto, manifest)]))
-    assert found.startswith("auto: the best part was the last one allowed;")
-    assert found.endswith("--set budget=6")
-    manifest["auto"] = {"limited_by": None}
-    assert unfinished("auto", [Chances.of(auto, manifest)]) is None
 
 
 def test_without_validation_the_last_epoch_is_always_kept_and_nothing_is_said() -> None:
     config = {"method": "lightgcn", "epochs": 25, "patience": 50, "learning_rate": 1e-3}
     manifest = {"training": {"epochs": 25, "best_epoch": 25, "best_valid_recall@20": None}}
-    assert warnings([("a", [Chances.of(config, manifest)])]) == []
+    assert budget_warnings([("a", [TrainingBudget.of(config, manifest)])]) == []
 
 
 def test_a_limit_that_came_before_patience_ran_out_is_told_beside_others() -> None:
@@ -121,20 +92,20 @@ def test_a_limit_that_came_before_patience_ran_out_is_told_beside_others() -> No
     )
     assert cut_short("a", [trained(80, 80, best=30)]) is None
     both = [("a", [trained(25, 25, best=20)]), ("b", [trained(25, 25, best=25)])]
-    assert [line[:2] for line in warnings(both)] == ["a:", "b:"]
+    assert [line[:2] for line in budget_warnings(both)] == ["a:", "b:"]
 
 
 @given(
     st.dictionaries(
-        st.sampled_from(["epochs", "patience", "learning_rate", "method", "budget"]),
+        st.sampled_from(["epochs", "patience", "learning_rate", "method"]),
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.none(), max_size=2),
     ),
     st.dictionaries(
-        st.sampled_from(["training", "auto", "tuning"]),
+        st.sampled_from(["training", "tuning"]),
         st.none()
         | st.integers()
         | st.dictionaries(
-            st.sampled_from(["epochs", "best_epoch", "best_valid_recall@20", "parts", "limited_by", "trials"]),
+            st.sampled_from(["epochs", "best_epoch", "best_valid_recall@20", "trials"]),
             st.none()
             | st.integers()
             | st.floats()
@@ -143,9 +114,9 @@ def test_a_limit_that_came_before_patience_ran_out_is_told_beside_others() -> No
         ),
     ),
 )
-def test_files_of_strangers_never_break_it(config: dict[str, Any], manifest: dict[str, Any]) -> None:
-    found = Chances.of(config, manifest)
-    warnings([("a", [found, trained()]), ("b", [trained(25, 25)]), ("c", [found])])
+def test_untrusted_files_never_break_it(config: dict[str, Any], manifest: dict[str, Any]) -> None:
+    found = TrainingBudget.of(config, manifest)
+    budget_warnings([("a", [found, trained()]), ("b", [trained(25, 25)]), ("c", [found])])
 
 
 def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
@@ -162,25 +133,18 @@ def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
     assert manifest["tuning"] == {"trials": 0}
 
 
-def test_a_fitted_model_knows_its_chances(small_world: Dataset) -> None:
-    found = Chances.of_model(fit(small_world, "lightgcn", embedding_size=8, layers=1, epochs=3, threads=1))
-    assert (found.epochs, found.allowed, found.patience, found.rates, found.trials) == (3, 3, 50, (1e-3, 1e-3), 0)
-    assert Chances.of_model(fit(small_world, "ease")).epochs is None
-    assert Chances.of_model(fit(small_world, "most-popular")).trials is None
-
-
 def test_what_is_counted_in_steps_is_compared_too() -> None:
     """Runs from before there were such settings had a constant rate, and patience in epochs alone."""
     config = {"method": "lightgcn", "epochs": 1000, "patience": 50, "learning_rate": 1e-3}
     steps = {"learning_rate_schedule": "inverse-sqrt", "warmup_steps": 100, "patience_steps": "auto"}
-    new = Chances.of(config | steps, {"training": {"epochs": 80}})
+    new = TrainingBudget.of(config | steps, {"training": {"epochs": 80}})
     found = told(old=trained(), new=new)
     assert found is not None
     assert "old trained 80 of 1,000 epochs at learning rate 0.001, learning_rate_schedule constant" in found
     assert "learning_rate_schedule inverse-sqrt, warmup_steps 100, patience_steps auto; train them alike" in found
     assert "validation_steps" not in found  # the same on both sides
     assert told(a=new, b=new, ease=EASE) is None
-    odd = Chances.of(config | {"warmup_steps": "\x1b[31m" + "9" * 5000}, {"training": {"epochs": 80}})
+    odd = TrainingBudget.of(config | {"warmup_steps": "\x1b[31m" + "9" * 5000}, {"training": {"epochs": 80}})
     said = told(a=odd, b=new)
     assert said is not None
     assert "\x1b" not in said
