@@ -11,7 +11,7 @@ from scripts.frontier.judge import FRONTIER, KEEPS, METHODS, NAIVE
 from scripts.frontier.lists import SWEPT, TRAINED
 from scripts.frontier.rows import Record, Rows, by, choices, flat, mean, middle, order, share, sure, table, title, write
 
-from dpaa.frontier.choice import percent
+from dpaa.debiasing import percent
 
 # ---------------------------------------------------------------------- the frontier
 

@@ -13,10 +13,8 @@ from scripts.frontier.lists import SWEPT, TRAINED, Cell, K, Store, candidates
 from dpaa.comparison.statistics import crossed_t
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import FLOOR, POWER
-from dpaa.frontier.choice import Chooser, relative_change
-from dpaa.frontier.estimates import Accuracy
-from dpaa.frontier.goals import Goal, parse_goals
-from dpaa.frontier.points import Point, measure, user_folds
+from dpaa.debiasing.choice import Chooser, relative_change
+from dpaa.debiasing._points import Accuracy, Goal, Point, measure, parse_goals, user_folds
 
 KEEPS = (0.99, 0.98, 0.95)
 CONFIDENCES = (0.95, 0.5)

@@ -26,7 +26,7 @@ from scripts.frontier.rows import (
     write,
 )
 
-from dpaa.frontier.choice import percent
+from dpaa.debiasing import percent
 
 # ---------------------------------------------------------------------- the promise
 

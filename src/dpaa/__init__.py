@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from dpaa.auditing import Audit, audit
     from dpaa.comparison import Comparison, compare
     from dpaa.data.dataset import Dataset, read_dataset
+    from dpaa.debiasing import debias
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.exporting.folder import export
     from dpaa.frames import to_pandas
-    from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
     from dpaa.methods.als_reg import AlsReg as ALSReg
     from dpaa.methods.apda import APDA as APDA
@@ -73,7 +73,7 @@ _HOME = {
     "Model": "dpaa.runs.model",
     "audit": "dpaa.auditing",
     "compare": "dpaa.comparison",
-    "debias": "dpaa.frontier.debias",
+    "debias": "dpaa.debiasing",
     "evaluate": "dpaa.runs.fit",
     "export": "dpaa.exporting.folder",
     "fit": "dpaa.runs.fit",

@@ -16,19 +16,18 @@ from numpy.typing import NDArray
 from dpaa.comparison import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.debiasing import KIND
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
 from dpaa.evaluation.ranking import ColdUsers, ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
-from dpaa.frontier.debias import JSON, RUN
-from dpaa.frontier.result import KIND
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Groups, Manifest, Protocol
 from dpaa.report.rendering import shown_item
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.choose import told_reranker
-from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, RunFolder
 from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
@@ -245,10 +244,10 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             datasets.append(read_dataset(path))
         elif (path / CONFIG).is_file() or (path / MANIFEST).is_file():
             runs.append(path)
-        elif (path / JSON).is_file():
-            _add_json(found, path / JSON)
-            if (path / RUN / MANIFEST).is_file():
-                runs.append(path / RUN)
+        elif (path / FRONTIER).is_file():
+            _add_json(found, path / FRONTIER)
+            if (path / CHOSEN / MANIFEST).is_file():
+                runs.append(path / CHOSEN)
         elif path.exists() and not path.is_dir():
             _add_json(found, path)
         elif path.is_dir():
@@ -259,7 +258,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             raise InputError(f"there is no {path}; {WHAT}")
     found.families = [Family(printable(data.name), data.fingerprint, data, k) for data in datasets]
     # The run of a trade is called by the trade's folder: `run` says nothing.
-    called = [path.parent if path.name == RUN and (path.parent / JSON).is_file() else path for path in runs]
+    called = [path.parent if path.name == CHOSEN and (path.parent / FRONTIER).is_file() else path for path in runs]
     for path, name in zip(runs, _names(called), strict=True):
         _add_run(found, path, name, k)
     return found

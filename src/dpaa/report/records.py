@@ -110,7 +110,7 @@ class AuditFile:
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """One model with one re-ranker (`dpaa.frontier.result`)."""
+    """One model with one re-ranker (`dpaa.debiasing`)."""
 
     name: str
     model: str

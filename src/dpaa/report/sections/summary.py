@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
+from dpaa.debiasing import times
 from dpaa.evaluation.metrics import explain
 from dpaa.files import same_place
-from dpaa.frontier.result import times
 from dpaa.report.inputs import Inputs, Run
 from dpaa.report.parts import Section, change, minus, signed
 from dpaa.report.records import FrontierFile

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dpaa.debiasing._points import FOLDS, Candidate, Goal, Point, user_folds
+from dpaa.debiasing.choice import Chooser
 from dpaa.evaluation.context import GroundTruth
-from dpaa.frontier.choice import Chooser
-from dpaa.frontier.goals import Goal
-from dpaa.frontier.points import FOLDS, Candidate, Point, user_folds
 
 
 def made_point(

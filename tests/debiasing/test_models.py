@@ -11,8 +11,8 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
+from dpaa.debiasing._models import MODELS, ModelStore
 from dpaa.errors import InputError
-from dpaa.frontier.models import MODELS, ModelStore, default_methods
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method
 from dpaa.runs.callbacks import Callbacks
@@ -30,20 +30,13 @@ def store(folder: Path, data: Dataset, **more: Any) -> ModelStore:
     return ModelStore(folder, data, more.pop("settings", {}), 0, **more)
 
 
-def test_those_that_are_tried_unasked_come_in_order_of_their_cost() -> None:
-    names = default_methods()
-    assert {"ease", "item-knn", "lightgcn", "dpaa"} <= set(names)
-    assert names.index("ease") < names.index("lightgcn")
-    assert set(names) <= set(METHODS.built_in)
-
-
 def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> None:
     first = store(tmp_path, data, settings=TINY)
-    list(first.train(["ease", "lightgcn"], asked=True))
+    list(first.train(["ease", "lightgcn"], required=True))
     assert list(first.models) == ["ease", "lightgcn"]
     written = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
     again = store(tmp_path, data, settings=TINY, deadline=time.monotonic())  # what is there costs no time
-    list(again.train(["ease", "lightgcn", "item-knn"], asked=True))
+    list(again.train(["ease", "lightgcn", "item-knn"], required=True))
     assert list(again.models) == ["ease", "lightgcn"]
     assert again.notes == [
         "the time is up, so these were not tried: item-knn; call again with a larger --budget"
@@ -51,7 +44,7 @@ def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> 
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == written
 
 
-def test_a_training_that_takes_too_long_is_gone_on_with(data: Dataset, tmp_path: Path) -> None:
+def test_a_training_that_takes_too_long_is_resumed(data: Dataset, tmp_path: Path) -> None:
     short = store(tmp_path, data, settings=TINY)
 
     short.deadline = time.monotonic() + 60
@@ -62,38 +55,29 @@ def test_a_training_that_takes_too_long_is_gone_on_with(data: Dataset, tmp_path:
         short.deadline = time.monotonic()
 
     short.watch = lambda _method: _watching(late)
-    list(short.train(["lightgcn"], asked=True))
+    list(short.train(["lightgcn"], required=True))
     assert short.models["lightgcn"].manifest["training"]["stopped"] == "finished early after epoch 1"
     assert short.models["lightgcn"].recommend(k=3).height
     assert short.notes == ["the time was up after 1 epoch of lightgcn, whose best one is used; call again to train on"]
     assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
     longer = store(tmp_path, data, settings=TINY)
     longer.watch = lambda _method: _watching(epochs.append)
-    list(longer.train(["lightgcn"], asked=True))
+    list(longer.train(["lightgcn"], required=True))
     assert len(epochs) == TINY["epochs"]
     assert RunFolder(tmp_path / MODELS / "lightgcn").finished
     assert "stopped" not in longer.models["lightgcn"].manifest["training"]
 
 
-@pytest.mark.parametrize("methods", [["lightgcn", "dpaa", "ease"], ["lightgcn", "dpaa"]])
-def test_however_short_the_time_there_is_a_model(methods: list[str], data: Dataset, tmp_path: Path) -> None:
-    """What takes a moment comes first; without any such, the best of what there was time for."""
-    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic())
-    assert list(some.train(methods, asked=True)) == [methods[-1] if "ease" in methods else "lightgcn"]
-    late = ", ".join(name for name in methods if name not in some.models)
-    assert some.notes[-1] == f"the time is up, so these were not tried: {late}; call again with a larger --budget"
-
-
-@pytest.mark.parametrize("name", ["dpaa", "dap"])
+@pytest.mark.parametrize("name", ["dpaa"])
 def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(name: str, data: Dataset, tmp_path: Path) -> None:
     short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-    list(short.train(["lightgcn"], asked=True))
+    list(short.train(["lightgcn"], required=True))
 
     def late(_report: object) -> None:
         short.deadline = time.monotonic()
 
     short.watch = lambda _method: _watching(late)
-    assert list(short.train([name], asked=True)) == [name]
+    assert list(short.train([name], required=True)) == [name]
     assert short.models[name].manifest["training"]["epochs"] == 1
     assert not RunFolder(tmp_path / MODELS / name).finished
 
@@ -106,7 +90,7 @@ def test_time_that_is_up_before_the_first_epoch_leaves_a_method_out(data: Datase
             some.deadline = time.monotonic()
 
     some.watch = lambda _method: nullcontext(Callbacks(on_start=late))
-    assert list(some.train(["ease", "lightgcn"], asked=True)) == ["ease"]
+    assert list(some.train(["ease", "lightgcn"], required=True)) == ["ease"]
     assert some.notes == ["the time was up before lightgcn was trained; call again to go on with it"]
 
 
@@ -114,43 +98,45 @@ def _watching(on_epoch: Any) -> Any:
     return nullcontext(Callbacks(on_epoch=on_epoch))
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_model_with_other_settings_is_never_left_out_in_silence(asked: bool, data: Dataset, tmp_path: Path) -> None:
-    list(store(tmp_path, data).train(["ease"], asked=True))
+@pytest.mark.parametrize("required", [True, False])
+def test_a_model_with_other_settings_is_refused_aloud(
+    required: bool, data: Dataset, tmp_path: Path
+) -> None:
+    list(store(tmp_path, data).train(["ease"], required=True))
     with pytest.raises(InputError, match="other settings or of another dataset; pass --overwrite"):
-        list(store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], asked=asked))
+        list(store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], required=required))
     again = store(tmp_path, data, settings={"ridge": 3.0}, overwrite=True)
-    list(again.train(["ease"], asked=asked))
-    assert again.models["ease"].method.settings.model_dump()["ridge"] == 3.0
+    list(again.train(["ease"], required=required))
+    assert again.models["ease"].method.get_params()["ridge"] == 3.0
 
 
-def test_a_method_that_cannot_be_had_is_left_out_unless_it_was_asked_for(
+def test_a_method_that_cannot_be_had_is_left_out_unless_it_is_required(
     data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise InputError("there is no memory for it")
 
-    monkeypatch.setattr(METHODS["ease"], "fit", refuse)
+    monkeypatch.setattr(METHODS["ease"], "learn", refuse)
     some = store(tmp_path, data)
-    list(some.train(["ease", "item-knn"], asked=False))
+    list(some.train(["ease", "item-knn"], required=False))
     assert list(some.models) == ["item-knn"]
     assert some.notes == ["ease was left out: there is no memory for it"]
     with pytest.raises(InputError, match="no memory"):
-        list(store(tmp_path, data).train(["ease"], asked=True))
+        list(store(tmp_path, data).train(["ease"], required=True))
 
 
 def test_settings_go_to_the_methods_that_have_them(data: Dataset, tmp_path: Path) -> None:
     some = store(tmp_path, data, settings={"neighbours": 7})
-    list(some.train(["ease", "item-knn"], asked=True))
-    assert some.models["item-knn"].method.settings.model_dump()["neighbours"] == 7
+    list(some.train(["ease", "item-knn"], required=True))
+    assert some.models["item-knn"].method.get_params()["neighbours"] == 7
     for settings, sentence in (
         ({"neighbors": 7}, "no method of these has a setting 'neighbors'"),
         ({"seed": 7}, "give it with --seed"),
     ):
         with pytest.raises(InputError, match=sentence):
-            list(store(tmp_path, data, settings=settings).train(["ease", "item-knn"], asked=True))
+            list(store(tmp_path, data, settings=settings).train(["ease", "item-knn"], required=True))
     with pytest.raises(InputError, match="settings are for methods that are trained here, and none is"):
-        list(store(tmp_path, data, settings={"ridge": 1}).train([], asked=False))
+        list(store(tmp_path, data, settings={"ridge": 1}).train([], required=False))
 
 
 def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path: Path) -> None:
@@ -158,31 +144,22 @@ def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path:
         fit(data, "ease").save(tmp_path / name)
     (tmp_path / "link").symlink_to(tmp_path / "one" / "ease")
     some = store(tmp_path / "trade", data)
-    list(some.train(["ease"], asked=True))
+    list(some.train(["ease"], required=True))
     places = [tmp_path / name for name in ("one/ease", "other/ease", "ease", "one/ease", "link")]
-    names = some.take(places)
+    names = [some.take(place) for place in places]
     assert len(set(names)) == 3
     assert names[0] == names[3] == names[4]
     assert len(some.models) == 4
-    assert some.take([tmp_path / "trade" / MODELS / "ease"]) == ["ease"]
-
-
-def test_a_name_that_is_taken_in_every_form(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run `ease` beside a model `ease` is another run, and no name is given twice."""
-    monkeypatch.chdir(tmp_path)
-    fit(data, "ease").save("ease")
-    some = store(tmp_path / "trade", data)
-    list(some.train(["ease"], asked=True))
-    assert some.take(["ease"]) == [str(tmp_path / "ease")]
+    assert some.take(tmp_path / "trade" / MODELS / "ease") == "ease"
 
 
 def test_runs_of_another_dataset_and_the_run_that_is_written_are_refused(data: Dataset, tmp_path: Path) -> None:
     fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "other")
     with pytest.raises(InputError, match="trained on another dataset"):
-        store(tmp_path / "trade", data).take([tmp_path / "other"])
+        store(tmp_path / "trade", data).take(tmp_path / "other")
     fit(data, "ease").save(tmp_path / "trade" / "run")
     with pytest.raises(InputError, match="is what this call writes"):
-        store(tmp_path / "trade", data).take([tmp_path / "trade" / "run"])
+        store(tmp_path / "trade", data).take(tmp_path / "trade" / "run")
 
 
 def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
@@ -192,5 +169,5 @@ def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
         (home / link).parent.mkdir(parents=True)
         (home / link).symlink_to(tmp_path / "elsewhere")
         with pytest.raises(InputError, match="link"):
-            list(store(home, data).train(["ease"], asked=True))
+            list(store(home, data).train(["ease"], required=True))
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaa.debiasing._frontier import Debiased, Frontier
+from dpaa.debiasing._points import Accuracy, user_folds
+from dpaa.debiasing.choice import Chooser
 from dpaa.evaluation.exposure import ValidationExposure
-from dpaa.frontier.choice import Chooser
-from dpaa.frontier.estimates import Accuracy
-from dpaa.frontier.points import user_folds
-from dpaa.frontier.result import Debiased, Frontier
-from tests.frontier.made import made_point, truth_of
+from tests.debiasing.made import made_point, truth_of
 
 
 def frontier(*points: Any, **more: Any) -> Frontier:
@@ -46,12 +45,9 @@ def test_the_headline_by_hand(before: float, after: float, told: str) -> None:
     assert Debiased(some(before=before, after=after), 1, "because", None).headline() == told
 
 
-def test_the_headline_of_no_change() -> None:
-    assert Debiased(some(), 0, "because", None).headline() == "nothing changes: ease stays"
-
-
 def test_the_headline_names_goals_as_people_do() -> None:
     assert Debiased(some("arp", 10.0, 5.0), 1, "because", None).headline() == "mean popularity −50 %, accuracy −2.0 %"
+    assert Debiased(some(), 0, "because", None).headline() == "nothing changes: ease stays"
 
 
 def test_three_sentences_by_hand() -> None:

@@ -1,9 +1,8 @@
-"""The models of a frontier: trained into a folder, taken up again after an interruption, or runs that are there."""
+"""The models of a frontier: trained into a folder, resumed after an interruption, or existing runs."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,6 @@ from pathlib import Path
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.files import check_within, own_folder, settled
-from dpaa.frontier.pace import Pace
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
@@ -26,22 +24,20 @@ from dpaa.words import counted
 
 MODELS = "models"
 """Where they are kept, a run each."""
-MEASURING = "measuring"
 REMEDY = "make room or choose another folder with --out"
 
 Watch = Callable[[Method], AbstractContextManager[Callbacks]]
-"""Who looks on while a method is trained."""
+"""Callbacks of the training of a method, such as a progress display."""
 
 
 def unwatched(_method: Method) -> AbstractContextManager[Callbacks]:
-    """Nobody."""
+    """No callbacks."""
     return nullcontext(Callbacks())
 
 
 def default_methods() -> list[str]:
-    """Those that `dpaa debias` tries unasked, the quickest first."""
-    chosen = [name for name in METHODS.built_in if METHODS[name].default_candidate]
-    return sorted(chosen, key=_in_epochs)
+    """Names of the methods that `dpaa debias` tries by default, the quickest first."""
+    return sorted((name for name in METHODS.built_in if METHODS[name].default_candidate), key=_in_epochs)
 
 
 def _in_epochs(name: str) -> bool:
@@ -49,7 +45,7 @@ def _in_epochs(name: str) -> bool:
 
 
 class OtherRunError(InputError):
-    """A model is there already, and it is not the one that was asked for."""
+    """A model is there already, and it is not the one that is wanted."""
 
 
 @dataclass
@@ -59,7 +55,7 @@ class ModelStore:
     folder: Path
     data: Dataset
     settings: Mapping[str, object]
-    """For every method that has them."""
+    """Hyperparameters for every method that has them."""
     seed: int
     deadline: float | None = None
     """`time.monotonic()` at which no training begins any more, and of one under way the best epoch so far is used.
@@ -73,49 +69,40 @@ class ModelStore:
     notes: list[str] = field(default_factory=list)
     """What was left out."""
     models: dict[str, Model] = field(default_factory=dict)
-    pace: Pace = field(default_factory=Pace)
 
-    def train(self, methods: Sequence[str], *, asked: bool) -> Iterator[str]:
-        """Each method into a run of its own, its name as soon as it is there.
+    def train(self, methods: Sequence[str], *, required: bool) -> Iterator[str]:
+        """Train each method into a run of its own; its name is yielded as soon as it is there.
 
-        One that cannot be had is noted, unless it was asked for by name.
+        Parameters
+        ----------
+        methods : names, or package.module:Class
+        required : whether one that cannot be trained is an error; otherwise it is noted
         """
         names = {find_method(name).name: name for name in methods}
         names = {name: names[name] for name in sorted(names, key=_in_epochs)}  # a budget may end before the slow ones
         self._check_settings(list(names))
         home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY) if names else self.folder
         late = []
-        for place, (name, given) in enumerate(names.items()):
+        for number, (name, given) in enumerate(names.items(), start=1):
             folder = check_within(home / name, self.folder)
             if self._late and self.models and not RunFolder(folder).finished:
                 late.append(name)
                 continue
-            todo = Counter(kind for one in list(names)[place:] for kind in self._work(home / one, one))
-            self.say(f"model {place + 1} of {len(names)}: {name} ({self.pace.in_words(todo)})")
+            self.say(f"model {number} of {len(names)}: {name}")
             try:
-                method = self._method(given)
-                if not self.overwrite and RunFolder(folder).finished:
-                    self._check_same(folder, method)
-                with self.pace.timed(self._work(folder, name)[0]):
-                    self._train_one(folder, method)
+                self._train_one(folder, self._method(given))
             except OtherRunError:
                 raise
             except InputError as error:
-                if asked:
+                if required:
                     raise
                 self.notes.append(f"{name} was left out: {error}")
                 continue
             if name in self.models:
                 yield name
         if late:
-            told = f"the time is up, so these were not tried: {', '.join(late)}"
-            self.notes.append(f"{told}; call again with a larger --budget")
-
-    def _work(self, folder: Path, name: str) -> tuple[str, str]:
-        """What kinds of work a model is: to have it, and to measure it."""
-        if RunFolder(folder).finished and not self.overwrite:
-            return "reading", MEASURING
-        return "training in epochs" if _in_epochs(name) else "training in one go", MEASURING
+            names_left = f"the time is up, so these were not tried: {', '.join(late)}"
+            self.notes.append(f"{names_left}; call again with a larger --budget")
 
     @property
     def _late(self) -> bool:
@@ -127,58 +114,54 @@ class ModelStore:
         return make_method(self.data, given, own | {"seed": self.seed})
 
     def _train_one(self, folder: Path, method: Method) -> None:
+        run = RunFolder(folder)
+        if not self.overwrite and run.finished and not run.finished_before(method, self.data.fingerprint):
+            raise OtherRunError(
+                f"{folder} holds a run with other settings or of another dataset; pass --overwrite to train it again, "
+                "or choose another folder with --out"
+            )
         before = self.models.get(PRETRAINED) if needed_layers(method) is not None else None
+        pretrained = None if before is None else before.path
+        begun = bool(self.models)
         with self.watch(method) as callbacks:
-            asked_to_stop, on_epoch, begun = callbacks.stop_requested, callbacks.on_epoch, bool(self.models)
 
-            def count(report: EpochReport) -> None:
+            def on_epoch(report: EpochReport) -> None:
                 nonlocal begun
                 begun = True
-                on_epoch(report)
+                callbacks.on_epoch(report)
 
-            limited = replace(
-                callbacks, on_epoch=count, stop_requested=lambda: asked_to_stop() or (begun and self._late)
-            )
+            def stop_requested() -> bool:
+                return callbacks.stop_requested() or (begun and self._late)
+
+            limited = replace(callbacks, on_epoch=on_epoch, stop_requested=stop_requested)
+            resume = folder.exists() and not self.overwrite
             try:
                 model = fit_into(
                     folder,
                     self.data,
                     method,
                     overwrite=self.overwrite,
-                    resume=folder.exists() and not self.overwrite,
+                    resume=resume,
                     callbacks=limited,
-                    pretrained=None if before is None else before.path,
+                    pretrained=pretrained,
                 )
             except Interrupted:
-                if asked_to_stop():
+                if callbacks.stop_requested():
                     raise
-                best = self._best_so_far(folder, method, callbacks, before)
-                if best is None:
+                fresh = make_method(self.data, type(method), method.get_params())
+                try:  # the best epoch of the checkpoint, which stays
+                    run = RunFolder.to_finish(folder, self.overwrite)
+                    model = fit_method(
+                        fresh, self.data, callbacks, run, resume=True, finish=True, pretrained=pretrained
+                    )
+                except InputError:  # there is no such epoch
                     self.notes.append(f"the time was up before {method.name} was trained; call again to go on with it")
                     return
-                model = best
                 epochs = counted(model.manifest["training"]["epochs"], "epoch", "epochs")
                 self.notes.append(
                     f"the time was up after {epochs} of {method.name}, whose best one is used; call again to train on"
                 )
         self.models[method.name] = model
-
-    def _best_so_far(self, folder: Path, method: Method, callbacks: Callbacks, before: Model | None) -> Model | None:
-        """A model of the best epoch of the checkpoint, which stays; None where there is no such epoch."""
-        fresh = make_method(self.data, type(method), method.get_params())
-        try:
-            run = RunFolder.to_finish(folder, self.overwrite)
-            pretrained = None if before is None else before.path
-            return fit_method(fresh, self.data, callbacks, run, resume=True, finish=True, pretrained=pretrained)
-        except InputError:
-            return None
-
-    def _check_same(self, folder: Path, method: Method) -> None:
-        if not RunFolder(folder).finished_before(method, self.data.fingerprint):
-            raise OtherRunError(
-                f"{folder} holds a run with other settings or of another dataset; pass --overwrite to train it again, "
-                "or choose another folder with --out"
-            )
 
     def _check_settings(self, names: Sequence[str]) -> None:
         if self.settings and not names:
@@ -195,26 +178,28 @@ class ModelStore:
             if not settled(RunFolder(run).path).is_relative_to(settled(self.folder / MODELS)):
                 self._read(run)
 
-    def take(self, runs: Sequence[str | Path]) -> list[str]:
-        """Finished runs on the same dataset, under their folders' names; one that is there already is taken once.
+    def take(self, run: str | Path) -> str:
+        """Take a finished run on the same dataset, once.
 
-        Returns the names.
+        Parameters
+        ----------
+        run : its folder
+
+        Returns
+        -------
+        its name among the models: that of the folder where it is free, else its path
         """
-        return [self._take(Path(run)) for run in runs]
-
-    def _take(self, run: Path) -> str:
-        place = settled(RunFolder(run).path)
+        resolved = settled(RunFolder(run).path)
         for name, model in self.models.items():
-            if model.path is not None and settled(model.path) == place:
+            if model.path is not None and settled(model.path) == resolved:
                 return name
-        model = self._read(run)
-        names = (printable(settled(run).name), printable(str(run)), printable(str(place)))
+        model = self._read(Path(run))
+        names = (printable(settled(run).name), printable(str(run)), printable(str(resolved)))
         name = next((one for one in names if one not in self.models), f"{names[-1]} {len(self.models)}")
         self.models[name] = model
         return name
 
     def _read(self, run: Path) -> Model:
-        """A finished run on the same dataset."""
         if settled(RunFolder(run).path) == settled(self.folder / CHOSEN):
             raise InputError(f"{run} is what this call writes; choose another folder with --out")
         model = load(run)

@@ -1,6 +1,6 @@
 """Which point?  The Pareto frontier, and one point of it: within a promise, for a target, or where returns diminish.
 
-The promise "at least this share of the baseline's accuracy" is kept on users that had no part in the choice
+The promise "at least this share of the baseline's accuracy" is kept on users held out from the choice
 (cross-fitting).  A rule asks for a certainty z: of the points whose accuracy, minus z standard errors, is within the
 promise, take the one that is best for the goal, else the baseline.  The users are cut into folds; for each fold the
 rule chooses on the others, and the fold's own users say what its choice is worth.  From the strictest rule on, rules
@@ -19,23 +19,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from dpaa.auditing import Check
 from dpaa.comparison.statistics import crossed_t
+from dpaa.debiasing._points import Estimate, Floats, Goal, Point, Rows, measured_goals
 from dpaa.errors import InputError
-from dpaa.frontier.estimates import Estimate
-from dpaa.frontier.goals import Goal
-from dpaa.frontier.points import Point, Rows, measured_goals
 
-Floats = NDArray[np.float64]
 CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)
 """Standard errors that rules ask for, the strictest first; as far as they are above those of the confidence."""
 CONFIDENCE = 0.95
 """Of the intervals that are shown."""
 LESS_SURE = (0.9, 0.8, 0.5)
-"""Confidences whose choices are told beside that of the one that was asked for."""
+"""Lower confidences whose choices are shown beside that of the wanted one."""
 GUESS = 0.5
 """The confidence of a guess: nothing is promised, so that a rule that is not confirmed does not end the search."""
 
@@ -63,16 +59,16 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What users without a part in the choice say of it."""
+    """What held-out users say of a choice."""
 
     keep: float
     """Promised share of the baseline's accuracy."""
     confidence: float
     """One-sided, with which they had to confirm it."""
     certainty: float | None
-    """Standard errors that the rule in force asks for; None: none was confirmed."""
+    """Standard errors that the applied rule asks for; None: none was confirmed."""
     change: Change
-    """Of accuracy against the baseline, on users that had no part in choosing."""
+    """Of accuracy against the baseline, on held-out users."""
     users: int
     folds: int
     refused: float | None
@@ -135,7 +131,7 @@ class Chooser:
         fewest = self.n_users - max(map(len, folds))  # that anything is chosen on
         rules = [_Rule.on(self, keep, fewest, fold) for fold in range(len(folds))] if fewest > 1 else []
         last, refused = None, None if rules else CERTAINTIES[0]
-        found = self._held_out([self.base] * len(folds))
+        held_out = self._held_out([self.base] * len(folds))
         for certainty in self._certainties(fewest) if rules else ():
             chosen = [rule.choose(certainty) for rule in rules]
             if self.base in chosen:
@@ -143,7 +139,7 @@ class Chooser:
                 continue
             values = self._held_out(chosen)
             if self._confirm(values, keep):
-                last, found, refused = certainty, values, None
+                last, held_out, refused = certainty, values, None
                 continue
             refused = certainty
             if self.confidence > GUESS:
@@ -154,16 +150,16 @@ class Chooser:
             point = self.base if last is None else on_all.choose(last)
             if last is None and refused is None and on_all.choose(0.0) != self.base:
                 refused = self._certainties(fewest)[-1]  # there is something, and nobody was sure of it
-        change = relative_change(found[:, 0], found[:, 1])
+        change = relative_change(held_out[:, 0], held_out[:, 1])
         return point, Confirmation(keep, self.confidence, last, change, self.n_users, len(folds), refused)
 
     def less_sure(self, keep: float, chosen: int) -> tuple[tuple[float, int], ...]:
         """What lower confidences would choose instead, each point once: the highest that does, and the point."""
-        found: dict[int, float] = {chosen: self.confidence}
+        highest: dict[int, float] = {chosen: self.confidence}
         for confidence in LESS_SURE:
             if confidence < self.confidence:
-                found.setdefault(replace(self, confidence=confidence).within(keep)[0], confidence)
-        return tuple((confidence, place) for place, confidence in found.items() if place != chosen)
+                highest.setdefault(replace(self, confidence=confidence).within(keep)[0], confidence)
+        return tuple((confidence, point) for point, confidence in highest.items() if point != chosen)
 
     def _confirm(self, values: Floats, keep: float) -> bool:
         """Whether users, each with what was chosen for it and the baseline, confirm the promise."""
@@ -181,23 +177,23 @@ class Chooser:
             values[rows, 0] = self._values(point)[rows]
         return values
 
-    # ------------------------------------------------------------------ for a target, and without a wish
+    # ------------------------------------------------------------------ for a target, and without either
 
     def reaching(self, targets: Sequence[Check]) -> int | None:
         """The most accurate point that meets all targets; None where there is none."""
-        meeting = [place for place, point in enumerate(self.points) if all(_meets(point, one) for one in targets)]
+        meeting = [index for index, point in enumerate(self.points) if all(_meets(point, one) for one in targets)]
         accuracy = self.accuracies()
-        return max(meeting, key=lambda place: (accuracy[place], -place), default=None)
+        return max(meeting, key=lambda index: (accuracy[index], -index), default=None)
 
     def knee(self) -> int:
         """Where returns diminish: the point of the frontier farthest above the line between its two ends.
 
         Accuracy and goal each run from 0 to 1 along it.  What does less for the goal than the baseline, or has less
-        than half of its accuracy, is no trade.
+        than half of its accuracy, is no trade-off.
         """
         accuracy, score = self.accuracies(), self.scores()
-        trade = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5 * accuracy[self.base])
-        line = [place for place in self.frontier() if trade[place]]
+        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5 * accuracy[self.base])
+        line = [index for index in self.frontier() if allowed[index]]
         if len(line) < 3:
             return self.base if self.base in line or not line else line[0]
         spans = [np.ptp(values[line]) or 1.0 for values in (accuracy, score)]
@@ -220,29 +216,28 @@ class _Rule:
         everybody = np.arange(chooser.n_users)
         rows = everybody if fold is None else np.setdiff1d(everybody, chooser.folds[fold])
         promised = keep * chooser._values(chooser.base)[rows]
-        places = range(len(chooser.points))
-        mean, error = np.empty(len(places)), np.empty(len(places))
-        for place in places:  # one at a time: all differences at once would be as large as the points
-            difference = chooser._values(place)[rows] - promised
-            mean[place], error[place] = difference.mean(), difference.std(ddof=1) / np.sqrt(users)
+        mean, error = np.empty((2, len(chooser.points)))
+        for point in range(
+            len(chooser.points)
+        ):  # one at a time: all differences at once would be as large as the points
+            difference = chooser._values(point)[rows] - promised
+            mean[point], error[point] = difference.mean(), difference.std(ddof=1) / np.sqrt(users)
         return cls(chooser.base, mean, error, chooser.scores(fold))
 
     def choose(self, certainty: float) -> int:
         """The best of those within the promise with this certainty; of equals the most accurate.  Else the baseline."""
         sure = np.flatnonzero(self.difference - certainty * self.error >= 0)
-        better = [place for place in sure.tolist() if self.score[place] > self.score[self.base]]
-        return max(better, key=lambda place: (self.score[place], self.difference[place]), default=self.base)
+        better = [point for point in sure.tolist() if self.score[point] > self.score[self.base]]
+        return max(better, key=lambda point: (self.score[point], self.difference[point]), default=self.base)
 
 
 def pareto(accuracy: Floats, score: Floats) -> list[int]:
-    """Places that no other beats or equals in both numbers and beats in one, the most accurate first."""
-    found: list[int] = []
-    best = -np.inf
-    for place in np.lexsort((np.arange(len(accuracy)), -score, -accuracy)).tolist():
-        if not found or score[place] > best:
-            found.append(place)
-            best = float(score[place])
-    return found
+    """Indices that no other beats or equals in both numbers and beats in one, the most accurate first."""
+    line: list[int] = []
+    for index in np.lexsort((np.arange(len(accuracy)), -score, -accuracy)).tolist():
+        if not line or score[index] > score[line[-1]]:
+            line.append(index)
+    return line
 
 
 def relative_change(one: Floats, other: Floats) -> Change:
@@ -262,8 +257,8 @@ def relative_change(one: Floats, other: Floats) -> Change:
 
 
 def _meets(point: Point, target: Check) -> bool:
-    found = target.apply(point.metrics)
-    return found.failed and bool(np.isfinite(found.value))  # a check "fails" where its comparison holds
+    result = target.apply(point.metrics)
+    return result.failed and bool(np.isfinite(result.value))  # a check "fails" where its comparison holds
 
 
 def parse_target(text: str, goals: Sequence[Goal], k: int) -> Check:
