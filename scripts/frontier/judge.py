@@ -11,10 +11,10 @@ import numpy as np
 from scripts.frontier.lists import SWEPT, TRAINED, Cell, K, Store, candidates
 
 from dpaa.comparison.statistics import crossed_t
+from dpaa.debiasing._points import Accuracy, Goal, Point, measure, parse_goals, user_folds
+from dpaa.debiasing.choice import Chooser, relative_change
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import FLOOR, POWER
-from dpaa.debiasing.choice import Chooser, relative_change
-from dpaa.debiasing._points import Accuracy, Goal, Point, measure, parse_goals, user_folds
 
 KEEPS = (0.99, 0.98, 0.95)
 CONFIDENCES = (0.95, 0.5)

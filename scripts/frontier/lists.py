@@ -19,9 +19,9 @@ from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.coat import coat
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
-from dpaa.evaluation.evaluator import Evaluator
 from dpaa.debiasing import default_methods
 from dpaa.debiasing._points import Candidate, Measurer
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings
 from dpaa.reranking import RERANKERS

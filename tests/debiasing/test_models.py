@@ -99,9 +99,7 @@ def _watching(on_epoch: Any) -> Any:
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_a_model_with_other_settings_is_refused_aloud(
-    required: bool, data: Dataset, tmp_path: Path
-) -> None:
+def test_a_model_with_other_settings_is_refused_aloud(required: bool, data: Dataset, tmp_path: Path) -> None:
     list(store(tmp_path, data).train(["ease"], required=True))
     with pytest.raises(InputError, match="other settings or of another dataset; pass --overwrite"):
         list(store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], required=required))

@@ -225,15 +225,14 @@ def print_audit(result: Audit) -> None:
         "niche share": "log_niche_share:.1%",
         "on new items": "new_share:.1%",
     }
-    times = readable_times([time for period in log.periods for time in (period.start, period.end)])
-    spans = zip(times[::2], times[1::2], log.periods, strict=True)
-    rows = [[start, end, *attributes(period, *columns.values())] for start, end, period in spans]
+    starts = readable_times([period.start for period in log.periods])
+    rows = [[start, *attributes(one, *columns.values())] for start, one in zip(starts, log.periods, strict=True)]
     if rows:
-        print_table("over time, in periods of about as many interactions each", ["from", "to", *columns], rows)
+        print_table("over time, in periods of about as many interactions each", ["from", *columns], rows)
 
     shifts = {} if recs is None else {"winners: more": recs.winners, "losers: less": recs.losers}
     for title, items in shifts.items():
-        columns = {"item": "item_id"} | titled(items) | {"group": "group", "interactions": "interactions:,"}
-        columns |= {"recommendations": "recommendations:,", "share of interactions": "interaction_share:.3%"}
-        columns |= {"of recommendations": "recommendation_share:.3%"}
+        columns = {"item": "item_id"} | titled(items) | {"group": "group", "in log": "interactions:,"}
+        columns |= {"in lists": "recommendations:,", "share of log": "interaction_share:.3%"}
+        columns |= {"share of lists": "recommendation_share:.3%"}
         print_objects(f"{title} of the recommendations than of the interactions", columns, items)

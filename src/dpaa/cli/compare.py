@@ -132,12 +132,12 @@ def _print_entry(result: Comparison, name: str) -> None:
     deltas = [delta for delta in result.deltas if delta.entry == name]
     rows = [
         [
-            *(delta.metric, number(delta.delta, "+"), *cells("+.1%", delta.relative), _interval(delta.interval)),
-            *(_p(delta.p), _p(delta.p_holm), delta.verdict),
+            *(delta.metric, number(delta.delta, "+"), _interval(delta.interval)),
+            *(_p(delta.p_holm), delta.verdict),
         ]
         for delta in deltas
     ]
-    header = ["", "difference", "relative", f"{result.confidence:.0%} interval", "p", "p corrected", "verdict"]
+    header = ["", "difference", f"{result.confidence:.0%} interval", "p corrected", "verdict"]
     print_table(f"{name} against {result.baseline}", header, rows)
     for line in _in_words(result, name, deltas):
         out.print(line)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN = 14
 """Rows of the table; `frontier.csv` and `--json` have every point."""
-OTHERS = {"coverage": ".1%", "arp": ",.1f"}
+OTHERS = {"coverage": ".1%"}
 """Metrics shown of every point, where they are no goal, and how."""
 
 
@@ -179,12 +179,12 @@ def print_frontier(result: Debiased, most: int = SHOWN) -> None:
                 f"{mark} {point.candidate.name}".strip(),
                 number(point.accuracy_of(frontier.chooser.estimate)),
                 *cells("+.1%", change.estimate),
-                f"{change.low:+.1%} … {change.high:+.1%}" if isfinite(change.low) else "–",
+                f"{100 * change.low:+.1f} to {100 * change.high:+.1f}" if isfinite(change.low) else "–",
                 *(number(value) for value in point.values),
                 *(cells(form, point.metrics[f"{name}@{k}"])[0] for name, form in others.items()),
             ]
         )
-    header = ["", "accuracy", "change", "95 %", *(goal.key(k) for goal in frontier.goals), *others]
+    header = ["", "accuracy", "change", "95% interval", *(goal.key(k) for goal in frontier.goals), *others]
     print_table(f"The frontier on {frontier.dataset}, {frontier.chooser.n_users:,} validation users", header, rows)
     out.print("* chosen, = baseline, - beaten by another point; first the frontier, then the models as they are")
     out.print(f"accuracy: NDCG@{k}; {frontier.accuracy.as_json()['in_words']}; {frontier.exposure.in_words()}")
