@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 from dpaa.auditing import Check, audit
 from dpaa.auditing.checks import LIST_NUMBERS, LOG_NUMBERS, check_name
 from dpaa.errors import InputError
-from dpaa.evaluation.metrics import METRICS
-from tests.auditing.examples import LISTS, LOG, comparable
+from tests.auditing.examples import LISTS, LOG
 
 COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
 
@@ -60,24 +58,6 @@ finite = st.floats(-1e6, 1e6)
 def test_fails_where_the_comparison_holds(sign: str, value: float, limit: float) -> None:
     check = Check.parse(f"gini {sign} {limit!r}")
     assert check.apply({"gini": value}).failed == COMPARISONS[sign](value, limit)
-
-
-def test_no_name_of_the_log_is_one_of_lists() -> None:
-    """Not in the numbers, not in the tables beside them, not among the metrics of `evaluate`."""
-    found = comparable(audit(LOG, LISTS, periods=2))
-
-    def keys(content: Any) -> set[str]:
-        if isinstance(content, dict):
-            return set(content) | {key for value in content.values() for key in keys(value)}
-        return {key for value in content for key in keys(value)} if isinstance(content, list) else set()
-
-    of_the_log = {name for name in found["numbers"] if name.startswith("log_")} | keys(found["log"])
-    of_lists = {name for name in found["numbers"] if "@" in name}
-    assert of_the_log | of_lists >= set(found["numbers"])
-    assert {name.partition("@")[0] for name in of_lists} == set(LIST_NUMBERS)
-    assert not of_the_log & set(LIST_NUMBERS)
-    assert not of_the_log & set(METRICS)
-    assert of_lists <= set(found["recommendations"])
 
 
 @pytest.mark.parametrize("with_recs", [True, False])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dpaa
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
@@ -66,12 +64,6 @@ def test_equal_times_stay_together() -> None:
     assert audit(LOG.drop("timestamp")).notes == []
 
 
-def test_dates_are_told_in_iso_form() -> None:
-    dated = LOG.with_columns(timestamp=pl.Series([datetime(2024, 5, day, tzinfo=UTC) for day in range(1, 11)]))
-    periods = audit(dated, periods=2).log.periods
-    assert (periods[0].start, periods[1].end) == ("2024-05-01T00:00:00+00:00", "2024-05-10T00:00:00+00:00")
-
-
 @given(logs(), st.integers(1, 12))
 def test_ranges(log: pl.DataFrame, periods: int) -> None:
     found = audit(log, periods=periods)
@@ -101,15 +93,6 @@ def test_duplicates_count_once_unless_they_are_to_be_counted() -> None:
     assert comparable(audit(kept)) == comparable(found)
 
 
-def test_the_rule_for_positives_and_column_names(tmp_path: Path) -> None:
-    rated = LOG.rename({"item_id": "thing"}).with_columns(stars=pl.Series([5] * 9 + [1]))
-    rated.write_csv(tmp_path / "log.tsv", separator="\t")
-    names = dpaa.data.log.ColumnNames(item="thing")
-    found = audit(tmp_path / "log.tsv", positive="stars>=3", names=names)
-    assert comparable(found) == comparable(audit(LOG[:9]))
-    assert "1 of 10 rows are not positive" in found.notes[0]
-
-
 def test_a_folder_gives_what_the_dataset_gives(tmp_path: Path) -> None:
     data = Dataset.from_frame(LOG, test={"user_id": ["u5"], "item_id": ["A"]})
     data.write(tmp_path / "data")
@@ -123,12 +106,6 @@ def test_the_order_of_rows_does_not_matter(log: pl.DataFrame, random: Any) -> No
     order = list(range(log.height))
     random.shuffle(order)
     assert comparable(audit(log[order])) == comparable(audit(log))
-
-
-@given(logs(), st.booleans())
-def test_a_dataset_gives_what_its_log_gives(log: pl.DataFrame, keep_duplicates: bool) -> None:
-    data = Dataset.from_frame(log, keep_duplicates=keep_duplicates)
-    assert comparable(audit(data)) == comparable(audit(log, keep_duplicates=keep_duplicates))
 
 
 # Lists against the log ###############################################################################################
@@ -317,12 +294,3 @@ def test_what_cannot_be_compared() -> None:
 def test_refused(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         audit(LOG, **arguments)
-
-
-def test_the_gate_sees_lists_that_go_to_the_head() -> None:
-    """A log that is nearly even, and lists of which nearly all fall on its head."""
-    log = pl.DataFrame({"user_id": [f"u{n}" for n in range(30)], "item_id": [f"i{n % 10}" for n in range(30)]})
-    recs = pl.DataFrame({"user_id": [f"u{n}" for n in range(18)], "item_id": ["i0"] * 17 + ["i9"]})
-    found = audit(log, recs, fail_if=["head_share@1>0.8", "log_head_share>0.8"])
-    assert found.numbers["head_share@1"] == pytest.approx(17 / 18)
-    assert [check.check.name for check in found.failed] == ["head_share@1"]

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as older_fam
 
 import dpaa
 from dpaa.auditing import SCHEMA_VERSION, audit, audit_schema, readable_times
-from dpaa.auditing.checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS
+from dpaa.auditing.checks import LIST_NUMBERS, LOG_NUMBERS
 from dpaa.data.dataset import Dataset
 from dpaa.text import json_text
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, log
@@ -90,14 +90,6 @@ def test_lists_in_words(lift: float, verdict: str) -> None:
     assert "has 40.0 % of the interactions and 33.3 % of the recommendations" in said[3]
 
 
-def test_lists_of_newcomers_are_held_against_no_history() -> None:
-    found = audit(LOG, LISTS)
-    assert found.recommendations is not None
-    said = replace(found.recommendations, popularity_lift=float("nan")).sentences(found.log)
-    assert len(said) == 3
-    assert not any("history" in sentence for sentence in said)
-
-
 def test_every_number_with_a_value_is_a_gauge() -> None:
     found = audit(log(NEW), log(OLD).select("user_id", "item_id"), against=log(OLD))
     text = found.openmetrics()
@@ -168,8 +160,3 @@ def test_every_kind_of_audit_keeps_to_it(small_world: Dataset) -> None:
         content = validated(found)
         assert set(content) == set(audit_schema()["properties"])
         assert content["schema"] == SCHEMA_VERSION
-
-
-def test_the_schema_names_every_number() -> None:
-    named = audit_schema()["properties"]["numbers"]["properties"]
-    assert set(named) == {*LOG_NUMBERS, *DRIFT_NUMBERS}

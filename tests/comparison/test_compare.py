@@ -30,15 +30,6 @@ def test_values_are_the_evaluators(evaluator: Evaluator, found: Comparison) -> N
     assert found.entries[0].deviation == {}
 
 
-def test_every_metric_is_the_mean_of_its_values_per_user(evaluator: Evaluator) -> None:
-    one = evaluator.evaluate_lists(good_lists(evaluator, 0.3, 0))
-    tested = {name: values for name in one.metrics if (values := per_user_values(one, name)) is not None}
-    assert {"recall@10", "ndcg@10/niche", "arp@10", "upd@10", "recall@10/niche-tastes"} <= tested.keys()
-    assert {"coverage@10", "gini@10"} & tested.keys() == set()
-    for name, values in tested.items():
-        assert np.nanmean(values) == pytest.approx(one.metrics[name]), name
-
-
 def test_verdicts(found: Comparison) -> None:
     verdicts = {(delta.entry, delta.metric): delta.verdict for delta in found.deltas}
     assert verdicts["good", "recall@10"] == "better"
@@ -223,13 +214,6 @@ def test_no_harm_does_not_stand_beside_worse(verdict: str, difference: str, said
     assert harm_in_words("new", "old", 0.05, verdict, difference).startswith(said)
 
 
-def test_overlap_by_hand() -> None:
-    one = np.array([[1, 2, 3], [1, 2, -1], [-1, -1, -1], [4, 5, 6]])
-    other = np.array([[3, 9, 1], [2, 1, -1], [-1, -1, -1], [7, 8, -1]])
-    assert shared_items(one, other).tolist() == [2, 2, 0, 0]
-    assert jaccard(one, other).tolist() == [0.5, 1.0, 1.0, 0.0]
-
-
 lists = st.integers(1, 5).flatmap(
     lambda k: st.lists(
         st.tuples(*(st.lists(st.integers(0, 6), unique=True, max_size=k) for _ in range(2))), min_size=1, max_size=6
@@ -256,11 +240,3 @@ def test_telling_users_by_hand() -> None:
     assert telling_users(gain, shared, 2).tolist() == [5, 3]
     assert telling_users(np.zeros(3), np.array([2, 0, 1]), 2).tolist() == [1, 2]
     assert telling_users(np.zeros(2), np.zeros(2), 9).tolist() == [0, 1]
-
-
-def test_users_without_a_list_are_shown_last() -> None:
-    """User 0 gains most, but against an empty list."""
-    gain, shared = np.array([1.0, 0.2, 0.0]), np.array([0, 3, 2])
-    listed = np.array([False, True, True])
-    assert telling_users(gain, shared, 2, listed).tolist() == [1, 2]
-    assert telling_users(gain, shared, 3, listed).tolist() == [1, 2, 0]

@@ -80,12 +80,6 @@ def test_a_best_epoch_that_was_the_last_one_allowed() -> None:
     assert "the best epoch of 1 of 2 runs was the last one allowed" in several
 
 
-def test_without_validation_the_last_epoch_is_always_kept_and_nothing_is_said() -> None:
-    config = {"method": "lightgcn", "epochs": 25, "patience": 50, "learning_rate": 1e-3}
-    manifest = {"training": {"epochs": 25, "best_epoch": 25, "best_valid_recall@20": None}}
-    assert budget_warnings([("a", [TrainingBudget.of(config, manifest)])]) == []
-
-
 def test_a_limit_that_came_before_patience_ran_out_is_told_beside_others() -> None:
     assert cut_short("a", [trained(25, 25, best=20)]) == (
         "a: stopped by its limit of 25 epochs, not by its patience of 50; it might gain from more"

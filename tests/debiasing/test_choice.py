@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpaa.comparison.statistics import crossed_t
 from dpaa.debiasing._points import parse_goals, user_folds
-from dpaa.debiasing.choice import CERTAINTIES, Change, Chooser, _Rule, pareto, parse_target, percent, relative_change
+from dpaa.debiasing.choice import CERTAINTIES, Change, Chooser, _Rule, pareto, parse_target, relative_change
 from dpaa.errors import InputError
 from tests.debiasing.made import chooser, made_point
 
@@ -72,12 +72,6 @@ def test_the_interval_of_a_ratio_holds_it_in_95_percent_of_draws() -> None:
     assert 0.92 <= held / 400 <= 0.98  # .89 where the level is taken as known
 
 
-def test_words() -> None:
-    assert percent(0.58) == "+58 %"
-    assert percent(-0.011) == "−1.1 %"
-    assert Change(-0.011, -0.02, -0.002).in_words() == "−1.1 % (between −2.0 and −0.2 %)"
-
-
 # ---------------------------------------------------------------------- within a promise
 
 
@@ -94,13 +88,6 @@ def test_a_point_that_everybody_loses_little_by_is_chosen() -> None:
     assert (found.users, found.folds, found.refused) == (200, 5, None)
 
 
-def test_nothing_to_gain_keeps_the_baseline() -> None:
-    base = users(50)
-    place, found = chooser([base, base, 2 * base], [0.2, 0.2, 0.1]).within(0.9)
-    assert (place, found.certainty, found.refused) == (0, None, None)
-    assert found.change == Change(0.0, 0.0, 0.0)
-
-
 def test_what_a_few_users_cannot_confirm_is_a_guess() -> None:
     rng = np.random.default_rng(3)
     base = users(60)
@@ -112,17 +99,6 @@ def test_what_a_few_users_cannot_confirm_is_a_guess() -> None:
     assert found.refused is not None
     assert some.less_sure(0.99, 0) == ((0.5, 1),) or some.less_sure(0.99, 0) == ((0.8, 1),)
     assert replace(some, confidence=0.5).less_sure(0.99, 1) == ()
-
-
-def test_only_a_guess_goes_on_where_a_rule_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A promise is kept by ending there: who tries on until someone says yes is lucky in the end."""
-    base = users(200)
-    for confidence, expected in ((0.5, 1), (0.51, 0), (0.95, 0)):
-        answers = iter([False, *[True] * 30])
-        monkeypatch.setattr(Chooser, "_confirm", lambda *_, answers=answers: next(answers))
-        place, found = chooser([base, 0.99 * base], [0.1, 0.2], confidence=confidence).within(0.98)
-        assert place == expected
-        assert (found.refused is None) == (place == 1)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -250,3 +226,14 @@ def test_targets() -> None:
     with pytest.raises(InputError, match="no metric 'entropy' to aim at; choose one of ndcg"):
         parse_target("entropy>1", (), 5)
     assert parse_target("entropy>1", parse_goals(["entropy"]), 5).name == "entropy@5"
+
+
+def test_only_a_guess_goes_on_where_a_rule_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A promise is kept by ending there: who tries on until someone says yes is lucky in the end."""
+    base = users(200)
+    for confidence, expected in ((0.5, 1), (0.51, 0), (0.95, 0)):
+        answers = iter([False, *[True] * 30])
+        monkeypatch.setattr(Chooser, "_confirm", lambda *_, answers=answers: next(answers))
+        place, found = chooser([base, 0.99 * base], [0.1, 0.2], confidence=confidence).within(0.98)
+        assert place == expected
+        assert (found.refused is None) == (place == 1)

@@ -13,16 +13,14 @@ import pytest
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
-from dpaa.debiasing import Debiased, OutOfReachError, debias
+from dpaa.debiasing import Debiased, debias
 from dpaa.debiasing._models import unwatched
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods.base import Method
 from dpaa.reranking.xquad import XQuAD
 from dpaa.runs.fit import fit
-from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from tests.conftest import TINY
 
 QUICK: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial", "xquad"], "k": 10}
 
@@ -112,16 +110,6 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
     assert load(tmp_path / "swept").kappa() == swept.point.candidate.kappa
 
 
-def test_a_target_out_of_reach_says_how_far_it_goes_and_leaves_what_was_there(
-    made: tuple[Path, Debiased], data: Dataset
-) -> None:
-    folder, _ = made
-    before = (folder / "frontier.json").read_bytes()
-    with pytest.raises(OutOfReachError, match=r"no point reaches coverage@10>=1.5: coverage@10 runs from .* to"):
-        debias(folder, data, targets=["coverage>=1.5"], **QUICK)
-    assert (folder / "frontier.json").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -162,13 +150,6 @@ def test_folders_of_other_things_and_links_are_refused_before_any_work(data: Dat
     assert (mine / "manifest.json").read_bytes() == before
 
 
-def test_a_folder_of_debias_is_not_replaced_by_a_run(made: tuple[Path, Debiased], data: Dataset) -> None:
-    folder, _ = made
-    with pytest.raises(InputError, match="holds a frontier"):
-        fit(data, "ease").save(folder, overwrite=True)
-    assert (folder / "frontier.json").exists()
-
-
 def test_validation_that_says_nothing(tmp_path: Path) -> None:
     train = pl.DataFrame({"user_id": [1, 1, 2, 2, 3, 3], "item_id": ["a", "b", "a", "c", "a", "b"]})
     unseen = pl.DataFrame({"user_id": [1, 2], "item_id": ["c", "b"]})
@@ -183,17 +164,6 @@ def test_validation_that_says_nothing(tmp_path: Path) -> None:
     )  # fmt: skip
     assert found.keeps_base  # one user confirms nothing
     assert "could be confirmed" in found.why
-
-
-def test_a_dataset_with_candidates(tmp_path: Path) -> None:
-    data = world.simulate(users=60, items=40, seed=2)
-    from dataclasses import replace
-
-    few = replace(data, candidates=np.arange(0, data.n_items, 2))
-    found = debias(tmp_path / "trade", few, targets=["aplt>=0"], **QUICK)
-    shown = load(tmp_path / "trade").recommend(k=10)["item_id"].unique()
-    assert set(shown) <= set(data.item_ids.gather(few.candidates))
-    assert lists_of(tmp_path / "trade", few, found)
 
 
 @pytest.mark.parametrize(("how", "wrong"), [("base", "log.csv"), ("runs", "of other data")])
@@ -214,19 +184,6 @@ def test_what_cannot_be_taken_is_refused_before_anything_is_trained(
         debias(tmp_path / "trade", data, **QUICK, **{how: run if how == "base" else [run]}, watch=watch)
     assert trained == []
     assert not (tmp_path / "trade").exists()
-
-
-def test_the_shortest_budget_ends_with_an_answer(data: Dataset, tmp_path: Path) -> None:
-    """Also where nothing but trainings in epochs was asked for; the same call trains on."""
-    few = QUICK | {"methods": ["lightgcn"], "settings": TINY}
-    found = debias(tmp_path / "trade", data, **few, budget=1e-9)
-    assert lists_of(tmp_path / "trade", data, found)
-    assert "the time was up after 1 epoch of lightgcn" in found.notes[0]
-    run = load(tmp_path / "trade")
-    assert run.manifest["training"]["stopped"] == "finished early after epoch 1"
-    assert len(RunFolder(tmp_path / "trade").history()) == 1
-    debias(tmp_path / "trade", data, **few)
-    assert load(tmp_path / "trade").manifest["training"].keys() == {"epochs", "best_epoch", "best_valid_recall@20"}
 
 
 def test_users_without_training_pairs_are_counted_apart(tmp_path: Path) -> None:

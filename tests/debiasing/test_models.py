@@ -14,7 +14,6 @@ from dpaa.data.sources import world
 from dpaa.debiasing._models import MODELS, ModelStore
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
-from dpaa.methods.base import Method
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
@@ -66,32 +65,6 @@ def test_a_training_that_takes_too_long_is_resumed(data: Dataset, tmp_path: Path
     assert len(epochs) == TINY["epochs"]
     assert RunFolder(tmp_path / MODELS / "lightgcn").finished
     assert "stopped" not in longer.models["lightgcn"].manifest["training"]
-
-
-@pytest.mark.parametrize("name", ["dpaa"])
-def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(name: str, data: Dataset, tmp_path: Path) -> None:
-    short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-    list(short.train(["lightgcn"], required=True))
-
-    def late(_report: object) -> None:
-        short.deadline = time.monotonic()
-
-    short.watch = lambda _method: _watching(late)
-    assert list(short.train([name], required=True)) == [name]
-    assert short.models[name].manifest["training"]["epochs"] == 1
-    assert not RunFolder(tmp_path / MODELS / name).finished
-
-
-def test_time_that_is_up_before_the_first_epoch_leaves_a_method_out(data: Dataset, tmp_path: Path) -> None:
-    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-
-    def late(method: Method, _notes: object) -> None:
-        if method.name == "lightgcn":
-            some.deadline = time.monotonic()
-
-    some.watch = lambda _method: nullcontext(Callbacks(on_start=late))
-    assert list(some.train(["ease", "lightgcn"], required=True)) == ["ease"]
-    assert some.notes == ["the time was up before lightgcn was trained; call again to go on with it"]
 
 
 def _watching(on_epoch: Any) -> Any:
@@ -169,3 +142,16 @@ def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="link"):
             list(store(home, data).train(["ease"], required=True))
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(data: Dataset, tmp_path: Path) -> None:
+    short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
+    list(short.train(["lightgcn"], required=True))
+
+    def late(_report: object) -> None:
+        short.deadline = time.monotonic()
+
+    short.watch = lambda _method: _watching(late)
+    assert list(short.train(["dpaa"], required=True)) == ["dpaa"]
+    assert short.models["dpaa"].manifest["training"]["epochs"] == 1
+    assert not RunFolder(tmp_path / MODELS / "dpaa").finished

@@ -25,7 +25,6 @@ from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.exposure import ValidationExposure
-from dpaa.evaluation.metrics import ndcg
 from dpaa.reranking import RERANKERS, Dial
 from dpaa.reranking.base import Reranker
 from dpaa.reranking.xquad import XQuAD
@@ -84,15 +83,6 @@ def test_the_slow_twin(world: tuple[GroundTruth, list[list[int]], int], estimate
     found = made.of(truth.context(np.array(lists)))
     assert found.mean() == pytest.approx(slow_accuracy(truth, lists, made.weight.tolist(), k))
     assert made.share.mean() == pytest.approx(1)
-
-
-@given(worlds())
-def test_with_equal_weights_it_is_the_usual_ndcg(world: tuple[GroundTruth, list[list[int]], int]) -> None:
-    truth, lists, k = world
-    at = truth.context(np.array(lists))
-    assert Accuracy(truth, k).of(at) == pytest.approx(ndcg(at))
-    assert Accuracy(truth, k, "ips", power=0.0).of(at) == pytest.approx(ndcg(at))
-    assert Accuracy(truth, k, "ips", floor=1.0).of(at) == pytest.approx(ndcg(at))
 
 
 def test_which_is_used_and_what_is_said() -> None:
@@ -198,16 +188,6 @@ def test_values_of_some_users(small_world: Dataset) -> None:
     assert point.per_user[1] is None  # all lists have it together
 
 
-def test_a_point_keeps_numbers_of_users_and_no_lists(small_world: Dataset) -> None:
-    """Lists of hundreds of points would take gigabytes."""
-    at = measurer(small_world)
-    (point,) = at.points("ease", fit(small_world, "ease").method, [])
-    kept = [*point.accuracy.values(), *(each for each in point.per_user if each is not None)]
-    assert {array.shape for array in kept} == {(len(at.evaluator.users),)}
-    others = [value for name, value in vars(point).items() if name not in ("accuracy", "per_user")]
-    assert not any(isinstance(value, np.ndarray) for value in others)
-
-
 def test_a_catalogue_smaller_than_the_lists() -> None:
     data = world.simulate(users=40, items=15, seed=0)
     at = measurer(data, 30)
@@ -218,11 +198,3 @@ def test_a_catalogue_smaller_than_the_lists() -> None:
     assert {lists.shape[1] for _, lists in at.lists("ease", method, sweeps)} == {30}
     for point in points:
         assert np.isfinite(point.accuracy_of("ips"))
-
-
-def test_a_run_as_it_stands_has_its_dial_and_its_re_ranker(small_world: Dataset) -> None:
-    at, method = measurer(small_world), fit(small_world, "ease").method
-    point = at.as_run("mine", method, -0.5, XQuAD(strength=0.3))
-    assert point.candidate.name == "mine, dial -0.5, xquad 0.3"
-    alone = at.evaluator.evaluate(method, -0.5, XQuAD(strength=0.3)).metrics
-    assert point.metrics == pytest.approx({name: alone[name] for name in point.metrics})

@@ -60,17 +60,13 @@ def default_estimate(exposure: ValidationExposure) -> Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """One estimate for the users of a ground truth, made ready once for any lists."""
+    """One estimate for the users of a ground truth, prepared once for any lists."""
 
     truth: GroundTruth
     k: int
     estimate: Estimate = "logged"
     power: float = POWER
     floor: float = FLOOR
-
-    def __post_init__(self) -> None:
-        if self.estimate not in ESTIMATES:
-            raise InputError(f"the estimate must be one of {', '.join(ESTIMATES)}, got {self.estimate!r}")
 
     @cached_property
     def weight(self) -> Floats:
