@@ -9,14 +9,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dpaa._frames import to_pandas
-    from dpaa.auditing.audit import Audit, audit
-    from dpaa.comparison.models import compare
-    from dpaa.comparison.result import Comparison
+    from dpaa.auditing import Audit, audit
+    from dpaa.comparison import Comparison, compare
     from dpaa.data.dataset import Dataset, read_dataset
+    from dpaa.debiasing import debias
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
     from dpaa.exporting.folder import export
-    from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
     from dpaa.methods.als import ALS as ALS
     from dpaa.methods.als_reg import AlsReg as ALSReg
@@ -65,16 +64,16 @@ if TYPE_CHECKING:
     from dpaa.runs.model import Model, load
 
 _HOME = {
-    "Audit": "dpaa.auditing.audit",
-    "Comparison": "dpaa.comparison.result",
+    "Audit": "dpaa.auditing",
+    "Comparison": "dpaa.comparison",
     "Dataset": "dpaa.data.dataset",
     "Evaluation": "dpaa.evaluation.evaluator",
     "InputError": "dpaa.errors",
     "METHODS": "dpaa.methods",
     "Model": "dpaa.runs.model",
-    "audit": "dpaa.auditing.audit",
-    "compare": "dpaa.comparison.models",
-    "debias": "dpaa.frontier.debias",
+    "audit": "dpaa.auditing",
+    "compare": "dpaa.comparison",
+    "debias": "dpaa.debiasing",
     "evaluate": "dpaa.runs.fit",
     "export": "dpaa.exporting.folder",
     "fit": "dpaa.runs.fit",

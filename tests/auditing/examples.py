@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
+from dpaa.auditing import Audit
 from dpaa._text import finite
-from dpaa.auditing.audit import Audit
 
 LOG = pl.DataFrame(
     [
@@ -39,4 +39,13 @@ def comparable(found: Audit) -> Any:
 @st.composite
 def logs(draw: st.DrawFn) -> pl.DataFrame:
     rows = draw(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 12), st.integers(0, 30)), min_size=1, max_size=80))
+    return pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
+
+
+OLD, NEW = {"a": 6, "b": 2, "c": 1, "d": 1, "e": 2}, {"a": 1, "b": 2, "c": 8, "d": 1, "f": 4}
+
+
+def log(pairs: dict[str, int], first: int = 0) -> pl.DataFrame:
+    """Item → how many users took it."""
+    rows = [(f"u{n}", item, first + n) for item, count in pairs.items() for n in range(count)]
     return pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")

@@ -12,8 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dpaa.comparison.entries import read_entries
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import Comparison, read_entries
 from dpaa.errors import InputError
 from dpaa.report.lenient import lenient
 from dpaa.report.sections import comparison

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import read_dataset
-from dpaa.frontier.debias import debias
+from dpaa.debiasing import debias
 from dpaa.methods import METHODS
 from tests.command import dpaa_ok, run_dpaa
 
@@ -105,14 +105,14 @@ def test_an_interrupted_training_is_gone_on_with(walk: Path, tmp_path: Path, mon
         patch.setattr(EpochDisplay, "epoch", lambda *_: signal.raise_signal(signal.SIGINT))
         said = run_dpaa(*words)
     assert said.code == 130
-    assert "go on with the same call" in said.err.replace("\n", " ")
+    assert "resume with the same call" in said.err.replace("\n", " ")
     assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}
     assert "resuming in epoch 2" in dpaa_ok(*words).err
     assert (tmp_path / "trade" / "run" / "history.jsonl").read_text().count("\n") == 3
 
 
 def test_an_interrupt_while_measuring_ends_at_once(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.frontier.points.Measurer.points", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("dpaa.debiasing._points.Measurer.points", lambda *_: signal.raise_signal(signal.SIGINT))
     said = run_dpaa("debias", walk / "data", *QUICK, "--out", tmp_path / "trade")
     assert said.code == 130
     assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaa.frontier.choice import percent
-from dpaa.frontier.result import times
+from dpaa.debiasing import percent, times
 from tests.command import Said, run_dpaa
 
 demo = import_module("dpaa.cli.demo")  # the command has the name of its module

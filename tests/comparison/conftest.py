@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaa.comparison.compare import compare
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import Comparison, compare_entries
 from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
 from tests.comparison.tools import QUICK, entry, good_lists
@@ -23,4 +22,4 @@ def found(evaluator: Evaluator) -> Comparison:
         entry(evaluator, "few", np.concatenate([good[:4], plain[4:]])),  # 4 users: p is at least 2/2⁴
         entry(evaluator, "good", *(good_lists(evaluator, 0.6, seed) for seed in (2, 3, 4))),
     ]
-    return compare(evaluator, entries, QUICK)
+    return compare_entries(evaluator, entries, QUICK)

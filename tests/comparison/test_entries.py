@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa._text import finite
-from dpaa.comparison.entries import read_entries, write_comparison
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import read_entries
 from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
@@ -70,27 +67,10 @@ def test_a_run_is_compared_with_the_reranker_that_it_keeps(runs: Path, tmp_path:
     assert found.notes == (f"{tmp_path / '8'}: re-ranked by dial,kappa=-2.0, as the run keeps it",)
 
 
-def test_a_dial_chosen_afterwards_parts_runs(runs: Path, tmp_path: Path) -> None:
-    shutil.copytree(runs / "second", tmp_path / "second")
-    file = tmp_path / "second" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest["dial"] |= {"chosen_for": "niche"}
-    file.write_text(json.dumps(manifest))
-    _, entries = read_entries([runs / "first", tmp_path / "second"])
-    assert [entry.name for entry in entries] == ["first", "second"]
-
-
 def test_a_name_that_would_occur_twice_is_the_whole_path(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "wider", tmp_path / "popular")
     _, entries = read_entries([runs / "popular", tmp_path / "popular", runs / "first"])
     assert [entry.name for entry in entries] == [str(runs / "popular"), str(tmp_path / "popular"), "first"]
-
-
-def test_lists_of_a_file_are_measured_as_those_of_its_run(runs: Path) -> None:
-    evaluator, (run, file) = read_entries([runs / "popular", runs / "popular.csv"], k=5)
-    assert evaluator.protocol.k == (5,)
-    assert run.evaluations[0].metrics == pytest.approx(file.evaluations[0].metrics, nan_ok=True)
-    assert (run.evaluations[0].lists == file.evaluations[0].lists).all()
 
 
 @pytest.mark.parametrize(
@@ -108,26 +88,3 @@ def test_refused(runs: Path, names: list[str], says: str) -> None:
     pl.read_csv(runs / "popular.csv").write_csv(runs / "again.csv")
     with pytest.raises(InputError, match=says):
         read_entries([runs / name for name in names])
-
-
-def test_runs_are_compared_on_the_dataset_they_were_trained_on(runs: Path, tmp_path: Path) -> None:
-    places = [runs / "popular", runs / "first"]
-    with pytest.raises(
-        InputError, match=r"popular was trained on another dataset than demo: \d% of its training pairs"
-    ):
-        read_entries(places, runs / "other-data")
-    shutil.copytree(runs / "popular", tmp_path / "popular")
-    file = tmp_path / "popular" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    for path, says in ((None, "does not say where its dataset is"), (str(tmp_path / "gone"), "is no longer at")):
-        manifest["dataset"]["path"] = path
-        file.write_text(json.dumps(manifest))
-        with pytest.raises(InputError, match=says):
-            read_entries([tmp_path / "popular", runs / "popular.csv"])
-        assert len(read_entries([tmp_path / "popular", runs / "popular.csv"], runs / "data")[1]) == 2
-
-
-def test_a_written_comparison_is_the_comparison(found: Comparison, tmp_path: Path) -> None:
-    write_comparison(found, tmp_path / "found.json")
-    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(json.dumps(finite(found.as_json())))
-    assert [file.name for file in tmp_path.iterdir()] == ["found.json"]

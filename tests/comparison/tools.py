@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaa.comparison.compare import Choices
-from dpaa.comparison.entry import Entry
+from dpaa.comparison import Choices, Entry
 from dpaa.evaluation.evaluator import Evaluator
 
 QUICK = Choices(resamples=300)

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa.auditing.audit import audit
+from dpaa.auditing import audit
 from dpaa.report.audit_figures import lorenz_curve
 
 pytest.importorskip("altair")

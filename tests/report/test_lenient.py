@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import Comparison
 from dpaa.report.lenient import is_number, lenient
 from dpaa.report.parts import Figure
 from dpaa.report.records import AuditFile, Manifest, Protocol

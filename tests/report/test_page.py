@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.auditing.audit import audit
+from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
 from dpaa.report.page import audit_page, write_page
 from dpaa.runs.fit import evaluate, fit_into, make_method

@@ -1,4 +1,8 @@
-"""Checks for pipelines: `log_head_share>0.8` says no where the number is above .8.  Parsed, never evaluated as code."""
+"""Checks for pipelines: `log_head_share>0.8` fails where the number is above 0.8.  Parsed, never evaluated as code.
+
+The numbers of an audit are `log_…` of the log, `…@k` of recommended lists and `drift_…` of change; no name is two of
+them.  Where `evaluate` measures the same of lists, the name is that of its metric.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,49 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from dpaa.errors import InputError
+from dpaa.evaluation.metrics import METRICS
+
+LOG_NUMBERS = {
+    "log_users": "users with an interaction",
+    "log_items": "items with an interaction",
+    "log_interactions": "distinct user-item pairs (with --keep-duplicates: rows)",
+    "log_gini": "Gini coefficient of the items' interactions; 0 = all alike, near 1 = a few have all",
+    "log_head_share": "share of the interactions on the fifth of the items that has the most; 0.2 = all alike",
+    "log_top_item_share": "share of the interactions on the most popular item",
+    "log_items_for_80": "fewest items that have 80 % of the interactions: the popular items",
+    "log_items_for_80_share": "the same as a share of the items; 0.8 = all alike",
+    "log_items_once": "items with a single interaction",
+    "log_items_once_share": "the same as a share of the items",
+    "log_history_median": "median number of items in a user's history",
+    "log_popular_in_history": "share of popular items in a user's history, mean over users",
+    "log_head_share_trend": "log_head_share of the last period minus that of the first; needs times",
+    "log_niche_share_trend": "share of interactions on niche items, last period minus first; needs times",
+}
+"""Numbers of a log, and what they mean."""
+
+DRIFT_NUMBERS = {
+    "drift_distance": "Jensen-Shannon distance between the items' shares of the interactions, older and newer; 0 = the "
+    "same, 1 = nothing in common",
+    "drift_new_items_share": "share of the newer interactions on items that the older ones lack",
+    "drift_gone_items_share": "share of the older interactions on items that the newer ones lack",
+    "drift_head_turnover": "share of the newer head (the fifth of the items with the most) that was not in it before",
+    "drift_head_share": "share of the interactions on the head, newer minus older",
+    "drift_gini": "Gini coefficient of the items' interactions, newer minus older",
+}
+"""Numbers of the change since an older log."""
+
+LIST_NUMBERS = {name: METRICS[name].words for name in ("coverage", "gini", "head_share", "arp")} | {
+    "arp_history": "the same of the histories of the users with a list",
+    "popularity_lift": METRICS["popularity_lift"].words,
+    "amplified_users": "share of the users whose list is more popular than their history",
+    "aplt": METRICS["aplt"].words,
+    "aplt_history": "the same of the histories of the users with a list",
+    "upd": METRICS["upd"].words,
+}
+"""Numbers of recommendations; their names end in `@k`."""
 
 _CHECK = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
@@ -37,7 +82,17 @@ class Check:
 
     @classmethod
     def parse(cls, text: str, references: bool = False) -> Check:
-        """The check in `NAME OP NUMBER` (`80%` is 0.8), or with `references` `NAME OP NUMBER * RUN`."""
+        """Read a check.
+
+        Parameters
+        ----------
+        text : `NAME OP NUMBER`; `80%` is 0.8
+        references : whether `NAME OP NUMBER * RUN` is allowed too
+
+        Returns
+        -------
+        the check; InputError where the text is none
+        """
         match = _CHECK.fullmatch(text) if isinstance(text, str) else None
         if match is None or (match["reference"] and not references):
             form = "NAME OP NUMBER or NAME OP NUMBER * RUN" if references else "NAME OP NUMBER"
@@ -54,7 +109,7 @@ class Check:
         return replace(self, limit=self.limit * number, reference=None)
 
     def apply(self, numbers: Mapping[str, float]) -> CheckResult:
-        """Whether the comparison holds; a number without value cannot be vouched for, so the check fails."""
+        """Whether the comparison holds; a number without a value cannot be vouched for, so the check fails."""
         value = float(numbers[self.name])
         return CheckResult(self, value, not math.isfinite(value) or _SIGNS[self.sign][0](value, self.limit))
 
@@ -64,7 +119,7 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A check and what it found."""
+    """A check, the number that it was applied to, and whether it failed."""
 
     check: Check
     value: float
@@ -85,3 +140,45 @@ class CheckResult:
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
         return {"check": str(self.check), "value": self.value, "failed": self.failed, "sentence": self.sentence}
+
+
+def full_name(name: str, k: int) -> str:
+    """`arp` as `arp@20`; what is no number of lists stays as it is."""
+    return f"{name}@{k}" if name in LIST_NUMBERS else name
+
+
+def check_name(name: str, with_recs: bool, k: int | None = None, with_older: bool = False) -> None:
+    """Refuse what is not the name of one number of an audit.
+
+    Parameters
+    ----------
+    name : as `--fail-if` has it
+    with_recs : whether recommendations are audited
+    k : length of the lists, where it is known yet
+    with_older : whether there is an older log, or a time, to compare with
+    """
+    base, at, cut = name.partition("@")
+    if name in LOG_NUMBERS or (name in DRIFT_NUMBERS and with_older):
+        return
+    if name in DRIFT_NUMBERS:
+        raise InputError(f"--fail-if {name!r} is about change; name an older log or a time with --against")
+    if base in LIST_NUMBERS and at:
+        if not with_recs:
+            raise InputError(f"--fail-if {name!r} is about recommendations; name their file with --recs")
+        if k is not None and cut != str(k):
+            raise InputError(f"--fail-if {name!r}: the lists have {k:,} places; write {base}@{k}")
+        return
+    length = "K" if k is None else str(k)
+    known = [*LOG_NUMBERS, *(f"{one}@{length}" for one in LIST_NUMBERS), *DRIFT_NUMBERS]
+    meant = [one for one in (f"log_{base}", f"{base}@{length}") if one in known]
+    hint = " (K is the length of the lists)" if k is None and base in LIST_NUMBERS else ""
+    if len(meant) == 2:
+        raise InputError(
+            f"--fail-if {name!r} could be two numbers: write {meant[0]} for that of the log or {meant[1]} for "
+            f"that of the recommended lists{hint}"
+        )
+    if meant:
+        raise InputError(f"--fail-if {name!r}: this number is called {meant[0]}; write that{hint}")
+    near = get_close_matches(name, known, 2)
+    guess = f"did you mean {' or '.join(near)}? " if near else ""
+    raise InputError(f"--fail-if: there is no number {name!r}; {guess}there are {', '.join(known)}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from dpaa._io import same_place
+from dpaa._io import check_file_target, same_place, write_file
 from dpaa.cli import options
+from dpaa.cli.checks import print_failed
 from dpaa.cli.console import (
     Styled,
     attributes,
@@ -25,14 +26,12 @@ from dpaa.cli.console import (
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.auditing.amplification import Amplification, ItemShift
-    from dpaa.auditing.audit import Audit
-    from dpaa.auditing.skew import Skew
+    from dpaa.auditing import Audit
 
 
 def _show_schema(wanted: bool) -> None:
     if wanted:
-        from dpaa.auditing.schema import audit_schema
+        from dpaa.auditing import audit_schema
 
         print_json(audit_schema())
         raise typer.Exit
@@ -112,15 +111,13 @@ def audit(
       dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
     """
     options.check_invalid_out(invalid_out, drop_invalid, overwrite)
-    _check_targets(data, recs, per_user, figure, html, overwrite)
-    if metrics_out is not None:
-        from dpaa.auditing.openmetrics import check_metrics_file
-
-        check_metrics_file(metrics_out)
-    from dpaa.auditing.audit import audit as measure
+    _check_targets([*data, *([] if recs is None else [recs])], recs is not None, per_user, figure, html, overwrite)
+    if metrics_out is not None:  # one that is there is replaced, as collectors expect
+        check_file_target(metrics_out, (".prom", ".txt", ".om"), "a metrics file")
+    from dpaa.auditing import audit as measure
     from dpaa.data.log import ColumnNames
 
-    found = measure(
+    result = measure(
         data,
         recs,
         k=k,
@@ -136,35 +133,35 @@ def audit(
         items=items,
     )
     if as_json:
-        print_json(found.as_json())
+        print_json(result.as_json())
     else:
-        print_audit(found)
-    print_notes(found.notes)
+        print_audit(result)
+    print_notes(result.notes)
     if metrics_out is not None:
-        from dpaa.auditing.openmetrics import write_metrics
-
-        write_metrics(found.openmetrics(), metrics_out)
+        write_file(metrics_out, result.openmetrics(), "make room or choose another place")
         err.print(f"metrics written to {metrics_out}")
-    _write(found, per_user, figure, html)
-    if told := options.write_invalid(found.invalid, invalid_out):
-        err.print(told)
-    for check in found.failed:
-        err.print(Styled("check failed:", "bold red"), " ", check.sentence)
-    if found.failed:
-        raise typer.Exit(1)
+    _write(result, per_user, figure, html)
+    if written := options.write_invalid(result.invalid, invalid_out):
+        err.print(written)
+    print_failed(check.sentence for check in result.failed)
 
 
 def _check_targets(
-    data: list[str], recs: Path | None, per_user: Path | None, figure: Path | None, html: Path | None, overwrite: bool
+    sources: list[str | Path],
+    with_recs: bool,
+    per_user: Path | None,
+    figure: Path | None,
+    html: Path | None,
+    overwrite: bool,
 ) -> None:
     """Refuse files that could not be written, before any work."""
     if per_user is not None:
         from dpaa.runs.stream import check_target
 
-        if recs is None:
+        if not with_recs:
             raise InputError("--per-user compares lists with histories; name the lists with --recs")
         check_target(per_user, overwrite)
-        if same_place(per_user, recs) or any(same_place(per_user, one) for one in data):
+        if any(same_place(per_user, one) for one in sources):
             raise InputError(f"{per_user} is what is audited; name another file for --per-user")
     if figure is not None:
         from dpaa.report.figures import check_figure
@@ -176,87 +173,66 @@ def _check_targets(
         check_page(html)
 
 
-def _write(found: Audit, per_user: Path | None, figure: Path | None, html: Path | None) -> None:
-    """The file that is not replaced unasked comes last: a call that was cut short can be made again."""
+def _write(result: Audit, per_user: Path | None, figure: Path | None, html: Path | None) -> None:
+    """The file that is not replaced without --overwrite comes last: a call that was cut short can be repeated."""
     if figure is not None:
         from dpaa.report.audit_figures import lorenz_curve
         from dpaa.report.figures import save
 
-        err.print(f"figure written to {save(lorenz_curve(found), figure)}")
+        err.print(f"figure written to {save(lorenz_curve(result), figure)}")
     if html is not None:
         from dpaa.report.page import audit_page
 
-        audit_page(found, html)
+        audit_page(result, html)
         err.print(f"page written to {html}")
-    if per_user is not None and found.recommendations is not None:
+    if per_user is not None and result.recommendations is not None:
         from dpaa.runs.stream import write_stream
 
-        table = found.recommendations.per_user
+        table = result.recommendations.per_user
         rows = write_stream(iter([table]), table.schema, per_user)
         err.print(f"{rows:,} users written to {per_user}")
 
 
-def print_audit(found: Audit) -> None:
-    """Sentences, then tables."""
-    out.print(Styled(f"Audit of {found.source}", "bold"))
-    for sentence in found.in_words():
+def print_audit(result: Audit) -> None:
+    """Print sentences, then tables."""
+    from dpaa.auditing import readable_times
+
+    log, recs = result.log, result.recommendations
+    out.print(Styled(f"Audit of {result.source}", "bold"))
+    for sentence in result.in_words():
         out.print(f"- {sentence}")
-    _print_deciles(found.log, found.recommendations)
-    _print_tastes(found)
-    _print_periods(found.log)
-    if found.recommendations is not None:
-        _print_shifts("winners: more of the recommendations than of the interactions", found.recommendations.winners)
-        _print_shifts("losers: less of the recommendations than of the interactions", found.recommendations.losers)
-
-
-def _print_deciles(log: Skew, recs: Amplification | None) -> None:
-    header, columns = ["tenth of the items", "interactions"], [log.deciles]
+    header, shares = ["decile of the items", "interactions"], [log.deciles]
     if recs is not None:
-        header.append("recommendations")
-        columns.append(recs.deciles)
+        header, shares = [*header, "recommendations"], [log.deciles, recs.deciles]
     labels = ["1 (rarest)", *map(str, range(2, 10)), "10 (most popular)"]
-    rows = [[label, *cells(".1%", *shares)] for label, *shares in zip(labels, *columns, strict=True)]
+    rows = [[label, *cells(".1%", *row)] for label, *row in zip(labels, *shares, strict=True)]
     if recs is not None and recs.outside_deciles:
         rows.append(["not in the log", *cells(".1%", 0.0, recs.outside_deciles)])
     print_table("share by popularity of the item", header, rows)
 
+    columns = {"tastes": "taste", "users": "users:,", "popular items in history": "mean:.1%", "lowest": "lowest:.1%"}
+    columns |= {"highest": "highest:.1%", "history (median)": "history_median:,.0f"}
+    print_objects("users by the share of popular items in their history", columns, log.tastes)
+    if recs is not None:
+        columns = {"tastes": "taste", "users": "users:,", "arp of history": "arp_history:,.1f", "arp": "arp:,.1f"}
+        columns |= {"popularity lift": "popularity_lift:+.1%", "aplt of history": "aplt_history:.1%"}
+        columns |= {"aplt": "aplt:.1%", "upd": "upd:.3f"}
+        print_objects(f"list against history, by taste (lists of {recs.k}, means over users)", columns, recs.tastes)
 
-def _print_tastes(found: Audit) -> None:
-    """Users by taste; with recommendations, what happens to each."""
-    from dpaa.auditing.names import full_name
-
-    header = ["tastes", "users", "popular items in history", "history (median)"]
-    rows: list[list[object]] = []
-    for group in found.log.tastes:
-        mean, lowest, highest = cells(".1%", group.mean, group.lowest, group.highest)
-        known = [f"{mean} ({lowest} to {highest})", f"{group.history_median:,.0f}"] if group.users else ["-", "-"]
-        rows.append([group.taste, f"{group.users:,}", *known])
-    print_table("users by the share of popular items in their history", header, rows)
-    if found.recommendations is None:
-        return
-    specs = ("arp_history:,.1f", "arp:,.1f", "popularity_lift:+.1%", "aplt_history:.1%", "aplt:.1%", "upd:.3f")
-    columns = {full_name(spec.partition(":")[0], found.recommendations.k): spec for spec in specs}
-    title = "list against history, by taste (means over users)"
-    print_objects(title, {"tastes": "taste", "users": "users:,"} | columns, found.recommendations.tastes)
-
-
-def _print_periods(log: Skew) -> None:
-    from dpaa.auditing.sentences import moments
-
-    shown = iter(moments([time for period in log.periods for time in (period.start, period.end)]))
-    columns = {"interactions": "interactions:,", "items": "items:,", "new items": "new_items:,"}
-    columns |= {"log_gini": "log_gini:.3f", "log_head_share": "log_head_share:.1%"}
-    columns |= {"log_niche_share": "log_niche_share:.1%", "on new items": "new_share:.1%"}
-    rows = [
-        [number, next(shown), next(shown), *attributes(period, *columns.values())]
-        for number, period in enumerate(log.periods, start=1)
-    ]
+    columns = {"interactions": "interactions:,", "items": "items:,", "new items": "new_items:,", "Gini": "log_gini:.3f"}
+    columns |= {
+        "head share": "log_head_share:.1%",
+        "niche share": "log_niche_share:.1%",
+        "on new items": "new_share:.1%",
+    }
+    starts = readable_times([period.start for period in log.periods])
+    rows = [[start, *attributes(one, *columns.values())] for start, one in zip(starts, log.periods, strict=True)]
     if rows:
-        title = "over time, in periods of about as many interactions each"
-        print_table(title, ["period", "from", "to", *columns], rows)
+        print_table("over time, in periods of about as many interactions each", ["from", *columns], rows)
 
-
-def _print_shifts(title: str, items: list[ItemShift]) -> None:
-    columns = {"item": "item_id"} | titled(items) | {"group": "group", "interactions": "interactions:,"}
-    columns |= {"recommendations": "recommendations:,", "share of interactions": "interaction_share:.3%"}
-    print_objects(title, columns | {"of recommendations": "recommendation_share:.3%"}, items)
+    shifts = {} if recs is None else {"winners: more": recs.winners, "losers: less": recs.losers}
+    for title, items in shifts.items():
+        columns = {"item": "item_id"} | titled(items) | {"group": "group", "in log": "interactions:,"}
+        columns |= {"in lists": "recommendations:,", "share of log": "interaction_share:.3%"}
+        columns |= {"share of lists": "recommendation_share:.3%"}
+        print_objects(f"{title} of the recommendations than of the interactions", columns, items)

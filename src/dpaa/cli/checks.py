@@ -1,4 +1,4 @@
-"""`--fail-if` of commands that measure: exit code 1 where a check says no."""
+"""`--fail-if`: exit code 1 where a check fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaa.cli.console import Styled, err
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.auditing.checks import Check, CheckResult
+    from dpaa.auditing import Check, CheckResult
 
 FailIf = Annotated[
     list[str] | None,
@@ -24,20 +24,26 @@ FailIf = Annotated[
         '"ndcg@20 < 0.98 * runs/live"; repeatable.',
     ),
 ]
-Metrics = Mapping[str, float]
 
 
-def parse_checks(texts: Iterable[str] | None, places: bool = False) -> list[Check]:
-    """The checks of a call; one that cannot be read is refused before any work.
+def parse_checks(texts: Iterable[str] | None, paths: bool = False) -> list[Check]:
+    """Read the checks of a call; one that cannot be read is refused before any work.
 
-    With `places`, what a check names is a path; without, it is the name of an entry.
+    Parameters
+    ----------
+    texts : as `--fail-if` has them
+    paths : whether a reference is a path; otherwise it is the name of an entry
+
+    Returns
+    -------
+    the checks
     """
-    from dpaa.auditing.checks import Check
+    from dpaa.auditing import Check
     from dpaa.evaluation.metrics import METRICS
 
-    found = [Check.parse(text, references=True) for text in texts or ()]
-    for check in found:
-        if check.reference is not None and places and not Path(check.reference).exists():
+    checks = [Check.parse(text, references=True) for text in texts or ()]
+    for check in checks:
+        if check.reference is not None and paths and not Path(check.reference).exists():
             raise InputError(
                 f"--fail-if names {check.reference}: there is no such run or recommendation file; check the name"
             )
@@ -46,22 +52,22 @@ def parse_checks(texts: Iterable[str] | None, places: bool = False) -> list[Chec
             near = get_close_matches(name, METRICS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(METRICS)}"
             raise InputError(f"--fail-if names the metric {check.name!r}, which does not exist; {hint}")
-    return found
+    return checks
 
 
-def applied(check: Check, metrics: Metrics, k: int, reference: Metrics) -> CheckResult:
+def applied(check: Check, metrics: Mapping[str, float], k: int, reference: Mapping[str, float]) -> CheckResult:
     """A check of these metrics; `reference` are those of the run that it names, if any."""
-    from dpaa.comparison.compare import full_name
+    from dpaa.comparison import full_name
 
     name = full_name(check.name, k, list(metrics))
     limit = check if check.reference is None else check.resolved(reference[name])
     return replace(limit, name=name).apply(metrics)
 
 
-def fail_if_any(results: Iterable[tuple[str, CheckResult]]) -> None:
-    """Print the checks that failed, each with whose number it is, and end with exit code 1."""
-    failed = [(whose, result) for whose, result in results if result.failed]
-    for whose, result in failed:
-        err.print(Styled("check failed:", "bold red"), f" {whose}: {result.sentence}")
+def print_failed(sentences: Iterable[str]) -> None:
+    """Print the checks that failed, and end with exit code 1 if there are any."""
+    failed = list(sentences)
+    for sentence in failed:
+        err.print(Styled("check failed:", "bold red"), " ", sentence)
     if failed:
         raise typer.Exit(1)

@@ -9,19 +9,17 @@ from typer import Argument, Option
 
 from dpaa._io import check_file_target
 from dpaa.cli import options
-from dpaa.cli.checks import FailIf, applied, fail_if_any, parse_checks
+from dpaa.cli.checks import FailIf, applied, parse_checks, print_failed
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_objects, print_table, titled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dpaa.auditing.checks import Check, CheckResult
-    from dpaa.comparison.result import Comparison, Delta, Example, Exposure, NoHarm, Overlap, Place
+    from dpaa.comparison import Comparison, Place
+    from dpaa.comparison._result import Delta, Example, Overlap
 
 SHOWN_ITEMS = 5
 """Items shown as gaining, and as losing; JSON has more."""
-SHOWN_PLACES = 5
-"""First places of an example's lists; below them only those with a hit."""
+SHOWN_RANKS = 5
+"""First ranks of an example's lists; below them only those with a hit."""
 
 
 def compare(
@@ -68,13 +66,10 @@ def compare(
       dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
       dpaa compare runs/lightgcn runs/dpaa --metric ndcg --metric recall/niche --out table.tex
     """
-    from dpaa.comparison.compare import Choices
-    from dpaa.comparison.compare import compare as hold_against
-    from dpaa.comparison.entries import read_entries
-    from dpaa.comparison.tables import ENDINGS, write_table
+    from dpaa.comparison import FORMATS, Choices, compare_entries, find_baseline, read_entries, write_table
 
     if out_file is not None:
-        check_file_target(out_file, ENDINGS, "a comparison", overwrite=overwrite)
+        check_file_target(out_file, tuple(FORMATS), "a comparison", overwrite=overwrite)
     metrics = tuple(metric or ())
     choices = Choices(baseline, metrics, margin=margin, resamples=resamples, seed=seed, examples=examples)
     choices.check()
@@ -87,153 +82,122 @@ def compare(
         mask_valid=mask_valid,
         group_by=group_by,
     )
-    found = hold_against(evaluator, entries, choices)
+    result = compare_entries(evaluator, entries, choices)
     if out_file is not None:
-        write_table(found, out_file)
-    results = list(_checked(found, checks))
+        write_table(result, out_file)
+    checked = []
+    for check in checks:  # of each entry but the one that it names, or the baseline where it names none
+        base = find_baseline(result.entries, check.reference)
+        others = [entry for entry in result.entries if entry is not base]
+        checked += [(entry.name, applied(check, entry.metrics, result.k, base.metrics)) for entry in others]
     if as_json:
-        checked = {"checks": [one.as_json() | {"entry": name} for name, one in results]} if checks else {}
-        print_json(found.as_json() | checked)
+        more = {"checks": [one.as_json() | {"entry": name} for name, one in checked]} if checks else {}
+        print_json(result.as_json() | more)
     else:
-        print_comparison(found)
-        print_notes(found.notes)
-        _print_written(out_file)
-    fail_if_any(results)
+        print_comparison(result)
+        print_notes(result.notes)
+        if out_file is not None:
+            following = f"; next: dpaa report {out_file} --out page.html" if out_file.suffix.lower() == ".json" else ""
+            out.print(f"written to {out_file}{following}")
+    print_failed(f"{name}: {one.sentence}" for name, one in checked if one.failed)
 
 
-def _checked(found: Comparison, checks: list[Check]) -> Iterator[tuple[str, CheckResult]]:
-    """Each check of each entry but the one that it names, or the baseline where it names none."""
-    from dpaa.comparison.compare import find_baseline
-
-    for check in checks:
-        base = find_baseline(found.entries, check.reference)
-        for entry in found.entries:
-            if entry is not base:
-                yield entry.name, applied(check, entry.metrics, found.k, base.metrics)
-
-
-def _print_written(out_file: Path | None) -> None:
-    if out_file is not None:
-        following = f"; next: dpaa report {out_file} --out page.html" if out_file.suffix.lower() == ".json" else ""
-        out.print(f"written to {out_file}{following}")
+def print_comparison(result: Comparison) -> None:
+    """Print tables, and the same in plain words."""
+    _print_metrics(result)
+    for overlap in result.overlap:
+        if overlap.entry == result.baseline:
+            out.print(_overlap_in_words(overlap, result.k))
+    for entry in result.entries[1:]:
+        _print_entry(result, entry.name)
+    out.print(f"{result.confidence:.0%} intervals and p-values {result.design}; p corrected: {result.family}")
+    out.print(result.protocol_in_words)
 
 
-def print_comparison(found: Comparison) -> None:
-    """Tables, and the same in plain words."""
-    _print_metrics(found)
-    for overlap in found.overlap:
-        if overlap.entry == found.baseline:
-            out.print(overlap_in_words(overlap, found.k))
-    for entry in found.entries[1:]:
-        _print_entry(found, entry.name)
-    out.print(f"{found.confidence:.0%} intervals and p-values {found.design}; p corrected: {found.family}")
-    out.print(found.protocol_in_words)
-
-
-def _print_entry(found: Comparison, name: str) -> None:
-    """One entry against the baseline."""
-    deltas = [delta for delta in found.deltas if delta.entry == name]
-    _print_deltas(found, name, deltas)
-    lines = _in_words(found, deltas)
-    lines += [_harm_in_words(found, harm) for harm in found.no_harm if harm.entry == name]
-    lines += [overlap_in_words(overlap, found.k) for overlap in found.overlap if overlap.entry == name]
-    for line in lines:
-        out.print(line)
-    for exposure in (one for one in found.exposure if one.entry == name):
-        _print_exposure(found, exposure)
-    for example in (one for one in found.examples if one.entry == name):
-        _print_example(found, example)
-
-
-def _print_metrics(found: Comparison) -> None:
-    rows = []
+def _print_metrics(result: Comparison) -> None:
     # Users without training pairs get one list whatever the model: shown, not tested.
-    apart = [f"ndcg@{found.k}/{group}" for group in ("warm-users", "cold-users")]
-    apart = [name for name in apart if all(name in entry.metrics for entry in found.entries)]
-    for name in dict.fromkeys([*(delta.metric for delta in found.deltas), *apart]):
-        spreads = [f" ± {number(entry.deviation[name])}" if entry.deviation else "" for entry in found.entries]
-        means = [number(entry.metrics[name]) for entry in found.entries]
-        rows.append([name, *(mean + spread for mean, spread in zip(means, spreads, strict=True))])
-    header = [f"{entry.name} ({len(entry.seeds)} seeds)" if entry.deviation else entry.name for entry in found.entries]
-    print_table(f"Test split of {found.dataset['name']}, lists of {found.k}", ["", *header], rows)
+    apart = [f"ndcg@{result.k}/{group}" for group in ("warm-users", "cold-users")]
+    names = [*result.compared, *(name for name in apart if all(name in entry.metrics for entry in result.entries))]
+    header, columns = [], []
+    for entry in result.entries:
+        header.append(f"{entry.name} ({len(entry.seeds)} seeds)" if entry.deviation else entry.name)
+        spread = {name: f" ± {number(value)}" for name, value in entry.deviation.items()}
+        columns.append([f"{number(entry.metrics[name])}{spread.get(name, '')}" for name in names])
+    rows = zip(names, *columns, strict=True)
+    print_table(f"Test split of {result.dataset['name']}, lists of {result.k}", ["", *header], rows)
 
 
-def _print_deltas(found: Comparison, name: str, deltas: list[Delta]) -> None:
-    rows = []
-    for delta in deltas:
-        size = [number(delta.delta, "+"), *cells("+.1%", delta.relative), _interval(delta.interval)]
-        rows.append([delta.metric, *size, _p(delta.p), _p(delta.p_holm), delta.verdict])
-    header = ["", "difference", "relative", f"{found.confidence:.0%} interval", "p", "p corrected", "verdict"]
-    print_table(f"{name} against {found.baseline}", header, rows)
+def _print_entry(result: Comparison, name: str) -> None:
+    """One entry against the baseline."""
+    deltas = [delta for delta in result.deltas if delta.entry == name]
+    rows = [
+        [
+            *(delta.metric, number(delta.delta, "+"), _interval(delta.interval)),
+            *(_p(delta.p_holm), delta.verdict),
+        ]
+        for delta in deltas
+    ]
+    header = ["", "difference", f"{result.confidence:.0%} interval", "p corrected", "verdict"]
+    print_table(f"{name} against {result.baseline}", header, rows)
+    for line in _in_words(result, name, deltas):
+        out.print(line)
+    for exposure in (one for one in result.exposure if one.entry == name):
+        lists = {f"lists of {result.baseline}": "baseline:,.4g", f"lists of {name}": "value:,.4g"}
+        sides = {"gain": (exposure.gaining, exposure.items_gaining), "lose": (exposure.losing, exposure.items_losing)}
+        for verb, (moved, count) in sides.items():
+            columns = {"item": "item_id"} | titled(moved[:SHOWN_ITEMS]) | {"group": "group"}
+            columns |= {"in training": "training_count:,"} | lists | {"change": "change:+,.4g"}
+            print_objects(f"Items that {verb} most ({count:,} {verb} in all)", columns, moved[:SHOWN_ITEMS])
+    for example in (one for one in result.examples if one.entry == name):
+        _print_example(result, example)
 
 
-def _in_words(found: Comparison, deltas: list[Delta]) -> list[str]:
-    """A sentence for what is shown, one for what is not."""
+def _in_words(result: Comparison, name: str, deltas: list[Delta]) -> list[str]:
+    """What is shown, what is not, whether popular items are harmed, and how much of the lists is the same."""
+    from dpaa.comparison import harm_in_words
+
     lines = []
-    for words in ("better", "worse", "higher", "lower"):
-        shown = [f"{delta.metric} ({_change(delta)})" for delta in deltas if delta.verdict == words]
+    for word in ("better", "worse", "higher", "lower"):
+        shown = [f"{delta.metric} ({_change(delta)})" for delta in deltas if delta.verdict == word]
         if shown:
-            lines.append(f"{deltas[0].entry} is {words} than {found.baseline} in {', '.join(shown)}")
-    open_ = [delta.metric for delta in deltas if delta.verdict == "not shown"]
-    if open_:
-        lines.append(f"no difference shown in {', '.join(open_)}: what is seen may be luck")
-    untested = [delta.metric for delta in deltas if delta.verdict == "not tested"]
-    if untested:
+            lines.append(f"{name} is {word} than {result.baseline} in {', '.join(shown)}")
+    if not_shown := [delta.metric for delta in deltas if delta.verdict == "not shown"]:
+        lines.append(f"no difference shown in {', '.join(not_shown)}: what is seen may be luck")
+    if untested := [delta.metric for delta in deltas if delta.verdict == "not tested"]:
         lines.append(f"not tested: {', '.join(untested)} (of all lists together, no mean over users)")
-    return lines
+    verdicts = {delta.metric: delta.verdict for delta in deltas}
+    for harm in (one for one in result.no_harm if one.entry == name):
+        difference = verdicts.get(harm.metric, "not tested")
+        sentence = harm_in_words(name, result.baseline, harm.margin, harm.verdict, difference)
+        numbers = f"{harm.metric} {number(harm.value)} against {number(harm.baseline)}, margin {harm.margin:.0%}"
+        lines.append(f"{sentence} ({numbers}, one-sided p {harm.p:.3g})")
+    return lines + [_overlap_in_words(overlap, result.k) for overlap in result.overlap if overlap.entry == name]
 
 
-def _harm_in_words(found: Comparison, harm: NoHarm) -> str:
-    """The line on popular items, with its numbers."""
-    from dpaa.comparison.result import harm_in_words
-
-    verdicts = {(delta.entry, delta.metric): delta.verdict for delta in found.deltas}
-    difference = verdicts.get((harm.entry, harm.metric), "not tested")
-    says = harm_in_words(harm.entry, found.baseline, harm.margin, harm.verdict, difference)
-    numbers = f"{harm.metric} {number(harm.value)} against {number(harm.baseline)}, margin {harm.margin:.0%}"
-    return f"{says} ({numbers}, one-sided p {harm.p:.3g})"
-
-
-def overlap_in_words(overlap: Overlap, k: int) -> str:
-    """How much of the lists is the same."""
-    between = (
-        f"two runs of {overlap.entry}" if overlap.entry == overlap.other else f"{overlap.entry} and {overlap.other}"
-    )
+def _overlap_in_words(overlap: Overlap, k: int) -> str:
+    runs = f"two runs of {overlap.entry}"
+    between = runs if overlap.entry == overlap.other else f"{overlap.entry} and {overlap.other}"
     return (
         f"lists of {between} share {overlap.shared:.1f} of {k} items on average (Jaccard {overlap.jaccard:.2f}); "
         f"{overlap.unchanged:.1%} of the users have the same items"
     )
 
 
-def _print_exposure(found: Comparison, exposure: Exposure) -> None:
-    lists = {f"lists of {found.baseline}": "baseline:,.4g", f"lists of {exposure.entry}": "value:,.4g"}
-    for title, moved, count in (
-        ("gain", exposure.gaining, exposure.items_gaining),
-        ("lose", exposure.losing, exposure.items_losing),
-    ):
-        columns = {"item": "item_id"} | titled(moved[:SHOWN_ITEMS]) | {"group": "group"}
-        columns |= {"in training": "training_count:,"} | lists | {"change": "change:+,.4g"}
-        print_objects(f"Items that {title} most ({count:,} {title} in all)", columns, moved[:SHOWN_ITEMS])
-
-
-def _print_example(found: Comparison, example: Example) -> None:
+def _print_example(result: Comparison, example: Example) -> None:
     sides = (example.baseline_list, example.entry_list)
-    hits = {place for side in sides for place, one in enumerate(side) if one.hit}
+    hits = {index for side in sides for index, one in enumerate(side) if one.hit}
     longest = max(len(side) for side in sides)
-    places = sorted({*range(min(SHOWN_PLACES, longest)), *hits})
-    rows = [[str(place + 1), *(_place(side, place) for side in sides)] for place in places]
-    print_table(f"User {example.user_id}", ["place", found.baseline, example.entry], rows, text=True)
+    shown = sorted({*range(min(SHOWN_RANKS, longest)), *hits})
+    rows = [[index + 1, *(_place(side[index]) if index < len(side) else "" for side in sides)] for index in shown]
+    print_table(f"User {example.user_id}", ["rank", result.baseline, example.entry], rows, text=True)
     out.print(
         f"{example.metric} {example.baseline:.3g} → {example.value:.3g}: {example.history:,} training items, "
-        f"{len(example.relevant):,} to find (✓), {example.shared} of {found.k} items in both lists; "
-        f"shown are the first {SHOWN_PLACES} places and every hit"
+        f"{len(example.relevant):,} to find (✓), {example.shared} of {result.k} items in both lists; "
+        f"shown are the first {SHOWN_RANKS} ranks and every hit"
     )
 
 
-def _place(items: list[Place], place: int) -> str:
-    if place >= len(items):
-        return ""
-    one = items[place]
+def _place(one: Place) -> str:
     if one.item_id is None:
         return "(unknown item)"
     name = one.item_id if one.title is None else f"{one.title} [{one.item_id}]"

@@ -89,14 +89,18 @@ class Screen:
     def table(
         self, title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Iterable[Sequence[str]] = ()
     ) -> None:
-        """A table with a rule above its footer; nothing of it is cut where there is no terminal."""
+        """A table with a rule above its footer; nothing of it is cut where there is no terminal.
+
+        In a terminal a header takes a line for each word, so that columns are as narrow as their numbers.
+        """
         table = Table(title=Text(on_one_line(title), "bold"), title_justify="left", box=box.SIMPLE_HEAD)
         for column in columns:
+            name = on_one_line(column.name)
             table.add_column(
-                Text(on_one_line(column.name), "bold"),
+                Text(name.replace(" ", "\n").replace("/", "/\n") if self.is_terminal else name, "bold"),
                 justify="left" if column.left else "right",
                 no_wrap=not column.wraps,
-                overflow="fold" if column.lines else "ellipsis",
+                overflow="fold" if column.wraps else "ellipsis",
                 max_width=column.widest,
             )
         for part in (rows, footer):
@@ -159,8 +163,12 @@ def number(value: float | None, sign: str = "") -> str:
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], text: bool = False) -> None:
-    """A table, first column left, the others right (left too where they hold text)."""
-    columns = [Column(name, left=text or place == 0, wraps=text and place > 0) for place, name in enumerate(header)]
+    """A table, first column left, the others right (left too where they hold text).
+
+    Names and titles wrap in a narrow terminal, numbers do not.
+    """
+    wrapping = ("title", header[0]) if header else ()
+    columns = [Column(name, left=text or name == header[0], wraps=text or name in wrapping) for name in header]
     out.table(title, columns, ([str(cell) for cell in row] for row in rows))
 
 

@@ -1,4 +1,4 @@
-"""`dpaa debias`: the best trade between accuracy and popularity for a dataset."""
+"""`dpaa debias`: the best trade-off between accuracy and popularity for a dataset."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dpaa.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from dpaa.cli.train import StopSignals
-    from dpaa.frontier.result import Debiased
+    from dpaa.debiasing import Debiased
     from dpaa.methods.base import Method
     from dpaa.runs.callbacks import Callbacks
 
 SHOWN = 14
 """Rows of the table; `frontier.csv` and `--json` have every point."""
-OTHERS = {"coverage": ".1%", "arp": ",.1f"}
-"""Metrics told of every point, where they are no goal, and how."""
+OTHERS = {"coverage": ".1%"}
+"""Metrics shown of every point, where they are no goal, and how."""
 
 
 def debias(
@@ -71,7 +71,7 @@ def debias(
     k: options.K = 20,
     budget: Annotated[
         float | None,
-        Option(metavar="MINUTES", help="No training goes on after so long; its best epoch so far is used."),
+        Option(metavar="MINUTES", help="No training continues after so long; its best epoch so far is used."),
     ] = None,
     confidence: Annotated[float, Option(help="With which --keep-accuracy must be confirmed.")] = 0.95,
     assignments: options.Assignments = None,
@@ -79,12 +79,12 @@ def debias(
     overwrite: Annotated[bool, Option("--overwrite", help="Train the models again.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Find the best trade between accuracy and popularity: more of the catalogue shown, accuracy kept.
+    """Find the best trade-off between accuracy and popularity: more of the catalogue shown, accuracy kept.
 
     Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are turned over
     each, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run like any other.
-    With --keep-accuracy the choice is confirmed on users who had no part in it, or the baseline is kept.  The test
-    split is not opened.  The same call goes on after an interruption, and another wish reuses the models.
+    With --keep-accuracy the choice is confirmed on held-out users, or the baseline is kept.  The test
+    split is not opened.  The same call resumes after an interruption, and another goal reuses the models.
 
     \b
     Example:
@@ -94,15 +94,15 @@ def debias(
     """
     from dpaa.cli.train import StopSignals, read_settings
     from dpaa.data.dataset import read_dataset
-    from dpaa.frontier.debias import PAGE, RUN, OutOfReachError
-    from dpaa.frontier.debias import debias as find
+    from dpaa.debiasing import PAGE, OutOfReachError
+    from dpaa.debiasing import debias as choose
     from dpaa.training.trainer import Interrupted
 
     data = read_dataset(dataset)
     signals = StopSignals()
     named = None if methods is None else [name.strip() for one in methods for name in one.split(",") if name.strip()]
     try:
-        found = find(
+        result = choose(
             out_folder,
             data,
             methods=named,
@@ -123,20 +123,27 @@ def debias(
             say=err.print,
         )
     except Interrupted:
-        err.print(f"stopped; go on with the same call (what is done is in {out_folder})")
+        err.print(f"stopped; resume with the same call (what is done is in {out_folder})")
         sys.exit(128 + (signals.received or signal.SIGINT))
     except OutOfReachError as error:
         err.print(str(error))
         sys.exit(1)
-    page = _page(out_folder, out_folder / PAGE)
+    page: Path | None = out_folder / PAGE
+    try:
+        from dpaa.report.page import write_page
+
+        write_page([out_folder], out_folder / PAGE)
+    except MissingExtraError as error:
+        print_notes([f"there is no page: {error}"])
+        page = None
     if as_json:
-        print_json(found.as_json())
+        print_json(result.as_json())
         return
-    print_frontier(found)
+    print_frontier(result)
     if page:
-        out.print(f"the frontier as a page: {page}")
-    following = "evaluate" if len(data.test) else "recommend"
-    out.print(f"run written to {out_folder / RUN}; next: dpaa {following} {out_folder / RUN}")
+        out.print(f"the frontier as a page: {page.resolve()}")
+    run, following = out_folder / "run", "evaluate" if len(data.test) else "recommend"
+    out.print(f"run written to {run}; next: dpaa {following} {run}")
 
 
 @contextmanager
@@ -156,56 +163,39 @@ def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
         )
 
 
-def _page(folder: Path, page: Path) -> Path | None:
-    """The page beside the files; without the extra that draws it there is none, and a note says so."""
-    from dpaa.report.page import write_page
-
-    try:
-        write_page([folder], page)
-    except MissingExtraError as error:
-        print_notes([f"there is no page: {error}"])
-        return None
-    return page.resolve()
-
-
-def print_frontier(found: Debiased, most: int = SHOWN) -> None:
-    """The frontier as a table, each model as it is, and what changes for whom."""
-    from dpaa.frontier.estimates import WORDS
-
-    frontier = found.frontier
-    plain = [place for place, point in enumerate(frontier.points) if point.candidate.plain]
-    line = _some(frontier.line, found.chosen, most)
-    shown = [*line, *dict.fromkeys(one for one in (found.chosen, *plain) if one not in line)]
-    others = [name for name in OTHERS if name not in {goal.metric.name for goal in frontier.goals}]
-    header = ["", "accuracy", "change", "95 %", *(goal.key(frontier.k) for goal in frontier.goals), *others]
-    rows = [_row(found, place, others) for place in shown]
+def print_frontier(result: Debiased, most: int = SHOWN) -> None:
+    """Print the frontier as a table, each model as it is, and what changes for whom."""
+    frontier, k = result.frontier, result.frontier.k
+    line = _some(frontier.line, result.chosen, most)
+    plain = [index for index, point in enumerate(frontier.points) if point.candidate.plain]
+    others = {name: form for name, form in OTHERS.items() if name not in {goal.metric.name for goal in frontier.goals}}
+    rows = []
+    for index in dict.fromkeys([*line, result.chosen, *plain]):
+        point, change = frontier.points[index], frontier.changes[index]
+        mark = "*" if index == result.chosen else "=" if index == frontier.chooser.base else ""
+        mark = mark or ("" if index in frontier.line else "-")
+        rows.append(
+            [
+                f"{mark} {point.candidate.name}".strip(),
+                number(point.accuracy_of(frontier.chooser.estimate)),
+                *cells("+.1%", change.estimate),
+                f"{100 * change.low:+.1f} to {100 * change.high:+.1f}" if isfinite(change.low) else "–",
+                *(number(value) for value in point.values),
+                *(cells(form, point.metrics[f"{name}@{k}"])[0] for name, form in others.items()),
+            ]
+        )
+    header = ["", "accuracy", "change", "95% interval", *(goal.key(k) for goal in frontier.goals), *others]
     print_table(f"The frontier on {frontier.dataset}, {frontier.chooser.n_users:,} validation users", header, rows)
     out.print("* chosen, = baseline, - beaten by another point; first the frontier, then the models as they are")
-    out.print(f"accuracy: NDCG@{frontier.k}; {WORDS[frontier.accuracy.estimate]}; {frontier.exposure.in_words()}")
-    for sentence in found.sentences():
+    out.print(f"accuracy: NDCG@{k}; {frontier.accuracy.as_json()['in_words']}; {frontier.exposure.in_words()}")
+    for sentence in result.sentences():
         out.print(f"- {sentence}")
-    print_notes(found.notes)
+    print_notes(result.notes)
 
 
 def _some(line: list[int], chosen: int, most: int) -> list[int]:
     """At most so many points, evenly spread, the chosen one among them."""
     if len(line) <= most:
         return line
-    kept = {line[round(place * (len(line) - 1) / (most - 1))] for place in range(most)} | {chosen}
-    return [place for place in line if place in kept]
-
-
-def _row(found: Debiased, place: int, others: list[str]) -> list[str]:
-    frontier = found.frontier
-    point, change = frontier.points[place], frontier.changes[place]
-    mark = "*" if place == found.chosen else "=" if place == frontier.chooser.base else ""
-    mark = mark or ("" if place in frontier.line else "-")
-    k = frontier.k
-    return [
-        f"{mark} {point.candidate.name}".strip(),
-        number(point.accuracy_of(frontier.chooser.estimate)),
-        *cells("+.1%", change.estimate),
-        f"{change.low:+.1%} … {change.high:+.1%}" if isfinite(change.low) else "–",
-        *(number(value) for value in point.values),
-        *(cell for name in others for cell in cells(OTHERS[name], point.metrics[f"{name}@{k}"])),
-    ]
+    kept = {line[round(step * (len(line) - 1) / (most - 1))] for step in range(most)} | {chosen}
+    return [index for index in line if index in kept]

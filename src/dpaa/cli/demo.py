@@ -13,8 +13,8 @@ from dpaa.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
+    from dpaa.debiasing import Debiased
     from dpaa.evaluation.evaluator import Evaluation
-    from dpaa.frontier.result import Debiased
 
 METHODS: dict[str, dict[str, object]] = {"most-popular": {}, "lightgcn": {}, "dpaa": {}}
 """What the demo compares, the baseline first; DPAA takes the LightGCN before it as its pre-trained model."""
@@ -57,7 +57,7 @@ def demo(
     Example:
       dpaa demo --out dpaa-demo
     """
-    from dpaa.auditing.audit import audit
+    from dpaa.auditing import audit
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
 
@@ -142,11 +142,10 @@ def _print_runs(found: dict[str, Evaluation]) -> None:
 
 def _compare(baseline: Path, run: Path, file: Path) -> None:
     """Which of the differences are more than chance; for the page, and in a line."""
-    from dpaa.comparison.compare import compare
-    from dpaa.comparison.entries import read_entries, write_comparison
+    from dpaa.comparison import compare_entries, read_entries, write_table
 
-    found = compare(*read_entries([baseline, run]))
-    write_comparison(found, file)
+    found = compare_entries(*read_entries([baseline, run]))
+    write_table(found, file)
     shown = [
         f"{delta.metric} {delta.delta:+.4f} ({'may be chance' if delta.verdict == 'not shown' else delta.verdict})"
         for delta in found.deltas
@@ -158,8 +157,7 @@ def _compare(baseline: Path, run: Path, file: Path) -> None:
 def _trade(data: Dataset, runs: Path, folder: Path) -> Debiased:
     """The frontier over the runs of the demo and closed forms, and the point that is chosen on validation."""
     from dpaa.cli.debias import print_frontier
-    from dpaa.frontier.debias import debias
-    from dpaa.frontier.models import default_methods
+    from dpaa.debiasing import debias, default_methods
 
     trained = [runs / name for name in METHODS if name in default_methods()]
     found = debias(
@@ -171,8 +169,7 @@ def _trade(data: Dataset, runs: Path, folder: Path) -> Debiased:
 
 def _conclude(trade: Debiased, before: Evaluation, after: Evaluation) -> None:
     """The choice in one sentence, what the test split says of it, and a real result."""
-    from dpaa.frontier.choice import percent
-    from dpaa.frontier.result import times
+    from dpaa.debiasing import percent, times
 
     niche, accuracy = ([one.metrics[name] for one in (before, after)] for name in ("recall@20/niche", "ndcg@20"))
     name, base = trade.point.candidate.name, trade.frontier.base.candidate.name

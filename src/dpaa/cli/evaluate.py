@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from dpaa.cli import options
-from dpaa.cli.checks import FailIf, applied, fail_if_any, parse_checks
+from dpaa.cli.checks import FailIf, applied, parse_checks, print_failed
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 from dpaa.cli.dial import DialOptions, PopularityDial, Rerank, print_dial
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.auditing.checks import Check, CheckResult
+    from dpaa.auditing import Check, CheckResult
     from dpaa.data.dataset import Dataset
     from dpaa.evaluation.dial_curve import DialCurve
     from dpaa.evaluation.evaluator import Evaluation
@@ -84,7 +84,7 @@ def evaluate(
         import numpy as np
 
         propensities(np.ones(1), power, floor)  # refuse a wrong setting before the long part
-    checks = parse_checks(fail_if, places=True)
+    checks = parse_checks(fail_if, paths=True)
     curve, kept = None, True
     if recs is not None:
         dial.refuse_for_a_file()
@@ -114,7 +114,7 @@ def evaluate(
             written = RunFolder(run).path / "metrics.json"
             following = f"written to {written}; next: dpaa recommend {run} --out recs.parquet"
             out.print(following if kept else f"{_not_kept(run)}; --json prints the numbers for a file")
-    fail_if_any(results)
+    print_failed(f"{whose}: {result.sentence}" for whose, result in results if result.failed)
 
 
 def _checked(check: Check, found: Evaluation, data: Dataset) -> CheckResult:
@@ -147,8 +147,7 @@ def _of_run(
     group_by: str | None,
 ) -> tuple[str, Evaluation, Dataset, DialCurve | None, bool]:
     """The method's name, the numbers and their data, the dial's curve, and whether the run keeps the numbers."""
-    from dpaa.comparison import chances
-    from dpaa.comparison.chances import Chances
+    from dpaa.comparison import TrainingBudget, unfinished
     from dpaa.data.dataset import read_dataset
     from dpaa.runs.fit import evaluate as measure
     from dpaa.runs.folder import RunFolder
@@ -163,8 +162,8 @@ def _of_run(
     kept = model.makes_lists_of(found.protocol) and model.trained_on.fingerprint == data.fingerprint
     if kept:
         folder.write_evaluation(found, model)
-    unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
-    found = replace(found, notes=(*found.notes, *([unfinished] if unfinished else ())))
+    warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
+    found = replace(found, notes=(*found.notes, *([warning] if warning else ())))
     return model.method.name, found, data, curve, kept
 
 

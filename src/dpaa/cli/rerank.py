@@ -23,10 +23,9 @@ def rerank(
         ),
     ],
     out_file: Annotated[Path, Option("--out", help="Parquet or CSV file to write (by its ending).")],
-    method: Annotated[str, Option(help="Re-ranker; `dpaa methods` lists them, `dpaa methods NAME` its settings.")],
+    method: Annotated[str, Option(help="Re-ranker; `dpaa methods` lists them, `dpaa methods NAME` its options.")],
     dataset: Annotated[
-        Path | None,
-        Option(help="The dataset that popularity and histories come from; a run knows its own."),
+        Path | None, Option(help="The dataset that popularity and histories come from; a run knows its own.")
     ] = None,
     strength: Annotated[
         float | None, Option(help="How strongly; 0 leaves lists as they are; default: the re-ranker's own.")
@@ -47,41 +46,31 @@ def rerank(
       dpaa evaluate --recs fairer.parquet --dataset data/shop
     """
     from dpaa.cli.train import read_settings
+    from dpaa.data.dataset import read_dataset
+    from dpaa.evaluation.recommendations import rerank_file
     from dpaa.ranking.reranker import make_reranker
+    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     settings = read_settings(None, assignments or [], None)
-    if strength is not None:
-        settings["strength"] = strength
-    reranker = make_reranker(method, settings)
+    reranker = make_reranker(method, settings | ({} if strength is None else {"strength": strength}))
     check_target(out_file, overwrite)
     if same_place(out_file, source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
+    data = None if dataset is None else read_dataset(dataset)
     if source.is_dir():
-        from dpaa.runs.model import load
-
         model = load(source)
-        if dataset is not None:
-            _check_dataset(source, model.manifest.get("dataset", {}).get("fingerprint"), dataset)
+        if data is not None and data.fingerprint != model.trained_on.fingerprint:
+            raise InputError(
+                f"{source} was trained on another dataset than {dataset}; a run knows its own: leave --dataset out"
+            )
         lists = model.lists(None, k, rerank=reranker)
         blocks, schema = lists.blocks, lists.schema
+    elif data is None:
+        raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
     else:
-        from dpaa.data.dataset import read_dataset
-        from dpaa.evaluation.recommendations import rerank_file
-
-        if dataset is None:
-            raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
-        made = rerank_file(source, read_dataset(dataset), reranker, k)
-        print_notes(made.notes)
-        blocks, schema = made.blocks, made.schema
+        reranked = rerank_file(source, data, reranker, k)
+        print_notes(reranked.notes)
+        blocks, schema = reranked.blocks, reranked.schema
     n_rows = write_stream(blocks, schema, out_file)
     out.print(f"{n_rows:,} recommendations written to {out_file}, re-ranked by {reranker.in_words()}")
-
-
-def _check_dataset(run: Path, trained_on: object, dataset: Path) -> None:
-    from dpaa.data.dataset import read_dataset
-
-    if read_dataset(dataset).fingerprint != trained_on:
-        raise InputError(
-            f"{run} was trained on another dataset than {dataset}; a run knows its own: leave --dataset out"
-        )

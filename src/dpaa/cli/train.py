@@ -199,12 +199,11 @@ def _fit(
 
 
 def _say_done(model: Model, data: Dataset, folder: Path, method: str) -> None:
-    from dpaa.comparison import chances
-    from dpaa.comparison.chances import Chances
+    from dpaa.comparison import TrainingBudget, unfinished
 
     _say_best(model)
-    unfinished = chances.unfinished(model.method.name, [Chances.of_model(model)])
-    print_notes([unfinished] if unfinished else [])
+    warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
+    print_notes([warning] if warning else [])
     following = "evaluate" if len(data.test) else "recommend"
     known = f"--plugin {method} " if ":" in method else ""
     out.print(f"run written to {folder}; next: dpaa {known}{following} {folder}")

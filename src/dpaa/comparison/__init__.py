@@ -1,1 +1,43 @@
 """Whether a difference between recommenders is more than chance."""
+
+from dpaa.comparison._compare import (
+    COMPARED,
+    Choices,
+    Entry,
+    compare,
+    compare_entries,
+    find_baseline,
+    full_name,
+    read_entries,
+)
+from dpaa.comparison._result import (
+    FORMATS,
+    Comparison,
+    Exposure,
+    Place,
+    harm_in_words,
+    relative_change,
+    write_table,
+)
+from dpaa.comparison.training_budget import TrainingBudget, budget_warnings, unfinished
+
+__all__ = [
+    "COMPARED",
+    "FORMATS",
+    "Choices",
+    "Comparison",
+    "Entry",
+    "Exposure",
+    "Place",
+    "TrainingBudget",
+    "budget_warnings",
+    "compare",
+    "compare_entries",
+    "find_baseline",
+    "full_name",
+    "harm_in_words",
+    "read_entries",
+    "relative_change",
+    "unfinished",
+    "write_table",
+]

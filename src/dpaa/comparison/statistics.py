@@ -52,7 +52,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is found about one contrast."""
+    """Estimate, interval and p-values of one contrast."""
 
     estimate: float
     low: float
@@ -78,25 +78,25 @@ def compare_means(
 ) -> list[Outcome]:
     """Interval and test for each contrast; `resamples` and `seed` are those of coin series, the same for all."""
     check_choices(resamples, confidence)
-    found: dict[int, Outcome] = {}
+    outcomes: dict[int, Outcome] = {}
     for_coins: dict[int, Floats] = {}
-    for place, contrast in enumerate(contrasts):
+    for index, contrast in enumerate(contrasts):
         one, other = values[:, contrast.one], values[:, contrast.other]
         there = ~(np.isnan(one).any(axis=1) | np.isnan(other).any(axis=1))
         users = int(there.sum())
         if users > 1 and (runs_differ(one[there]) or runs_differ(other[there])):
             estimate, low, high, p = map(float, crossed_t(one[there], other[there], contrast.scale, confidence))
-            found[place] = _outcome(estimate, low, high, p, users, by_coins=False)
+            outcomes[index] = _outcome(estimate, low, high, p, users, by_coins=False)
         else:
-            for_coins[place] = np.where(there, user_differences(one, other, contrast.scale), np.nan)
+            for_coins[index] = np.where(there, user_differences(one, other, contrast.scale), np.nan)
     if for_coins:
         table = np.stack(list(for_coins.values()), axis=1)
         ends = np.stack(sign_flips(table, resamples, seed, confidence), axis=1)
-        for place, differences, (low, high, p) in zip(for_coins, table.T, ends.tolist(), strict=True):
+        for index, differences, (low, high, p) in zip(for_coins, table.T, ends.tolist(), strict=True):
             kept = differences[~np.isnan(differences)]
             estimate = float(kept.mean()) if len(kept) else float("nan")
-            found[place] = _outcome(estimate, low, high, p, len(kept), by_coins=True)
-    return [found[place] for place in range(len(contrasts))]
+            outcomes[index] = _outcome(estimate, low, high, p, len(kept), by_coins=True)
+    return [outcomes[index] for index in range(len(contrasts))]
 
 
 def _outcome(estimate: float, low: float, high: float, p: float, users: int, *, by_coins: bool) -> Outcome:
@@ -116,8 +116,8 @@ def check_choices(resamples: int, confidence: float = CONFIDENCE) -> None:
 def user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:
     """`mean(one) − scale · mean(other)` over runs, per user; (..., users, runs) each.  Returns (..., users)."""
     first, second = one.mean(axis=-1), scale * other.mean(axis=-1)
-    found = first - second
-    return np.where(np.abs(found) <= ROUNDING * (np.abs(first) + np.abs(second)), 0.0, found)
+    difference = first - second
+    return np.where(np.abs(difference) <= ROUNDING * (np.abs(first) + np.abs(second)), 0.0, difference)
 
 
 def runs_differ(side: Floats) -> NDArray[np.bool_]:

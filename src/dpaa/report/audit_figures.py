@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpaa.auditing.audit import Audit
+from dpaa.auditing import Audit
 from dpaa.report.figures import Chart, altair, by_name, strokes, styled
 from dpaa.report.theme import PALETTE
 

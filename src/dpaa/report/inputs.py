@@ -15,20 +15,19 @@ from numpy.typing import NDArray
 
 from dpaa._io import LARGE_JSON, read_json, same_place, settled
 from dpaa._text import printable
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import Comparison
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.debiasing import KIND
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
-from dpaa.frontier.debias import JSON, RUN
-from dpaa.frontier.result import KIND
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.rank import ColdUsers, rank
 from dpaa.ranking.reranker import Reranker, told_reranker
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Groups, Manifest, Protocol
 from dpaa.report.rendering import shown_item
-from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
+from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, RunFolder
 from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import Model, load
 from dpaa.trace.run import Trace, trace_run
@@ -38,7 +37,7 @@ LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""
 ALIKE = 0.005
 """Relative message weights closer to 1 than this are LightGCN's own: they are shown with two digits."""
-WHAT = "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
+WHAT = "name datasets, runs and FRONTIER files of `dpaa compare` or `dpaa audit`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +234,7 @@ class Inputs:
 
 
 def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
-    """Read what lies at the paths: prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."""
+    """Read what lies at the paths: prepared datasets, runs, and FRONTIER of `dpaa compare` and `dpaa audit`."""
     found = Inputs()
     datasets: list[Dataset] = []
     runs: list[Path] = []
@@ -244,10 +243,10 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             datasets.append(read_dataset(path))
         elif (path / CONFIG).is_file() or (path / MANIFEST).is_file():
             runs.append(path)
-        elif (path / JSON).is_file():
-            _add_json(found, path / JSON)
-            if (path / RUN / MANIFEST).is_file():
-                runs.append(path / RUN)
+        elif (path / FRONTIER).is_file():
+            _add_json(found, path / FRONTIER)
+            if (path / CHOSEN / MANIFEST).is_file():
+                runs.append(path / CHOSEN)
         elif path.exists() and not path.is_dir():
             _add_json(found, path)
         elif path.is_dir():
@@ -258,7 +257,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             raise InputError(f"there is no {path}; {WHAT}")
     found.families = [Family(printable(data.name), data.fingerprint, data, k) for data in datasets]
     # The run of a trade is called by the trade's folder: `run` says nothing.
-    called = [path.parent if path.name == RUN and (path.parent / JSON).is_file() else path for path in runs]
+    called = [path.parent if path.name == CHOSEN and (path.parent / FRONTIER).is_file() else path for path in runs]
     for path, name in zip(runs, _names(called), strict=True):
         _add_run(found, path, name, k)
     return found

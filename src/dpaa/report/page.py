@@ -14,7 +14,7 @@ from markupsafe import Markup
 import dpaa
 from dpaa._io import check_file_target, write_file
 from dpaa._text import finite
-from dpaa.auditing.audit import Audit
+from dpaa.auditing import Audit
 from dpaa.report.figures import altair, check_figures, save
 from dpaa.report.inputs import Inputs, gather
 from dpaa.report.lenient import lenient

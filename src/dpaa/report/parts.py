@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dpaa.comparison.result import relative_change
+from dpaa.comparison import relative_change
 from dpaa.report.figures import Chart
 from dpaa.report.rendering import percent, render
 from dpaa.report.svg import inline_svg

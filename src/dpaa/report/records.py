@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpaa.auditing.amplification import ItemShift, TasteShift
-from dpaa.auditing.skew import Skew
+from dpaa.auditing import ItemShift, Skew, TasteShift
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class AuditFile:
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """One model with one re-ranker (`dpaa.frontier.result`)."""
+    """One model with one re-ranker (`dpaa.debiasing`)."""
 
     name: str
     model: str

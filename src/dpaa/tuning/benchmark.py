@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaa._io import LARGE_JSON, as_json, check_folder_name, check_within, own_folder, read_json, settled, write_file
-from dpaa.comparison.models import compare
-from dpaa.comparison.result import Comparison
-from dpaa.comparison.tables import ENDINGS, write_table
+from dpaa.comparison import FORMATS, Comparison, compare, write_table
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.evaluator import Evaluator
@@ -140,7 +138,7 @@ def benchmark(
     named = None if baseline is None else find_method(baseline).name
     comparison = compare(data, models, k=k, baseline=named, metrics=metrics)
     result = Benchmark(Path(folder), data.name, done, comparison, notes)
-    for ending in ENDINGS:
+    for ending in FORMATS:
         write_table(comparison, home / (f"comparison{ending}" if ending == ".json" else f"table{ending}"))
     write_file(home / ABOUT, as_json(about | {"found": result.as_json()}), REMEDY)
     return result

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpaa.auditing.audit import audit
+from dpaa.auditing import audit
 from dpaa.report.lenient import lenient
 from dpaa.report.page import audit_page
 from dpaa.report.parts import Section

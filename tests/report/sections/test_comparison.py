@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from dpaa.comparison.result import Comparison
+from dpaa.comparison import Comparison
 from dpaa.report.lenient import lenient
 from dpaa.report.parts import Section
 from dpaa.report.sections import comparison

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.frontier.debias import debias
+from dpaa.debiasing import debias
 from dpaa.report.inputs import gather
 from dpaa.report.page import write_page
 from dpaa.report.sections.frontier import section

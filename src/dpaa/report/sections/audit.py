@@ -6,8 +6,7 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from dpaa.auditing.amplification import ItemShift
-from dpaa.auditing.sentences import moments
+from dpaa.auditing import ItemShift, readable_times
 from dpaa.report.charts import Line, curves
 from dpaa.report.lenient import is_number
 from dpaa.report.parts import Cell, Figure, Section, number, share, table
@@ -96,7 +95,7 @@ def _periods(audit: AuditFile, suffix: str) -> Figure | None:
         if all(map(isfinite, found))
     ]
     times = [time for period in periods for time in (period.start, period.end)]
-    said = moments(times) if all(time is not None for time in times) else [""] * len(times)
+    said = readable_times(times) if all(time is not None for time in times) else [""] * len(times)
     rows = [
         [Cell(f"{place:g}", place), start, end, *map(number, shares)]
         for place, start, end, *shares in zip(places, said[::2], said[1::2], *values.values(), strict=True)

@@ -8,7 +8,7 @@ from math import isfinite, nan
 from markupsafe import Markup
 
 from dpaa._io import same_place
-from dpaa.comparison.result import Comparison, Exposure, Place, harm_in_words, relative_change
+from dpaa.comparison import Comparison, Exposure, Place, harm_in_words, relative_change
 from dpaa.evaluation.metrics import explain
 from dpaa.report.charts import Interval, intervals
 from dpaa.report.inputs import Run

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from markupsafe import Markup
 
-from dpaa.comparison.chances import Chances, warnings
+from dpaa.comparison import TrainingBudget, budget_warnings
 from dpaa.evaluation.metrics import BETTER, METRICS, explain
 from dpaa.report.charts import Point, scatter
 from dpaa.report.inputs import Family, Inputs, Run
@@ -82,13 +82,10 @@ def cautions(runs: Sequence[Run]) -> list[str]:
     """Unequal training budgets and trainings cut short, where there are any."""
     sides: dict[object, list[Run]] = {}
     for run in runs:
-        sides.setdefault((run.method, Chances.of_model(run.model).given), []).append(run)
-    told = warnings(
-        [
-            (alike[0].name if len(alike) == 1 else alike[0].method, [Chances.of_model(run.model) for run in alike])
-            for alike in sides.values()
-        ]
-    )
+        sides.setdefault((run.method, TrainingBudget.of_model(run.model).given), []).append(run)
+    names = [alike[0].name if len(alike) == 1 else alike[0].method for alike in sides.values()]
+    budgets = [[TrainingBudget.of_model(run.model) for run in alike] for alike in sides.values()]
+    told = budget_warnings(list(zip(names, budgets, strict=True)))
     return [f"{sentence(line)}." for line in told]
 
 

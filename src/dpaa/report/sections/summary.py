@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 from dpaa._io import same_place
+from dpaa.debiasing import times
 from dpaa.evaluation.metrics import explain
-from dpaa.frontier.result import times
 from dpaa.report.inputs import Inputs, Run
 from dpaa.report.parts import Section, change, minus, signed
 from dpaa.report.records import FrontierFile

@@ -1,1 +1,0 @@
-"""Accuracy against popularity over several models and re-rankers: measured, chosen on validation, confirmed."""

@@ -1,0 +1,296 @@
+"""The numbers of an audit: worked out by hand, against a slow twin, and laws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.auditing import audit
+from dpaa.data.dataset import Dataset
+from dpaa.data.sources.world import simulate
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from tests.auditing.examples import LISTS, LOG, NEW, OLD, comparable, log, logs
+
+# The log ##############################################################################################################
+
+
+def test_the_log_by_hand() -> None:
+    found = audit(LOG).log
+    assert (found.users, found.items, found.interactions, found.items_without) == (5, 5, 10, 0)
+    assert found.log_gini == pytest.approx(0.32)  # 1, 1, 1, 3, 4: −4 − 2 + 0 + 6 + 16 = 16, over 5 · 10
+    assert (found.head_items, found.log_head_share, found.top_item_share) == (1, 0.4, 0.4)
+    assert (found.items_for_half, found.items_for_80, found.items_once) == (2, 3, 3)
+    assert found.deciles == pytest.approx([0.1, 0, 0.1, 0, 0.1, 0, 0.3, 0, 0.4, 0])
+    assert found.lorenz[20] == pytest.approx([0.2, 0.1])
+    assert found.lorenz[80] == pytest.approx([0.8, 0.6])
+    assert len(found.lorenz) == 101
+    assert found.history == pytest.approx(
+        {"min": 1, "10%": 1, "25%": 1, "median": 2, "75%": 3, "90%": 3, "max": 3, "mean": 2}
+    )
+    assert found.popular_in_history == pytest.approx((1 + 1 + 1 + 2 / 3 + 0) / 5)
+    groups = [(group.taste, group.users, group.mean, group.history_median) for group in found.tastes]
+    assert groups == [("niche", 1, 0.0, 1), ("diverse", 1, pytest.approx(2 / 3), 3), ("blockbuster", 3, 1.0, 2)]
+
+
+def test_periods_by_hand() -> None:
+    first, second = audit(LOG, periods=2).log.periods
+    assert (first.start, first.end, second.start, second.end) == (1, 5, 6, 10)
+    assert (first.interactions, first.items, first.new_items) == (5, 3, 3)  # A 3, B 1, E 1
+    assert first.log_gini == pytest.approx(4 / 15)
+    assert (first.log_head_share, first.log_niche_share, first.new_share) == pytest.approx((0.6, 0.2, 1.0))
+    assert (second.interactions, second.items, second.new_items) == (5, 4, 2)  # A 1, B 2, C 1, D 1
+    assert second.log_gini == pytest.approx(3 / 20)
+    assert (second.log_head_share, second.log_niche_share, second.new_share) == pytest.approx((0.4, 0.2, 0.4))
+    numbers = audit(LOG, periods=2).numbers
+    assert numbers["log_head_share_trend"] == pytest.approx(-0.2)
+    assert numbers["log_niche_share_trend"] == pytest.approx(0.0)
+
+
+def test_equal_times_stay_together() -> None:
+    clumped = LOG.with_columns(timestamp=pl.Series([1, 1, 1, 1, 1, 1, 1, 2, 2, 2]))
+    assert [period.interactions for period in audit(clumped, periods=5).log.periods] == [7, 3]
+    once = audit(LOG.with_columns(timestamp=pl.lit(7)))
+    assert once.log.periods == []
+    assert "has one time only" in once.notes[0]
+    assert np.isnan(once.numbers["log_head_share_trend"])
+    assert audit(LOG, periods=1).log.periods == []
+    assert audit(LOG.drop("timestamp")).notes == []
+
+
+@given(logs(), st.integers(1, 12))
+def test_ranges(log: pl.DataFrame, periods: int) -> None:
+    found = audit(log, periods=periods)
+    skew, numbers = found.log, found.numbers
+    for name in ("gini", "head_share", "items_for_80_share", "items_once_share", "popular_in_history"):
+        assert 0 <= numbers[f"log_{name}"] <= 1
+    assert skew.log_gini < 1
+    assert sum(skew.deciles) == pytest.approx(1)
+    assert sum(group.users for group in skew.tastes) == skew.users
+    assert len(skew.periods) <= periods
+    if skew.periods:
+        assert sum(period.interactions for period in skew.periods) == skew.interactions
+        assert sum(period.new_items for period in skew.periods) == skew.items
+        assert all(one.end < other.start for one, other in zip(skew.periods, skew.periods[1:], strict=False))
+
+
+def test_duplicates_count_once_unless_they_are_to_be_counted() -> None:
+    twice = pl.concat([LOG, LOG.filter(pl.col("item_id") == "E").with_columns(timestamp=pl.lit(11, pl.Int64))])
+    assert comparable(audit(twice)) == comparable(audit(LOG))
+    assert "each stands at its first time" in audit(twice).notes[1]
+    assert audit(LOG).notes == []
+    found = audit(twice, keep_duplicates=True)
+    assert found.log.interactions == 11
+    assert found.log.items_once == 2
+    assert sum(period.interactions for period in found.log.periods) == 11
+    kept = Dataset.from_frame(twice, keep_duplicates=True)
+    assert comparable(audit(kept)) == comparable(found)
+
+
+def test_a_folder_gives_what_the_dataset_gives(tmp_path: Path) -> None:
+    data = Dataset.from_frame(LOG, test={"user_id": ["u5"], "item_id": ["A"]})
+    data.write(tmp_path / "data")
+    assert comparable(audit(tmp_path / "data", LISTS)) == comparable(audit(data, LISTS))
+    assert audit(tmp_path / "data").source == "the training split of dataset frame"
+    assert audit(data).log.interactions == 10, "the test split is not looked at"
+
+
+@given(logs(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(log: pl.DataFrame, random: Any) -> None:
+    order = list(range(log.height))
+    random.shuffle(order)
+    assert comparable(audit(log[order])) == comparable(audit(log))
+
+
+# Lists against the log ###############################################################################################
+
+
+def test_lists_against_histories_by_hand() -> None:
+    found = audit(LOG, LISTS)
+    recs = found.recommendations
+    assert recs is not None
+    assert (recs.users, recs.users_without, recs.recommendations, recs.longest_list) == (3, 2, 6, 2)
+    assert recs.coverage == pytest.approx(4 / 5)
+    assert recs.gini == pytest.approx(1 / 3)  # 0, 1, 1, 2, 2: 10 over 5 · 6
+    assert recs.head_share == pytest.approx(2 / 6)
+    # u1 took A, B, C (8/3) and gets D, E (1); u5 took E (1), gets A, B (3.5); u3 took A (4), gets B, A (3.5)
+    assert recs.arp_history == pytest.approx((8 / 3 + 1 + 4) / 3)
+    assert recs.arp == pytest.approx((1 + 3.5 + 3.5) / 3)
+    assert recs.popularity_lift == pytest.approx((-5 / 8 + 2.5 - 1 / 8) / 3)
+    assert recs.amplified_users == pytest.approx(1 / 3)
+    assert recs.aplt == pytest.approx(1 / 3)
+    assert recs.aplt_history == pytest.approx(1 / 3)
+    # head A, middle B and C, tail D and E: nothing in common for u1 and u5; u3 has (0, 0, 1) and gets (0, ½, ½)
+    divergence = (0.5 * np.log2(2) + 0.5 * np.log2(2 / 3) + np.log2(4 / 3)) / 2
+    assert recs.upd == pytest.approx((1 + 1 + np.sqrt(divergence)) / 3)
+    assert recs.deciles == pytest.approx([0, 0, 1 / 6, 0, 1 / 6, 0, 2 / 6, 0, 2 / 6, 0])
+    assert recs.outside_deciles == 0
+    assert [(item.item_id, item.recommendations) for item in recs.winners] == [("D", 1), ("E", 1), ("B", 2)]
+    assert [(item.item_id, item.group) for item in recs.losers] == [("C", "popular"), ("A", "popular")]
+    assert recs.losers[1].interaction_share == pytest.approx(0.4)
+    assert recs.losers[1].recommendation_share == pytest.approx(2 / 6)
+    assert [(shift.taste, shift.users) for shift in recs.tastes] == [("niche", 1), ("diverse", 0), ("blockbuster", 2)]
+    assert recs.tastes[0].popularity_lift == pytest.approx(2.5)
+    assert np.isnan(recs.tastes[1].popularity_lift)
+    rows = recs.per_user.select("user_id", "taste", "list_length", "popularity_lift@3").rows()
+    assert rows == [("u1", "blockbuster", 2, -0.625), ("u3", "blockbuster", 2, -0.125), ("u5", "niche", 2, 2.5)]
+    said = " ".join(found.notes)
+    for part in ("1 user is not in the data", "1 item is not in the data", "2 users of the log have no list"):
+        assert part in said
+
+
+def test_candidates_and_newcomers() -> None:
+    data = Dataset.from_frame(LOG, test={"user_id": ["new"], "item_id": ["A"]}, candidates=["A", "B", "C", "D", "X"])
+    found = audit(data, {"user_id": ["u1", "u1", "new"], "item_id": ["E", "X", "A"], "rank": [1, 2, 1]})
+    recs = found.recommendations
+    assert recs is not None
+    assert (found.log.items, found.log.items_without, found.log.users) == (5, 1, 5)
+    assert recs.coverage == pytest.approx(2 / 5)  # X and A; E is no candidate
+    assert recs.gini == pytest.approx(3 / 5)  # 0, 0, 0, 1, 1
+    assert recs.outside_deciles == pytest.approx(1 / 3)
+    assert (recs.users, recs.users_without) == (2, 4)
+    assert recs.popularity_lift == pytest.approx(0.5 / (8 / 3) - 1)  # u1: E 1, X 0; "new" has no history
+    assert recs.per_user["popularity_lift@2"].to_list()[0] is None
+    assert recs.per_user["taste"].to_list()[0] is None
+    said = " ".join(found.notes)
+    assert "1 user with a list has no history" in said
+    assert "1 recommendation is of an item that is no candidate" in said
+
+
+def test_lists_are_called_as_evaluate_calls_them() -> None:
+    """The same lists of the same users: the same names, and the same numbers under them."""
+    data = simulate(users=60, items=40, seed=1)
+    evaluator = Evaluator(data, 5)
+    lists = np.argsort(np.random.default_rng(0).random((len(evaluator.users), data.n_items)), axis=1)[:, :5]
+    rows = [
+        (data.user_ids[int(user)], data.item_ids[int(item)], rank)
+        for user, items in zip(evaluator.users, lists, strict=True)
+        for rank, item in enumerate(items, 1)
+    ]
+    numbers = audit(data, pl.DataFrame(rows, schema=["user_id", "item_id", "rank"], orient="row")).numbers
+    metrics = evaluator.evaluate_lists(lists).metrics
+    shared = {"coverage@5", "gini@5", "head_share@5", "arp@5", "popularity_lift@5", "aplt@5", "upd@5"}
+    assert shared == set(numbers) & set(metrics)
+    assert {name: numbers[name] for name in shared} == pytest.approx({name: metrics[name] for name in shared})
+
+
+def slow_lists(pairs: list[tuple[int, int]], lists: dict[int, list[int]]) -> dict[str, float]:
+    """Straight from the definitions, one user at a time."""
+    count: dict[int, int] = {}
+    history: dict[int, list[int]] = {}
+    for user, item in pairs:
+        count[item] = count.get(item, 0) + 1
+        history.setdefault(user, []).append(item)
+    popular: set[int] = set()
+    for item in sorted(count, key=lambda item: (-count[item], item)):
+        if sum(count[known] for known in popular) < 0.8 * len(pairs):
+            popular.add(item)
+    lifts, shares, before = [], [], []
+    for user, items in lists.items():
+        of_list = sum(count[item] for item in items) / len(items)
+        of_history = sum(count[item] for item in history[user]) / len(history[user])
+        lifts.append((of_list - of_history) / of_history)
+        shares.append(sum(item not in popular for item in items) / len(items))
+        before.append(sum(item not in popular for item in history[user]) / len(history[user]))
+    shown = [item for items in lists.values() for item in items]
+    longest = max(len(items) for items in lists.values())
+    return {
+        f"popularity_lift@{longest}": sum(lifts) / len(lifts),
+        f"amplified_users@{longest}": sum(lift > 0 for lift in lifts) / len(lifts),
+        f"aplt@{longest}": sum(shares) / len(shares),
+        f"aplt_history@{longest}": sum(before) / len(before),
+        f"coverage@{longest}": len(set(shown)) / len(count),
+        "log_items_for_80": len(popular),
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_agrees_with_a_slow_twin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data = simulate(users=60, items=40, seed=seed)
+    pairs = list(zip(data.train.user.tolist(), data.train.item.tolist(), strict=True))
+    taken = sorted({item for _, item in pairs})
+    users = sorted({user for user, _ in pairs})
+    lists = {user: rng.permutation(taken)[: rng.integers(1, 9)].tolist() for user in users[::2]}
+    rows = [(user, item, rank) for user, items in lists.items() for rank, item in enumerate(items, start=1)]
+    log = pl.DataFrame(pairs, schema=["user_id", "item_id"], orient="row")
+    recs = pl.DataFrame(rows, schema=["user_id", "item_id", "rank"], orient="row").sample(
+        fraction=1, shuffle=True, seed=seed
+    )
+    numbers = audit(log, recs).numbers
+    expected = slow_lists(pairs, lists)
+    assert {name: numbers[name] for name in expected} == pytest.approx(expected)
+
+
+@given(logs())
+def test_lists_that_are_the_histories_change_nothing(log: pl.DataFrame) -> None:
+    found = audit(log, log.unique(["user_id", "item_id"]).select("user_id", "item_id"))
+    recs = found.recommendations
+    assert recs is not None
+    assert recs.popularity_lift == pytest.approx(0)
+    assert recs.amplified_users == 0
+    assert recs.upd == pytest.approx(0, abs=1e-7)
+    assert recs.aplt == pytest.approx(recs.aplt_history)
+    assert recs.deciles == pytest.approx(found.log.deciles)
+    assert recs.gini == pytest.approx(found.log.log_gini)
+    assert recs.winners == []
+    assert recs.losers == []
+    assert recs.users_without == 0
+
+
+# Change since an older log ###########################################################################################
+
+
+def test_two_logs() -> None:
+    found = audit(log(NEW), against=log(OLD), fail_if=["drift_head_turnover>0.5", "drift_distance>0.99"])
+    numbers = found.numbers
+    assert numbers["drift_new_items_share"] == pytest.approx(4 / 16)
+    assert numbers["drift_gone_items_share"] == pytest.approx(2 / 12)
+    assert numbers["drift_head_turnover"] == 1.0  # a fifth of five items is one: a before, c now
+    assert numbers["drift_head_share"] == pytest.approx(8 / 16 - 6 / 12)
+    assert [check.failed for check in found.checks] == [True, False]
+    assert audit(log(OLD), against=log(OLD)).numbers["drift_distance"] == 0
+    assert audit(log({"x": 3}), against=log({"y": 2})).numbers["drift_distance"] == pytest.approx(1)
+    assert any(sentence.startswith("Against the frame") or "Against log" in sentence for sentence in found.in_words())
+
+
+def test_one_log_cut_at_a_time(tmp_path: Path) -> None:
+    both = pl.concat([log(OLD), log(NEW, first=100).with_columns(pl.col("user_id") + "x")])
+    cut, apart = audit(both, against="50").numbers, audit(log(NEW), against=log(OLD)).numbers
+    names = [name for name in cut if name.startswith("drift_")]
+    assert len(names) == 6
+    assert {name: cut[name] for name in names} == pytest.approx({name: apart[name] for name in names})
+    dated = both.with_columns(pl.from_epoch(pl.col("timestamp") * 86_400))
+    assert audit(dated, against="1970-02-15").numbers["drift_distance"] == pytest.approx(cut["drift_distance"])
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(InputError, match="has no times, so it cannot be cut"):
+        audit(log(NEW).drop("timestamp"), against="50")
+    with pytest.raises(InputError, match=r"nothing in .* after 5000"):
+        audit(log(NEW), against="5000")
+    with pytest.raises(InputError, match="'2026-01-01' is none; give one such as"):
+        audit(log(NEW), against="2026-01-01")
+    whole = log(NEW).with_columns(pl.col("item_id").rank("dense").cast(pl.Int64))
+    with pytest.raises(InputError, match=r"are text, those of .* are integers"):
+        audit(whole, against=log(OLD))
+    with pytest.raises(InputError, match="is about change; name an older log"):
+        audit(log(NEW), fail_if=["drift_gini>0"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"fail_if": ["coverage@20<0.5"]}, "is about recommendations; name their file with --recs"),
+        ({"recs": {"user_id": ["u1", "who"], "item_id": ["Q", "A"], "rank": [1, 1]}}, "has an item that the log knows"),
+    ],
+)
+def test_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        audit(LOG, **arguments)

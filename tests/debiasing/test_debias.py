@@ -1,0 +1,204 @@
+"""From a dataset to a run, in one call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from dpaa.data.sources import world
+from dpaa.debiasing import Debiased, debias
+from dpaa.debiasing._models import unwatched
+from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.methods.base import Method
+from dpaa.ranking.rerankers.xquad import XQuAD
+from dpaa.runs.fit import fit
+from dpaa.runs.model import load
+
+QUICK: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial", "xquad"], "k": 10}
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return world.simulate(users=150, items=80, seed=4)
+
+
+@pytest.fixture(scope="module")
+def made(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Debiased]:
+    folder = tmp_path_factory.mktemp("made") / "new" / "trade"
+    return folder, debias(folder, data, targets=["aplt>=0.4"], **QUICK)
+
+
+def lists_of(folder: Path, data: Dataset, found: Debiased) -> bool:
+    """Whether the run recommends what was measured: all metrics of its lists for the validation users are the same."""
+    model, k = load(folder), found.frontier.k
+    users = Evaluator(data, k, "valid", "drop")
+    again = users.evaluate(model.method, model.kappa(), model.reranker())
+    recs = model.recommend(data.user_ids.gather(users.users), k=k)
+    lists = [data.item_ids.gather(row[row >= 0]).to_list() for row in again.lists]
+    assert recs.group_by("user_id", maintain_order=True).agg("item_id")["item_id"].to_list() == lists
+    return found.point.metrics == pytest.approx({name: again.metrics[name] for name in found.point.metrics})
+
+
+def test_the_run_recommends_what_was_measured(made: tuple[Path, Debiased], data: Dataset) -> None:
+    folder, found = made
+    assert not found.keeps_base
+    assert found.point.metrics["aplt@10"] >= 0.4
+    assert lists_of(folder / "run", data, found)
+    assert lists_of(folder, data, found)  # the folder stands for its run
+
+
+def test_what_is_written(made: tuple[Path, Debiased]) -> None:
+    folder, found = made
+    assert {file.name for file in folder.iterdir()} == {"models", "run", "frontier.json", "frontier.csv"}
+    assert [file.name for file in folder.parent.iterdir()] == ["trade"]  # no lock is left
+    content = json.loads((folder / "frontier.json").read_text())
+    assert content == json.loads(json.dumps(found.as_json()))
+    table = pl.read_csv(folder / "frontier.csv")
+    assert table["name"].to_list() == [point["name"] for point in content["points"]]
+    assert len(set(table["name"])) == len(table)
+    assert load(folder).manifest["debias"]["chosen"]["name"] == content["chosen"]["name"]
+
+
+def test_a_second_call_trains_nothing(
+    made: tuple[Path, Debiased], data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, first = made
+    before = (folder / "frontier.json").read_bytes()
+    for name in ("ease", "item-knn"):
+        monkeypatch.setattr(dpaa.METHODS[name], "learn", lambda *_: pytest.fail("trained again"))
+    again = debias(folder, data, targets="aplt>=0.4", **QUICK)
+    assert again.point.candidate == first.point.candidate
+    assert (folder / "frontier.json").read_bytes() == before
+
+
+def test_the_test_split_is_not_opened(data: Dataset, tmp_path: Path, made: tuple[Path, Debiased]) -> None:
+    from dataclasses import replace
+
+    from dpaa.data.pairs import Pairs
+
+    blind = replace(data, test=Pairs.of([], []))
+    found = debias(tmp_path / "trade", blind, targets=["aplt>=0.4"], **QUICK)
+    assert found.as_json()["points"] == made[1].as_json()["points"]
+
+
+def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> None:
+    """With the dial and the re-ranker that it keeps, which its points of the sweep go without."""
+    model = fit(data, "ease", rerank=XQuAD(strength=0.2))
+    model.manifest["dial"] |= {"kappa": -0.25, "chosen_for": "ndcg"}
+    model.save(tmp_path / "mine")
+    words: dict[str, Any] = {"runs": [tmp_path / "mine"], "base": tmp_path / "mine", "rerank": ["xquad"], "k": 10}
+    found = debias(tmp_path / "trade", data, targets=["aplt>=0"], **words)
+    base = found.frontier.base
+    assert base.candidate.name == "mine, dial -0.25, xquad 0.2"
+    as_it_is = Evaluator(data, 10, "valid").evaluate(model.method, -0.25, XQuAD(strength=0.2)).metrics
+    assert base.metrics == pytest.approx({name: as_it_is[name] for name in base.metrics})
+    assert [point.candidate.model for point in found.frontier.points].count("mine") == len(found.frontier.points)
+    kept = debias(tmp_path / "kept", data, keep_accuracy=1.0, confidence=0.99, **words)
+    for folder, one in ((tmp_path / "trade", found), (tmp_path / "kept", kept)):
+        assert lists_of(folder, data, one), one.point.candidate.name
+    swept = debias(tmp_path / "swept", data, targets=["aplt>=0.3"], **words)
+    assert swept.point.candidate.kappa in (0.0, -0.25)
+    assert lists_of(tmp_path / "swept", data, swept)
+    assert load(tmp_path / "swept").kappa() == swept.point.candidate.kappa
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"keep_accuracy": 1.5}, "a share above 0 and up to 1"),
+        ({"keep_accuracy": 0.9, "targets": ["coverage>0"]}, "choose differently"),
+        ({"budget": 0.0}, "minutes above 0"),
+        ({"estimate": "best"}, "must be one of auto, logged"),
+        ({"methods": []}, "there is no model to choose from; name methods"),
+        ({"rerank": ["nothing"]}, "there is no re-ranker 'nothing'"),
+    ],
+)
+def test_wrong_calls_leave_nothing(words: dict[str, Any], sentence: str, data: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=sentence):
+        debias(tmp_path / "new" / "trade", data, **QUICK | words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_other_things_and_links_are_refused_before_any_work(data: Dataset, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    fit(data, "ease").save(mine)
+    (tmp_path / "diary").mkdir()
+    (tmp_path / "diary" / "monday").write_text("dear diary")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "run").symlink_to(mine)
+    (tmp_path / "filled" / "run").mkdir(parents=True)
+    (tmp_path / "filled" / "run" / "monday").write_text("dear diary")
+    before = (mine / "manifest.json").read_bytes()
+    for name, sentence in (
+        ("diary", "holds something else than a frontier"),
+        ("mine", "holds something else than a frontier"),
+        ("linked", "is a link that leads out of"),
+        ("filled", "holds something else than a run"),
+        ("diary/monday", "is a file"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            debias(tmp_path / name, data, **QUICK)
+        assert not (tmp_path / name / "models").exists()
+    assert (mine / "manifest.json").read_bytes() == before
+
+
+def test_validation_that_says_nothing(tmp_path: Path) -> None:
+    train = pl.DataFrame({"user_id": [1, 1, 2, 2, 3, 3], "item_id": ["a", "b", "a", "c", "a", "b"]})
+    unseen = pl.DataFrame({"user_id": [1, 2], "item_id": ["c", "b"]})
+    popular = pl.DataFrame({"user_id": [4, 5], "item_id": ["a", "a"]})
+    with pytest.raises(InputError, match=r"validation split of .* is empty"):
+        debias(tmp_path / "trade", Dataset.from_frame(train))
+    with pytest.raises(InputError, match="no validation pair has a niche item"):
+        debias(tmp_path / "trade", Dataset.from_frame(train, valid=popular), methods=["ease"])
+    found = debias(
+        tmp_path / "trade", Dataset.from_frame(train, valid=unseen[:1]), methods=["ease"], goals=["arp"],
+        keep_accuracy=0.9, k=2,
+    )  # fmt: skip
+    assert found.keeps_base  # one user confirms nothing
+    assert "could be confirmed" in found.why
+
+
+@pytest.mark.parametrize(("how", "wrong"), [("base", "log.csv"), ("runs", "of other data")])
+def test_what_cannot_be_taken_is_refused_before_anything_is_trained(
+    how: str, wrong: str, data: Dataset, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text("user_id,item_id\n")
+    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "of other data")
+    run = tmp_path / wrong
+    trained: list[str] = []
+
+    def watch(method: Method) -> Any:
+        trained.append(method.name)
+        return unwatched(method)
+
+    sentence = "there is no run folder" if wrong == "log.csv" else "trained on another dataset"
+    with pytest.raises(InputError, match=sentence):
+        debias(tmp_path / "trade", data, **QUICK, **{how: run if how == "base" else [run]}, watch=watch)
+    assert trained == []
+    assert not (tmp_path / "trade").exists()
+
+
+def test_users_without_training_pairs_are_counted_apart(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [(f"u{u}", f"i{i}") for u in range(60) for i in rng.choice(30, 8, replace=False)]
+    train = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
+    later = [
+        (f"{kind}{u}", f"i{i}") for kind in ("u", "new") for u in range(40) for i in rng.choice(30, 3, replace=False)
+    ]
+    valid = pl.DataFrame(later, schema=["user_id", "item_id"], orient="row")
+    data = Dataset.from_frame(train, valid=valid, test=valid)
+    found = debias(tmp_path / "out", data, targets=["coverage>=0.9"], **QUICK)
+    assert found.as_json()["cold_users"] == 40
+    assert all("ndcg@10/cold-users" in point["metrics"] for point in found.as_json()["points"])
+    cold = {round(point["metrics"]["ndcg@10/cold-users"], 12) for point in found.as_json()["points"]}
+    assert len(cold) == 1  # one list, whatever is chosen
+    if not found.keeps_base:
+        assert any("40 of 80 validation users have no training pairs" in line for line in found.sentences())

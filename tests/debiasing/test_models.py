@@ -1,0 +1,157 @@
+"""The models of a frontier: trained, taken up again, taken as they are."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.sources import world
+from dpaa.debiasing._models import MODELS, ModelStore
+from dpaa.errors import InputError
+from dpaa.methods import METHODS
+from dpaa.runs.callbacks import Callbacks
+from dpaa.runs.fit import fit
+from dpaa.runs.folder import RunFolder
+from tests.conftest import TINY
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return world.simulate(users=60, items=40, seed=2)
+
+
+def store(folder: Path, data: Dataset, **more: Any) -> ModelStore:
+    return ModelStore(folder, data, more.pop("settings", {}), 0, **more)
+
+
+def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> None:
+    first = store(tmp_path, data, settings=TINY)
+    list(first.train(["ease", "lightgcn"], required=True))
+    assert list(first.models) == ["ease", "lightgcn"]
+    written = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
+    again = store(tmp_path, data, settings=TINY, deadline=time.monotonic())  # what is there costs no time
+    list(again.train(["ease", "lightgcn", "item-knn"], required=True))
+    assert list(again.models) == ["ease", "lightgcn"]
+    assert again.notes == [
+        "the time is up, so these were not tried: item-knn; call again with a larger --budget"
+    ]  # fmt: skip
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == written
+
+
+def test_a_training_that_takes_too_long_is_resumed(data: Dataset, tmp_path: Path) -> None:
+    short = store(tmp_path, data, settings=TINY)
+
+    short.deadline = time.monotonic() + 60
+    epochs = []
+
+    def late(report: object) -> None:
+        epochs.append(report)
+        short.deadline = time.monotonic()
+
+    short.watch = lambda _method: _watching(late)
+    list(short.train(["lightgcn"], required=True))
+    assert short.models["lightgcn"].manifest["training"]["stopped"] == "finished early after epoch 1"
+    assert short.models["lightgcn"].recommend(k=3).height
+    assert short.notes == ["the time was up after 1 epoch of lightgcn, whose best one is used; call again to train on"]
+    assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
+    longer = store(tmp_path, data, settings=TINY)
+    longer.watch = lambda _method: _watching(epochs.append)
+    list(longer.train(["lightgcn"], required=True))
+    assert len(epochs) == TINY["epochs"]
+    assert RunFolder(tmp_path / MODELS / "lightgcn").finished
+    assert "stopped" not in longer.models["lightgcn"].manifest["training"]
+
+
+def _watching(on_epoch: Any) -> Any:
+    return nullcontext(Callbacks(on_epoch=on_epoch))
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_a_model_with_other_settings_is_refused_aloud(required: bool, data: Dataset, tmp_path: Path) -> None:
+    list(store(tmp_path, data).train(["ease"], required=True))
+    with pytest.raises(InputError, match="other settings or of another dataset; pass --overwrite"):
+        list(store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], required=required))
+    again = store(tmp_path, data, settings={"ridge": 3.0}, overwrite=True)
+    list(again.train(["ease"], required=required))
+    assert again.models["ease"].method.get_params()["ridge"] == 3.0
+
+
+def test_a_method_that_cannot_be_had_is_left_out_unless_it_is_required(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InputError("there is no memory for it")
+
+    monkeypatch.setattr(METHODS["ease"], "learn", refuse)
+    some = store(tmp_path, data)
+    list(some.train(["ease", "item-knn"], required=False))
+    assert list(some.models) == ["item-knn"]
+    assert some.notes == ["ease was left out: there is no memory for it"]
+    with pytest.raises(InputError, match="no memory"):
+        list(store(tmp_path, data).train(["ease"], required=True))
+
+
+def test_settings_go_to_the_methods_that_have_them(data: Dataset, tmp_path: Path) -> None:
+    some = store(tmp_path, data, settings={"neighbours": 7})
+    list(some.train(["ease", "item-knn"], required=True))
+    assert some.models["item-knn"].method.get_params()["neighbours"] == 7
+    for settings, sentence in (
+        ({"neighbors": 7}, "no method of these has a setting 'neighbors'"),
+        ({"seed": 7}, "give it with --seed"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            list(store(tmp_path, data, settings=settings).train(["ease", "item-knn"], required=True))
+    with pytest.raises(InputError, match="settings are for methods that are trained here, and none is"):
+        list(store(tmp_path, data, settings={"ridge": 1}).train([], required=False))
+
+
+def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path: Path) -> None:
+    for name in ("one/ease", "other/ease", "ease"):
+        fit(data, "ease").save(tmp_path / name)
+    (tmp_path / "link").symlink_to(tmp_path / "one" / "ease")
+    some = store(tmp_path / "trade", data)
+    list(some.train(["ease"], required=True))
+    places = [tmp_path / name for name in ("one/ease", "other/ease", "ease", "one/ease", "link")]
+    names = [some.take(place) for place in places]
+    assert len(set(names)) == 3
+    assert names[0] == names[3] == names[4]
+    assert len(some.models) == 4
+    assert some.take(tmp_path / "trade" / MODELS / "ease") == "ease"
+
+
+def test_runs_of_another_dataset_and_the_run_that_is_written_are_refused(data: Dataset, tmp_path: Path) -> None:
+    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "other")
+    with pytest.raises(InputError, match="trained on another dataset"):
+        store(tmp_path / "trade", data).take(tmp_path / "other")
+    fit(data, "ease").save(tmp_path / "trade" / "run")
+    with pytest.raises(InputError, match="is what this call writes"):
+        store(tmp_path / "trade", data).take(tmp_path / "trade" / "run")
+
+
+def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for link in ("models", "models/ease"):
+        home = tmp_path / link.replace("/", "-")
+        (home / link).parent.mkdir(parents=True)
+        (home / link).symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(InputError, match="link"):
+            list(store(home, data).train(["ease"], required=True))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(data: Dataset, tmp_path: Path) -> None:
+    short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
+    list(short.train(["lightgcn"], required=True))
+
+    def late(_report: object) -> None:
+        short.deadline = time.monotonic()
+
+    short.watch = lambda _method: _watching(late)
+    assert list(short.train(["dpaa"], required=True)) == ["dpaa"]
+    assert short.models["dpaa"].manifest["training"]["epochs"] == 1
+    assert not RunFolder(tmp_path / MODELS / "dpaa").finished
