@@ -12,7 +12,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods.ppd import popularity_of_pairs, remove_popularity, without_popularity
 from dpaa.runs.fit import fit, fit_into, make_method
-from tests.methods.spec import ITEMS, USERS
+from tests.methods.tools import ITEMS, USERS
 
 PAIRS = ([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0, 1, 3])
 SIZE = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
@@ -86,8 +86,8 @@ def test_with_no_strength_it_is_lightgcn_bit_for_bit(small_world: Dataset, tmp_p
     plain = fit(small_world, "lightgcn", **SIZE)
     same = fit(small_world, "ppd", strength=0, length="kept", **SIZE)
     assert same.recommend(k=10).equals(plain.recommend(k=10))
-    for name, tensor in plain.method.tensors().items():
-        assert torch.equal(same.method.tensors()[name], tensor), name
+    for name, tensor in plain.method.state().items():
+        assert torch.equal(same.method.state()[name], tensor), name
     history = small_world.item_ids.head(3)
     assert same.recommend_for(history, k=5).equals(plain.recommend_for(history, k=5))
 
@@ -96,7 +96,7 @@ def test_over_a_run_and_over_anybodys_vectors(small_world: Dataset, tmp_path: Pa
     plain = fit_into(tmp_path / "plain", small_world, make_method(small_world, "lightgcn", SIZE))
     by_run = fit(small_world, "ppd", pretrained=tmp_path / "plain", **SIZE)
     assert by_run.recommend(k=5).equals(fit(small_world, "ppd", **SIZE).recommend(k=5))
-    tables = plain.method.tensors()
+    tables = plain.method.state()
     names = {"user": small_world.user_ids, "item": small_world.item_ids}
     for side, ids in names.items():
         columns = {f"v{place}": column for place, column in enumerate(tables[f"{side}_embedding"].numpy().T)}
@@ -108,8 +108,8 @@ def test_over_a_run_and_over_anybodys_vectors(small_world: Dataset, tmp_path: Pa
     users, items = dpaa.remove_popularity(
         tables["user_embedding"], tables["item_embedding"], small_world.train.user, small_world.train.item
     )
-    np.testing.assert_allclose(final.method.tensors()["user_embedding"], users, atol=1e-6)
-    np.testing.assert_allclose(final.method.tensors()["item_embedding"], items, atol=1e-6)
+    np.testing.assert_allclose(final.method.state()["user_embedding"], users, atol=1e-6)
+    np.testing.assert_allclose(final.method.state()["item_embedding"], items, atol=1e-6)
     for settings, sentence in (
         ({"layers": 1}, "other layers than layers=1; set layers"),
         ({"embedding_size": 4}, "have 8 columns, embedding_size is 4; set embedding_size=8"),

@@ -6,17 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.methods.samplers import BalancedSampler
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.rows import squared_correlation
-from dpaa.methods.rows import Batch
 from dpaa.methods.sam_reg import SamReg
-from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, sigmoid, some_graph, started, trained
-
-
-def test_toy_correlation() -> None:
-    found = squared_correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.2, 0.4, 0.9]))
-    assert found.item() == pytest.approx(0.9423, abs=1e-4)
+from dpaa.methods.samplers import BalancedSampler
+from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, sigmoid, some_graph, started
 
 
 @given(
@@ -57,22 +50,6 @@ def test_loss_equals_the_formula(popularity: str) -> None:
     correlation = np.corrcoef(pop[i], sigmoid(margin))[0, 1] ** 2
     expected = 0.7 * (np.mean(np.logaddexp(0, -margin)) + l2_of(method, batch)) + 0.3 * correlation
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
-
-
-def test_without_either_part_it_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    neutral = trained(SamReg, graph, correlation_weight=0, negatives="uniform")
-    plain = trained(LightGCN, graph)
-    assert torch.equal(neutral.ego.rows(), plain.ego.rows())
-    assert not torch.equal(trained(SamReg, graph, correlation_weight=0).ego.rows(), plain.ego.rows())
-
-
-def test_one_triple_is_a_batch_like_any_other() -> None:
-    method = started(SamReg, some_graph(), embedding_size=4, layers=1)
-    batch = Batch(torch.tensor([0]), torch.tensor([0]), torch.tensor([5]))
-    rows = method.forward(batch)
-    method.loss(batch, rows).backward()
-    assert torch.isfinite(method.tile_gradient(rows, 0)).all()
 
 
 def sampler_of(seed: int) -> tuple[BalancedSampler, np.ndarray, set[tuple[int, int]]]:
