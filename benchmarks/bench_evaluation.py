@@ -12,7 +12,7 @@ from benchmarks.graphs import SIZES, Cases, zipf_pairs
 from benchmarks.timing import take_turns
 from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.ranking import BLOCK_SCORES
+from dpaa.ranking.rank import BLOCK_SCORES
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa._machine import computing
 from dpaa.methods.lightgcn import LightGCN

@@ -13,13 +13,13 @@ from benchmarks.timing import ratio, take_turns, turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa._machine import computing
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.dpaa import DPAA, DpaaSettings
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.settings import TrainedSettings
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.trainer import Trainer
 
 OPERATIONS = {
@@ -51,7 +51,7 @@ def check_equal(method: LightGCN, usual: UsualCode) -> None:
     rows = method.forward(batch)
     loss = method.loss(batch, rows)
     loss.backward()
-    ours = torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1)
+    ours = torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.tables.ego.tiles))], dim=1)
     theirs = usual.loss(batch)
     theirs.backward()
     assert abs(loss.item() - theirs.item()) < 1e-5, "losses differ"

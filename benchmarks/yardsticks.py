@@ -33,7 +33,7 @@ class UsualCode:
         index = torch.stack([torch.cat([user, item]), torch.cat([item, user])])
         shape = (graph.n_nodes, graph.n_nodes)
         self.matrix = torch.sparse_coo_tensor(index, torch.cat([weight, weight]), shape).coalesce()
-        self.ego = torch.nn.Parameter(method.ego.rows())
+        self.ego = torch.nn.Parameter(method.tables.ego.rows())
         self.adam = torch.optim.Adam([self.ego], lr=self.settings.learning_rate, foreach=False, fused=False)
 
     def propagate(self, layer: Tensor) -> Tensor:
@@ -83,9 +83,9 @@ def floor(method: LightGCN, graph: BipartiteGraph, update: Callable[[int, Tensor
     multiply, values = KERNELS[method.compute.kernel], graph.slot_values(graph.symmetric_weights())
 
     def tile(number: int) -> None:
-        layer = method.ego.tiles[number]
-        for _ in range(2 * method.settings.layers):
+        layer = method.tables.ego.tiles[number]
+        for _ in range(2 * method.layers):
             layer = multiply(graph.indptr, graph.neighbours, values, layer)
         update(number, layer)
 
-    return lambda: method.propagation.workers.map(tile, len(method.ego.tiles)) and None
+    return lambda: method.tables.propagation.workers.map(tile, len(method.tables.ego.tiles)) and None

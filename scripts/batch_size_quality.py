@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
-from dpaa.methods.settings import PAPER_TRAINING
+from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.runs.fit import evaluate, fit
 
 SIZES = (2048, 8192, 32_768)

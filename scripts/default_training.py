@@ -27,7 +27,7 @@ from dpaa.data.sources.coat import coat
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.methods.settings import PAPER_TRAINING
+from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.runs.fit import fit_method, make_method
 
 DATA = ("coat", "s=0", "s=5", "demo", "health", "electronic", "epinions")

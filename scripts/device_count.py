@@ -35,7 +35,7 @@ def main() -> None:
 def page(names: list[str]) -> str:
     """A row for each method."""
     from dpaa.methods import METHODS
-    from dpaa.methods.backbone import GraphMethod
+    from dpaa.methods.graph_method import GraphMethod
     from dpaa.methods.base import Method
     from dpaa.reproduction.tables import markdown
 
@@ -64,10 +64,10 @@ def counts_of(name: str) -> Counter[str]:
     from dpaa.data.pairs import Pairs
     from dpaa.graph.bipartite import BipartiteGraph
     from dpaa.methods import METHODS
-    from dpaa.methods.backbone import GraphMethod
+    from dpaa.methods.graph_method import GraphMethod
     from dpaa.methods.lightgcn import LightGCN
     from dpaa.methods.pretrained import Pretrained
-    from dpaa.training.adam import TiledAdam
+    from dpaa.training.optimizer import TiledAdam
     from dpaa.training.trainer import Trainer
 
     rng = np.random.default_rng(0)

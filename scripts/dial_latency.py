@@ -24,7 +24,7 @@ from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.settings import TrainedSettings
 from dpaa.reproduction.tables import markdown
-from dpaa.reranking.dial import DialVectors
+from dpaa.ranking.dial import DialVectors
 from dpaa.runs.model import Model
 
 KAPPA, BLOCK = 1.0, 500

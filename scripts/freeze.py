@@ -39,7 +39,7 @@ COMMANDS = (
 )
 DATA = "log sql splits coat yahoo-r3 kuairec demo example severity randomised describe"
 VOLATILE = re.compile(
-    r"second|started|finished|elapsed|version|path|folder|duration|^(run|out|dataset|created|machine|snapshot)$"
+    r"second|started|finished|elapsed|version|path|folder|duration|^(run|out|dataset|created|machine|snapshot|origin)$"
 )
 
 

@@ -23,11 +23,11 @@ from benchmarks.timing import machine, ratio, turns
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.base import Method
 from dpaa.methods.rows import Batch
 from dpaa.reproduction.tables import markdown
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 
 SETTINGS = {"embedding_size": 64, "layers": 3, "threads": 1}
 PLAIN = "lightgcn"
@@ -66,7 +66,7 @@ class Steps:
         batch = next(self._batches)
         rows = self.method.forward(batch)
         self.method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]
-        self._adam.step(rows, self.method.settings.learning_rate)
+        self._adam.step(rows, self.method.learning_rate)
 
 
 def profiled(names: Sequence[str], graph: BipartiteGraph, n_steps: int) -> str:

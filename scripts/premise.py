@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaa.methods.settings import PAPER_TRAINING
+from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.reproduction.sources import LAYERS, Sources
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.trace.run import trace_run

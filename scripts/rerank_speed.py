@@ -20,9 +20,9 @@ from benchmarks.timing import machine
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.reproduction.tables import markdown
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.base import Candidates
-from dpaa.reranking.choose import make_reranker
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import Candidates
+from dpaa.ranking.reranker import make_reranker
 
 N_ITEMS, HISTORY, BLOCK = 20_000, 50, 40_000
 

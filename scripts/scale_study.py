@@ -39,13 +39,13 @@ from dpaa.graph.columns import Columns, Peers
 from dpaa.graph.users import Users
 from dpaa._machine import computing, give_back_memory
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.reproduction.tables import markdown
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.together import follow
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.together import ONE_PROCESS, Group, LostProcessError, Together, started_together
 from dpaa.training.trainer import Trainer
 
@@ -96,7 +96,7 @@ def train_all(group: Together) -> dict[str, str]:
         method = make_method(data, name, TINY)
         fit_method(method, data, Callbacks(together=group), dial=False)
         digest = hashlib.sha256()
-        for part, tensor in sorted(method.tensors().items()):
+        for part, tensor in sorted(method.state().items()):
             digest.update(part.encode() + tensor.detach().contiguous().numpy().tobytes())
         found[name] = digest.hexdigest()
     return found
@@ -111,7 +111,7 @@ def train_with_users(group: Together, place: Path) -> dict[str, str]:
     for name in USERS_SHARED:
         method = make_method(data, name, TINY)
         fit_method(method, data, Callbacks(together=group), dial=False)
-        save_file({part: one.detach().contiguous() for part, one in method.tensors().items()}, place / name)
+        save_file({part: one.detach().contiguous() for part, one in method.state().items()}, place / name)
     return {}
 
 

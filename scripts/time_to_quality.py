@@ -42,7 +42,7 @@ from dpaa.methods.base import Method  # noqa: E402
 from dpaa.methods.lightgcn import LightGCN  # noqa: E402
 from dpaa.methods.settings import PAPER_TRAINING  # noqa: E402
 from dpaa.runs.fit import fit_method, make_method  # noqa: E402
-from dpaa.training.early_stopping import EarlyStopping  # noqa: E402
+from dpaa.training.stopping import EarlyStopping  # noqa: E402
 
 DATA = ("coat", "s=0", "s=5", "s=9", "demo")
 TITLES = {"coat": "Coat", "s=0": "KuaiRec s = 0", "s=5": "KuaiRec s = 5", "s=9": "KuaiRec s = 9", "demo": "demo world"}
@@ -136,7 +136,7 @@ def usual_code(data: Dataset, seed: int) -> tuple[Method, dict[str, Any]]:
     method.start()
     code, validation = UsualCode(method), Evaluator(data, 20, "valid", "drop")
     stopping, best, epoch = EarlyStopping.of(method.settings), code.ego.detach().clone(), 0
-    while epoch < method.settings.epochs and not stopping.exhausted(epoch):
+    while epoch < method.epochs and not stopping.exhausted(epoch):
         epoch += 1
         for batch in method.batches(epoch):
             code.step(batch)
@@ -151,7 +151,7 @@ def usual_code(data: Dataset, seed: int) -> tuple[Method, dict[str, Any]]:
 
 def _put(method: LightGCN, table: Tensor) -> None:
     at = 0
-    for tile in method.ego.tiles:
+    for tile in method.tables.ego.tiles:
         tile.data.copy_(table[:, at : at + tile.shape[1]])
         at += tile.shape[1]
 

@@ -16,7 +16,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
-from dpaa.reranking import RERANKERS
+from dpaa.ranking import RERANKERS
 from tests.command import Said, dpaa_ok
 
 settings.register_profile("dpaa", deadline=None, max_examples=60)

@@ -19,8 +19,8 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
-from dpaa.reranking import RERANKERS, Candidates, Dial, Reranker
-from dpaa.reranking.choose import parse_reranker
+from dpaa.ranking import RERANKERS, Candidates, Dial, Reranker
+from dpaa.ranking.reranker import parse_reranker
 from dpaa.runs.fit import fit_into, make_method
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -205,8 +205,8 @@ def test_methods_as_configured_objects(small_world: Dataset) -> None:
     same = dpaa.fit(small_world, "dpaa", layers=1, embedding_size=8, epochs=2, layer_emphasis=2)
     users = small_world.user_ids.head(5)
     assert model.recommend(users, k=5).equals(same.recommend(users, k=5))
-    assert dpaa.fit(small_world, dpaa.EASE, ridge=5.0).method.settings.ridge == 5.0  # type: ignore[attr-defined]
-    assert dpaa.fit(small_world, configured, epochs=1).method.settings.layers == 1  # type: ignore[attr-defined]
+    assert dpaa.fit(small_world, dpaa.EASE, ridge=5.0).method.ridge == 5.0  # type: ignore[attr-defined]
+    assert dpaa.fit(small_world, configured, epochs=1).method.layers == 1  # type: ignore[attr-defined]
     assert {"DPAA", "LightGCN", "fit", "load", "evaluate"} <= set(dir(dpaa))
 
 

@@ -24,8 +24,8 @@ from dpaa.frontier.models import default_methods
 from dpaa.frontier.points import Candidate, Measurer
 from dpaa.methods import find_method
 from dpaa.methods.settings import TrainedSettings
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.base import Dial, Reranker
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import Dial, Reranker
 from dpaa.runs.fit import fit_into, fit_method, make_method
 
 K = 20

@@ -24,9 +24,9 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.settings import TrainedSettings
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.base import Dial, Reranker
-from dpaa.reranking.choose import make_reranker, parse_reranker
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import Dial, Reranker
+from dpaa.ranking.reranker import make_reranker, parse_reranker
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.tuning.space import Range, Space, search_space
 

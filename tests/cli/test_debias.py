@@ -107,7 +107,7 @@ def test_an_interrupted_training_is_gone_on_with(walk: Path, tmp_path: Path, mon
     assert said.code == 130
     assert "go on with the same call" in said.err.replace("\n", " ")
     assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}
-    assert "going on in epoch 2" in dpaa_ok(*words).err
+    assert "resuming in epoch 2" in dpaa_ok(*words).err
     assert (tmp_path / "trade" / "run" / "history.jsonl").read_text().count("\n") == 3
 
 

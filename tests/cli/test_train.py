@@ -16,7 +16,7 @@ import torch
 from dpaa.data.dataset import read_dataset
 from dpaa.graph.kernels import KERNELS
 from dpaa.methods.base import Method
-from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
+from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
@@ -105,7 +105,7 @@ def test_a_signal_leaves_a_checkpoint_to_resume_from(
     assert refused.code == 2
     assert "resume with the same call" in refused.err
     assert (folder / "config.json").read_bytes() == before
-    assert "going on in epoch" in dpaa_ok(*words, folder, "--resume").err
+    assert "resuming in epoch" in dpaa_ok(*words, folder, "--resume").err
     dpaa_ok(*words, tmp_path / "whole")
     for name in ("model.safetensors", "edges.parquet", "config.json"):
         assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
@@ -141,12 +141,12 @@ def test_a_training_begun_before_the_schedule_goes_on_as_it_was_begun(walk: Path
     run = RunFolder(tmp_path / "run")
     kept = run.checkpoints.load()
     assert kept is not None
-    config = {name: value for name, value in config_of(run.path).items() if name not in NOT_YET_SETTINGS}
+    config = {name: value for name, value in config_of(run.path).items() if name not in EARLIER_DEFAULTS}
     (run.path / "config.json").write_text(json.dumps(config))
-    for name in NOT_YET_SETTINGS:
+    for name in EARLIER_DEFAULTS:
         del kept.progress["identity"]["settings"][name]
     run.checkpoints.save(kept)
-    assert "going on in epoch" in dpaa_ok(*words, "--out", run.path, "--resume").err
+    assert "resuming in epoch" in dpaa_ok(*words, "--out", run.path, "--resume").err
     straight = fit_into(tmp_path / "straight", data, make_method(data, "lightgcn", settings))
     assert torch.equal(load(run.path).method.user_embedding, straight.method.user_embedding)
     assert config_of(run.path)["learning_rate_schedule"] == "constant"

@@ -15,7 +15,7 @@ from dpaa.comparison.result import Comparison
 from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.model import load
 from dpaa.text import finite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpaa.reranking.pc import PC
+from dpaa.ranking.rerankers.pc import PC
 from tests.errors.mistake import Mistake
 from tests.errors.workshop import edit_json
 

@@ -50,7 +50,7 @@ TUNE = [
     tune("a setting to fix that does not exist", "--method dpaa --set layer=2", "no setting 'layer'", "layers?"),
     tune("a setting to search that does not exist", "--method dpaa --try layer=2", "no setting 'layer'", "layers?"),
     tune("a value to try that is none", "--method dpaa --try layers=1,many", "setting layers", "got 'many'"),
-    tune("no value to try", "--method dpaa --try layers=", "setting layers: no value to try"),
+    tune("no value to try", "--method dpaa --try layers=", "hyperparameter layers: no value to try"),
     tune("values to try without a name", "--method dpaa --try 1,2", "--try takes NAME=A,B,…, got '1,2'"),
     tune("a seed among the settings of a search", "--method dpaa --set seed=3", "--seed"),
     tune("no trials", "--method dpaa --trials 0", "trials must be at least 1, got 0"),

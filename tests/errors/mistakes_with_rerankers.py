@@ -24,22 +24,22 @@ RERANKING = [
     reranking(
         "a strength beyond its range",
         "recs.csv --dataset data --method xquad --strength 1.5",
-        "setting strength: input should be less than or equal to 1, got 1.5",
+        "hyperparameter strength: input should be less than or equal to 1, got 1.5",
     ),
     reranking(
         "a strength that is no number",
         "recs.csv --dataset data --method pc --strength nan",
-        "setting strength: input should be a finite number",
+        "hyperparameter strength: input should be a finite number",
     ),
     reranking(
         "a setting that the re-ranker has not",
         "recs.csv --dataset data --method scale --set deph=50",
-        "re-ranker scale has no setting 'deph'; did you mean depth?",
+        "re-ranker scale has no hyperparameter 'deph'; did you mean depth?",
     ),
     reranking(
         "a depth of nothing",
         "recs.csv --dataset data --method steck --set depth=0",
-        "setting depth: input should be greater than or equal to 1",
+        "hyperparameter depth: input should be greater than or equal to 1",
     ),
     reranking(
         "a setting without a value",

@@ -59,7 +59,7 @@ METHODS = [
     train("an empty method name", "--method ''", "there is no method ''"),
     train("a setting that does not exist", "--set layer=2", "no setting 'layer'", "did you mean layers?"),
     train(
-        "a setting of another method", "--method most-popular --set layers=2", "most-popular has no setting 'layers'"
+        "a setting of another method", "--method most-popular --set layers=2", "most-popular has no hyperparameter 'layers'"
     ),
     train("--set without a value", "--set layers", "--set takes NAME=VALUE, got 'layers'"),
     train("--set without a name", "--set =3", "--set takes NAME=VALUE, got '=3'"),

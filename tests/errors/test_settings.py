@@ -42,7 +42,7 @@ def every_setting() -> list[tuple[str, str]]:
     """Method and setting; what methods share is met once."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for method, method_type in METHODS.items():
-        for setting, field in method_type.settings_type.model_fields.items():
+        for setting, field in method_type.hyperparameters.model_fields.items():
             found.setdefault((setting, f"{field.annotation} {field.metadata}"), (method, setting))
     return list(found.values())
 
@@ -50,7 +50,7 @@ def every_setting() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("method", "setting"), every_setting())
 def test_wrong_values(method: str, setting: str, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    field = METHODS[method].settings_type.model_fields[setting]
+    field = METHODS[method].hyperparameters.model_fields[setting]
     values = list(wrong_values(field))
     assert values or field.annotation is str
     for value in values:

@@ -13,7 +13,7 @@ from dpaa.cli.compare import print_comparison
 from dpaa.data.dataset import Dataset
 from dpaa.data.popularity import recent_popularity
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.reranking.choose import parse_reranker
+from dpaa.ranking.reranker import parse_reranker
 from tests.conftest import TINY
 
 RECENT = ["i7", "i8", "i9"]

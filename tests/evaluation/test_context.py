@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.tastes import TASTES
+from dpaa.evaluation.concentration import TASTES
 
 COUNTS = np.array([6, 2, 1, 1, 0])  # items 0 and 1 have 80 % of the interactions: they are popular
 

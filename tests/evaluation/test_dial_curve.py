@@ -25,7 +25,7 @@ from dpaa.evaluation.dial_curve import (
     least_turn,
 )
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
 from dpaa.text import finite

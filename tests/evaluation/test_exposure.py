@@ -12,7 +12,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.world import simulate
-from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
+from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 
 TRAIN = [(1, "a"), (2, "a"), (3, "a"), (4, "b")]
 """Counts a 3, b 1, c 0."""
@@ -34,7 +34,7 @@ def made(train: list[tuple[int, str]], valid: list[tuple[int, str]], candidates:
 @pytest.fixture
 def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few pairs there are: for numbers that can be worked out by hand."""
-    monkeypatch.setattr("dpaa.evaluation.exposure.ENOUGH", 0.0)
+    monkeypatch.setattr("dpaa.evaluation.offpolicy.ENOUGH", 0.0)
 
 
 @pytest.mark.usefixtures("few_are_enough")

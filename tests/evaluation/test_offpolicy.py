@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.offpolicy import off_policy, propensities
-from dpaa.evaluation.suite import measure
+from dpaa.evaluation.metrics import measure
 
 
 def suite_of(relevant: list[set[int]], counts: np.ndarray) -> GroundTruth:

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.evaluation import ranking
+from dpaa.ranking import rank as ranking
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.ranking import Ranker, ranked_blocks
-from dpaa.reranking.base import Candidates, Reranker
+from dpaa.ranking.rank import Ranker, ranked_blocks
+from dpaa.ranking.reranker import Candidates, Reranker
 from tests.evaluation.fixed import Fixed
 
 

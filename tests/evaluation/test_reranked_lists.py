@@ -9,11 +9,11 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.evaluation.reranked_lists import rerank_file
-from dpaa.reranking import RERANKERS, Dial, Reranker
-from dpaa.reranking.base import Candidates
-from dpaa.reranking.fa_ir import FAIR
-from dpaa.reranking.xquad import XQuAD
+from dpaa.evaluation.recommendations import rerank_file
+from dpaa.ranking import RERANKERS, Dial, Reranker
+from dpaa.ranking.reranker import Candidates
+from dpaa.ranking.rerankers.fa_ir import FAIR
+from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
 
 
@@ -95,8 +95,8 @@ class Rarest(Reranker):
 def test_a_plug_in_need_not_know_lists(
     lists: pl.DataFrame, small_world: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.reranking.base.BLOCK_SCORES", 1000)  # a few users at a time
-    monkeypatch.setattr("dpaa.evaluation.reranked_lists.BLOCK_PLACES", 2000)
+    monkeypatch.setattr("dpaa.ranking.reranker.BLOCK_SCORES", 1000)  # a few users at a time
+    monkeypatch.setattr("dpaa.evaluation.recommendations.BLOCK_PLACES", 2000)
     counts = pl.DataFrame(
         {"item_id": small_world.item_ids, "n": np.bincount(small_world.train.item, minlength=small_world.n_items)}
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.evaluation.tastes import TASTES, mean_per_row, tastes
+from dpaa.evaluation.concentration import TASTES, mean_per_row, tastes
 
 
 def test_tastes_by_hand() -> None:

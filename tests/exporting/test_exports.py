@@ -20,7 +20,7 @@ from dpaa.data.attributes import ItemAttributes
 from dpaa.errors import InputError
 from dpaa.exporting.folder import export
 from dpaa.exporting.formats import TARGETS
-from dpaa.reranking.xquad import XQuAD
+from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.model import Model
 from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.serving.made import drawn_model

@@ -20,7 +20,7 @@ from dpaa.frontier.debias import OutOfReachError, debias
 from dpaa.frontier.models import unwatched
 from dpaa.frontier.result import Debiased
 from dpaa.methods.base import Method
-from dpaa.reranking.xquad import XQuAD
+from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load

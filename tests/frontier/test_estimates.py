@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.evaluation.metrics import ndcg
 from dpaa.frontier.estimates import ESTIMATES, Accuracy, default_estimate
 from tests.frontier.made import truth_of

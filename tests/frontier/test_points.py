@@ -11,9 +11,9 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.frontier.estimates import ESTIMATES, Accuracy
 from dpaa.frontier.goals import parse_goals
 from dpaa.frontier.points import Candidate, Measurer
-from dpaa.reranking import RERANKERS, Dial
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.xquad import XQuAD
+from dpaa.ranking import RERANKERS, Dial
+from dpaa.ranking.reranker import Reranker
+from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
 
 SWEEPS = [RERANKERS[name] for name in RERANKERS.built_in]

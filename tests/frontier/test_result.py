@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.frontier.choice import Chooser
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.points import user_folds

@@ -17,7 +17,7 @@ from dpaa.methods.base import attach
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch
 from dpaa.methods.tables import Tables
-from dpaa.reranking.base import Candidates
+from dpaa.ranking.reranker import Candidates
 from tests.methods.tools import gradient_of
 
 HERE = Path(__file__).parent

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.reranking.choose import make_reranker
-from dpaa.reranking.fa_ir import fewest_protected
-from dpaa.reranking.pc import PC
+from dpaa.ranking.reranker import make_reranker
+from dpaa.ranking.rerankers.fa_ir import fewest_protected
+from dpaa.ranking.rerankers.pc import PC
 from tests.golden.files import assert_same, golden, reranking
 
 DEPTH, K = 25, 10

@@ -11,9 +11,9 @@ from dpaa.methods.reg import Reg
 from dpaa.methods.rows import squared_correlation
 from dpaa.methods.ubpr import UBPR
 from tests.methods.tools import (
-    ego_of,
     ITEMS,
     USERS,
+    ego_of,
     some_graph,
     spec_graph,
     started,

@@ -7,7 +7,7 @@ from math import nan
 import pytest
 
 from dpaa.evaluation.dial_curve import DialCurve, DialPoint, Objective
-from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.report.dial_figure import dial_figure
 
 pytest.importorskip("altair")

@@ -10,7 +10,7 @@ import pytest
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.report.inputs import gather
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from tests.report.folders import copy_of, put_metrics

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.reranking.base import Candidates, Reranker, reranked
+from dpaa.ranking.reranker import Candidates, Reranker, reranked
 
 
 def test_candidates_know_the_popularity_of_their_columns(toy_graph: BipartiteGraph) -> None:

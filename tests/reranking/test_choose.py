@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.errors import InputError
-from dpaa.reranking.base import Dial
-from dpaa.reranking.choose import parse_reranker, stored_reranker, told_reranker
+from dpaa.ranking.reranker import Dial
+from dpaa.ranking.reranker import parse_reranker, stored_reranker, told_reranker
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -58,4 +58,4 @@ def test_manifests_that_are_refused(stored: object, says: str) -> None:
 
 def test_words_of_a_file_import_nothing() -> None:
     with pytest.raises(InputError, match=r"there is no re-ranker 'dpaa\.reranking\.base Dial'"):
-        told_reranker("dpaa.reranking.base:Dial,kappa=1", "the run")
+        told_reranker("dpaa.ranking.reranker:Dial,kappa=1", "the run")

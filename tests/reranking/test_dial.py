@@ -16,7 +16,7 @@ from torch import Tensor
 from dpaa.data.pairs import Pairs
 from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.world import simulate
-from dpaa.evaluation.ranking import ranked_blocks
+from dpaa.ranking.rank import ranked_blocks
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.backbone import GraphMethod
@@ -24,7 +24,7 @@ from dpaa.methods.base import Histories, Method
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.settings import Settings
-from dpaa.reranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
+from dpaa.ranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
 from dpaa.runs.fit import fit
 from tests.conftest import warm_users
 from tests.methods.tools import even_graph, some_graph, started
@@ -126,7 +126,7 @@ def test_newcomers_are_dialled_alike(name: str, kappa: float) -> None:
 @pytest.mark.parametrize("block_scores", [1, 100, 4_000_000])
 def test_candidates_change_no_score(name: str, block_scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What κ means depends on all items, not on those that may be recommended."""
-    monkeypatch.setattr("dpaa.reranking.dial.BLOCK_SCORES", block_scores)
+    monkeypatch.setattr("dpaa.ranking.dial.BLOCK_SCORES", block_scores)
     method, some = fitted(name), torch.tensor([40, 3, 7])
     for histories, users in ((None, people(method)), (NEWCOMERS, torch.arange(3))):
         whole = dialled(method, 1.5, None, histories)(users)
@@ -288,7 +288,7 @@ def test_what_all_scores_share_takes_no_digits_from_the_deviation(offset: float)
 def test_the_covariance_is_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     method = fitted("lightgcn")
     whole = DialVectors.of(method)
-    monkeypatch.setattr("dpaa.reranking.dial.BLOCK_ROWS", 7)
+    monkeypatch.setattr("dpaa.ranking.dial.BLOCK_ROWS", 7)
     parts = DialVectors.of(method)
     assert whole is not None
     assert parts is not None

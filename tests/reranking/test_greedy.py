@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dpaa.reranking.calibrated_popularity import jensen_shannon
-from dpaa.reranking.fa_ir import fewest_protected
-from dpaa.reranking.greedy import Gain, greedy, normalised
-from dpaa.reranking.groups import shares_with_one_more
-from dpaa.reranking.steck import kullback_leibler
-from dpaa.reranking.xquad import coverage
+from dpaa.ranking.rerankers.calibrated_popularity import jensen_shannon
+from dpaa.ranking.rerankers.fa_ir import fewest_protected
+from dpaa.ranking.rerankers._greedy import Gain, greedy, normalised
+from dpaa.ranking.rerankers._greedy import shares_with_one_more
+from dpaa.ranking.rerankers.steck import kullback_leibler
+from dpaa.ranking.rerankers.xquad import coverage
 from tests.reranking.slow_rerank import assert_greedy, calibration_gain, slow_fewest, xquad_gain
 
 HEAD, TAIL = 0, 1

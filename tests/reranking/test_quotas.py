@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.graph.kernels import top_k
-from dpaa.reranking.quotas import NO_VALUE, Quota, within
+from dpaa.ranking.quotas import NO_VALUE, Quota, within
 
 
 def slow(scores: list[float], quotas: list[Quota], k: int) -> list[int]:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dpaa.reranking import RERANKERS, Reranker
+from dpaa.ranking import RERANKERS, Reranker
 
 
 @pytest.mark.parametrize("name", RERANKERS.built_in)
@@ -23,6 +23,6 @@ def test_every_name_leads_to_its_class(name: str) -> None:
 
 def test_the_list_does_without_torch() -> None:
     code = (
-        "import sys; from dpaa.reranking.registry import RERANKERS; list(RERANKERS); sys.exit('torch' in sys.modules)"
+        "import sys; from dpaa.ranking.registry import RERANKERS; list(RERANKERS); sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,16 +14,16 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.base import Candidates, Reranker, reranked
-from dpaa.reranking.calibrated_popularity import CalibratedPopularity
-from dpaa.reranking.choose import parse_reranker
-from dpaa.reranking.fa_ir import FAIR
-from dpaa.reranking.groups import history_shares, popularity_groups
-from dpaa.reranking.pc import PC
-from dpaa.reranking.scale import Scale
-from dpaa.reranking.steck import Steck
-from dpaa.reranking.xquad import XQuAD
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import Candidates, Reranker, reranked
+from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
+from dpaa.ranking.reranker import parse_reranker
+from dpaa.ranking.rerankers.fa_ir import FAIR
+from dpaa.ranking.rerankers._greedy import history_shares, popularity_groups
+from dpaa.ranking.rerankers.pc import PC
+from dpaa.ranking.rerankers.scale import Scale
+from dpaa.ranking.rerankers.steck import Steck
+from dpaa.ranking.rerankers.xquad import XQuAD
 from tests.methods.tools import some_graph
 from tests.reranking.slow_rerank import (
     assert_greedy,

@@ -25,7 +25,7 @@ def test_what_is_no_method_is_said_so(small_world: Dataset, method: object) -> N
 def test_settings_given_beside_come_on_top_of_the_configured_ones(small_world: Dataset) -> None:
     configured = dpaa.LightGCN(layers=1, epochs=7)
     method = make_method(small_world, configured, {"epochs": 9})
-    assert (method.settings.layers, method.settings.epochs) == (1, 9)  # type: ignore[attr-defined]
+    assert (method.layers, method.epochs) == (1, 9)  # type: ignore[attr-defined]
     assert configured.epochs == 7
     assert make_method(small_world, dpaa.LightGCN, {}).settings == dpaa.LightGCN()
 

@@ -43,7 +43,7 @@ def test_nothing_to_learn_from(tmp_path: Path) -> None:
 def test_more_memory_than_there_is_is_refused_in_one_sentence(
     small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.runs.context.memory_at_hand", lambda: 1_000_000)
+    monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 1_000_000)
     with pytest.raises(
         InputError, match=r"would take about .* GB of memory, 0.0 GB are free; use a smaller embedding_size"
     ):

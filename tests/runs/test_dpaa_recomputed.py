@@ -16,7 +16,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dpaa.data.dataset import Dataset
-from dpaa.methods.settings import PAPER_TRAINING
+from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.runs.fit import fit_into, make_method
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "recompute_run.py"

@@ -11,7 +11,7 @@ import pytest
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
@@ -41,7 +41,7 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
     with pytest.raises(InputError, match="the checkpoint was made with another settings"):
         fit_into(folder, small_world, other, resume=True)
     fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True, callbacks=callbacks)
-    assert any(note.startswith("going on in epoch") for note in said)
+    assert any(note.startswith("resuming in epoch") for note in said)
     for name in ("model.safetensors", "edges.parquet", "users.parquet", "items.parquet", "config.json"):
         assert (folder / name).read_bytes() == (run / name).read_bytes(), name
     lines = [[json.loads(line) for line in (f / "history.jsonl").read_text().splitlines()] for f in (folder, run)]

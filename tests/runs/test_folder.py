@@ -14,7 +14,7 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.files import digest, lock_of, locked
-from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING
+from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
@@ -136,8 +136,8 @@ def other_tensors(folder: Path) -> None:
         (lambda f: (f / "manifest.json").write_text("[]"), "manifest.json does not hold a JSON object"),
         (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "has run format 99, this version reads 1"),
         (lambda f: (f / "config.json").unlink(), r"is not a run folder \(it has no config.json\)"),
-        (lambda f: edit_config(f, layers="many"), "setting layers: input should be a valid integer"),
-        (lambda f: edit_config(f, colour="red"), "method lightgcn has no setting 'colour'"),
+        (lambda f: edit_config(f, layers="many"), "hyperparameter layers: input should be a valid integer"),
+        (lambda f: edit_config(f, colour="red"), "method lightgcn has no hyperparameter 'colour'"),
         (lambda f: edit_config(f, method="magic"), "there is no method 'magic'"),
         (lambda f: edit_config(f, embedding_size=8), r"tensor 'user_ego' is F32 \(.*, 16\), expected F32 \(.*, 8\)"),
         (lambda f: (f / "users.parquet").unlink(), "users.parquet is missing"),
@@ -267,7 +267,7 @@ def test_an_interrupted_overwrite_is_resumed_with_the_same_call(
     callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
     method = make_method(small_world, "lightgcn", settings)
     fit_into(folder, small_world, method, overwrite=True, resume=True, callbacks=callbacks)
-    assert any(note.startswith("going on in epoch") for note in said)
+    assert any(note.startswith("resuming in epoch") for note in said)
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
 
@@ -300,7 +300,7 @@ def test_a_run_of_before_the_schedule_says_how_it_was_trained(small_world: Datas
     settings = PAPER_TRAINING | SETTINGS
     before = fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", settings))
     config, manifest = tmp_path / "run" / "config.json", tmp_path / "run" / "manifest.json"
-    content = {name: value for name, value in json.loads(config.read_text()).items() if name not in NOT_YET_SETTINGS}
+    content = {name: value for name, value in json.loads(config.read_text()).items() if name not in EARLIER_DEFAULTS}
     config.write_text(json.dumps(content))
     about = json.loads(manifest.read_text())
     about["files"]["config.json"] = digest(config)

@@ -10,7 +10,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
@@ -40,7 +40,7 @@ def test_epochs_are_added(small_world: Dataset, tmp_path: Path) -> None:
 
 def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Dataset, tmp_path: Path) -> None:
     train(tmp_path / "run", small_world, 2)
-    before = load(tmp_path / "run").method.tensors()
+    before = load(tmp_path / "run").method.state()
     done = 0
 
     def count(_report: object) -> None:
@@ -50,14 +50,14 @@ def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Data
     callbacks = Callbacks(on_epoch=count, stop_requested=lambda: done == 2)
     with pytest.raises(Interrupted):
         train(tmp_path / "run", small_world, 6, callbacks=callbacks)
-    for name, tensor in load(tmp_path / "run").method.tensors().items():
+    for name, tensor in load(tmp_path / "run").method.state().items():
         assert torch.equal(tensor, before[name])
     model = train(tmp_path / "run", small_world, 6)
     assert [line["epoch"] for line in RunFolder(tmp_path / "run").history()] == [1, 2, 3, 4, 5, 6]
     train(tmp_path / "other", small_world, 2)
     whole = train(tmp_path / "other", small_world, 6)
-    for name, tensor in whole.method.tensors().items():
-        assert torch.equal(tensor, model.method.tensors()[name])
+    for name, tensor in whole.method.state().items():
+        assert torch.equal(tensor, model.method.state()[name])
 
 
 def test_what_cannot_be_trained_further(small_world: Dataset, tmp_path: Path) -> None:
@@ -94,5 +94,5 @@ def test_a_run_that_is_trained_further_can_be_finished_on_the_way(small_world: D
     assert [line["epoch"] for line in RunFolder(tmp_path / "run").history()] == [1, 2, 3, 4]
     train(tmp_path / "other", small_world, 2)
     whole = train(tmp_path / "other", small_world, 4)
-    for name, tensor in whole.method.tensors().items():
-        assert torch.equal(tensor, model.method.tensors()[name])
+    for name, tensor in whole.method.state().items():
+        assert torch.equal(tensor, model.method.state()[name])

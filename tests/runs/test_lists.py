@@ -129,7 +129,7 @@ def test_limits_by_columns_of_the_items(model: Model) -> None:
 def test_shards_together_are_the_whole_bit_by_bit(
     asked: str, of: int, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpaa.evaluation.ranking.BLOCK_SCORES", 7 * len(model.item_ids))
+    monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 7 * len(model.item_ids))
     monkeypatch.setattr("dpaa.runs.lists.BLOCK_USERS", 5)
     known, how = model.user_ids.to_list(), {}
     users = None if asked == "all" else [one for user in known[:40] for one in (user, f"new {user}")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.reranking.dial import dialled
+from dpaa.ranking.dial import dialled
 from dpaa.runs.fit import fit
 from dpaa.runs.model import Model, load
 
@@ -63,7 +63,7 @@ def test_allow_and_deny_lists(model: Model) -> None:
 
 def test_blocks_are_the_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = model.recommend(k=4)
-    monkeypatch.setattr("dpaa.evaluation.ranking.BLOCK_SCORES", 1000)
+    monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 1000)
     blocks = list(model.recommend_blocks(k=4))
     assert len(blocks) > 10
     assert pl.concat(blocks).drop("score").equals(whole.drop("score"))

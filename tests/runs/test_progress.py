@@ -11,7 +11,7 @@ from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit_method
 from dpaa.runs.progress import TrainingProgress, bar, duration
-from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.stopping import EarlyStopping
 from dpaa.training.trainer import EpochReport
 
 

@@ -14,7 +14,7 @@ from dpaa.runs.stream import check_target, write_stream
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_streamed_file_is_the_table(model: Model, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = model.recommend(k=6)
-    monkeypatch.setattr("dpaa.evaluation.ranking.BLOCK_SCORES", 2000)
+    monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 2000)
     file = tmp_path / f"recs.{ending}"
     rows = write_stream(model.recommend_blocks(k=6), model.recommendation_schema, file)
     found = pl.read_parquet(file) if ending == "parquet" else pl.read_csv(file, schema=whole.schema)

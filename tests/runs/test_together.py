@@ -23,7 +23,7 @@ from dpaa.errors import InputError
 from dpaa.graph.columns import Columns
 from dpaa.graph.users import Users
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch
 from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit_into, fit_method, make_method
@@ -51,7 +51,7 @@ def trained(
     def lead(group: ThreadGroup) -> None:
         method = make_method(data, name, TINY | settings)
         fit_method(method, data, Callbacks(together=group), dial=False)
-        found.update(method.tensors())
+        found.update(method.state())
 
     table = in_threads(count, lead, lambda group: follow(group, data), user_parts)  # type: ignore[arg-type]
     return found, table
@@ -108,7 +108,7 @@ def test_the_gradient_of_the_first_step_is_that_of_one_process(data: Dataset) ->
         assert isinstance(method, GraphMethod)
         method.columns = Columns(64, group.column_peers)
         method.start()
-        assert torch.equal(method.ego.rows(), method.cut(whole.ego.rows()))
+        assert torch.equal(method.tables.ego.rows(), method.cut(whole.ego.rows()))
         found = _gradient(method, batch)
         gaps[group.rank] = (found - method.cut(wanted)).abs().max().item()
 
@@ -120,7 +120,7 @@ def test_the_gradient_of_the_first_step_is_that_of_one_process(data: Dataset) ->
 def _gradient(method: GraphMethod, batch: Batch) -> torch.Tensor:
     rows = method.forward(batch)
     method.loss(batch, rows).backward()  # type: ignore[no-untyped-call]
-    return torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1)
+    return torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.tables.ego.tiles))], dim=1)
 
 
 @pytest.mark.parametrize("name", ["lightgcn", "ips", "sam-reg"])

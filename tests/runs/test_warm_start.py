@@ -13,7 +13,7 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, like, make_method
 from dpaa.runs.model import Model
 from dpaa.runs.warm_start import SHRINK, begin_at_neighbours, warm_start
@@ -44,8 +44,8 @@ def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dat
     start = warm_start(before, small_world, method)
     users, items = torch.split(start.table, [small_world.n_users, small_world.n_items])
     for ids, now, rows, old in (
-        (before.user_ids, small_world.user_ids, users, before.method.user_ego),
-        (before.item_ids, small_world.item_ids, items, before.method.item_ego),
+        (before.user_ids, small_world.user_ids, users, before.method.tables.user_ego),
+        (before.item_ids, small_world.item_ids, items, before.method.tables.item_ego),
     ):
         place = torch.from_numpy(np.searchsorted(now.to_numpy(), ids.to_numpy()))
         assert torch.equal(rows[place], SHRINK * old)
@@ -55,7 +55,7 @@ def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dat
     taken = small_world.item_index(known.filter(pl.col("user_id") == user)["item_id"])
     degree = method.graph.item_degree[taken]
     slow = sum(items[item].double() / float(degree[place]) ** 0.5 for place, item in enumerate(taken))
-    slow = slow / slow.norm() * SHRINK * before.method.user_ego.norm(dim=1).mean()
+    slow = slow / slow.norm() * SHRINK * before.method.tables.user_ego.norm(dim=1).mean()
     found = users[small_world.user_index([user])[0]]
     np.testing.assert_allclose(found.numpy(), slow.numpy(), rtol=1e-4, atol=1e-6)
     told = start.origin["warm_start"]
@@ -88,10 +88,10 @@ def test_every_kind_of_method_starts_warm(small_world: Dataset, yesterday: Datas
     old = dpaa.fit(yesterday, name, **how)
     model = dpaa.fit(small_world, warm_start=old)
     assert model.method.name == name
-    assert model.method.settings.model_dump(exclude={"threads"}) == old.method.settings.model_dump(exclude={"threads"})
+    assert model.method.get_params({"threads"}) == old.method.get_params({"threads"})
     if name in TRAINED:
         assert model.manifest["warm_start"]["method"] == name
-        kept = old.method.tensors()
+        kept = old.method.state()
         carried = model.method.carried_over(old.method)  # type: ignore[attr-defined]
         assert all(torch.equal(carried[part], kept[part]) for part in carried)
         assert bool(carried) == (name in ("macr", "ppac"))
@@ -106,7 +106,7 @@ def test_no_epoch_need_be_better_than_the_start(small_world: Dataset, before: Mo
     )
     assert model.manifest["training"]["best_epoch"] == 0
     start = warm_start(before, small_world, model.method)  # type: ignore[arg-type]
-    assert torch.equal(model.method.ego.rows(), start.table)  # type: ignore[attr-defined]
+    assert torch.equal(model.method.tables.ego.rows(), start.table)  # type: ignore[attr-defined]
 
 
 def test_a_stopped_warm_start_goes_on_to_the_same_bits(small_world: Dataset, before: Model, tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_stopped_warm_start_goes_on_to_the_same_bits(small_world: Dataset, bef
     with pytest.raises(Interrupted):
         fit_into(tmp_path / "run", small_world, make(), warm_start=before, callbacks=callbacks)  # type: ignore[arg-type]
     resumed = fit_into(tmp_path / "run", small_world, make(), warm_start=before, resume=True)  # type: ignore[arg-type]
-    for name, tensor in whole.method.tensors().items():
-        assert torch.equal(tensor, resumed.method.tensors()[name])
+    for name, tensor in whole.method.state().items():
+        assert torch.equal(tensor, resumed.method.state()[name])
     with pytest.raises(Interrupted):
         fit_into(
             tmp_path / "other",

@@ -10,7 +10,7 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.reranking.base import Dial
+from dpaa.ranking.reranker import Dial
 from dpaa.runs.fit import fit
 from dpaa.runs.model import Model
 from dpaa.serving import engine

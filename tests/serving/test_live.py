@@ -18,8 +18,8 @@ pytest.importorskip("playwright", reason="Playwright is not installed: pip insta
 import uvicorn
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.choose import parse_reranker
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import parse_reranker
 from dpaa.runs.model import Model, load
 from dpaa.serving.app import Service
 from dpaa.serving.live import _embedded

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings
-from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.stopping import EarlyStopping
 
 
 def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dpaa.methods.settings import TrainedSettings
-from dpaa.training.schedule import learning_rate_at
+from dpaa.training.stopping import learning_rate_at
 
 
 def test_it_rises_in_a_straight_line_and_stays() -> None:

@@ -15,9 +15,9 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.settings import NOT_YET_SETTINGS, PAPER_TRAINING, TrainedSettings
-from dpaa.training.adam import TiledAdam
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
-from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.stopping import EarlyStopping
 from dpaa.training.together import LostProcessError, OneProcess
 from dpaa.training.trainer import EpochReport, Interrupted, Progress, Trainer
 from tests.conftest import random_pairs

@@ -20,11 +20,10 @@ from dpaa.data.columns import Column
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.concentration import gini, head, lorenz, most_moved, share_of
+from dpaa.evaluation.concentration import TASTES, gini, head, lorenz, most_moved, share_of
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import aplt, arp, popularity_lift, upd
 from dpaa.evaluation.recommendations import Recommendations
-from dpaa.evaluation.tastes import TASTES
 from dpaa.words import counted
 
 MOVED = 10

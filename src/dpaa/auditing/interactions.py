@@ -23,7 +23,7 @@ from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import BY_ENDING, Table, TextForm, as_table, ending_of, open_table
 from dpaa.data.values import outside_calendar, plain_numbers
 from dpaa.errors import InputError
-from dpaa.evaluation.tastes import mean_per_row, tastes
+from dpaa.evaluation.concentration import mean_per_row, tastes
 
 Ints = NDArray[Any]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dpaa.auditing.interactions import Interactions, Times
 from dpaa.data.popularity import popular_items, popularity_deciles
-from dpaa.evaluation.concentration import gini, head, lorenz, share_of
-from dpaa.evaluation.tastes import TASTES
+from dpaa.evaluation.concentration import TASTES, gini, head, lorenz, share_of
 
 PERIODS = 10
 QUANTILES = {"min": 0.0, "10%": 0.1, "25%": 0.25, "median": 0.5, "75%": 0.75, "90%": 0.9, "max": 1.0}
@@ -40,7 +39,7 @@ class Period:
 
 @dataclass(frozen=True)
 class TasteGroup:
-    """Users whose histories are about as popular: niche, diverse or blockbuster tastes (`dpaa.evaluation.tastes`)."""
+    """Users whose histories are about as popular: niche, diverse or blockbuster tastes (`evaluation.concentration`)."""
 
     taste: str
     users: int

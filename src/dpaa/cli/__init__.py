@@ -80,7 +80,7 @@ def root(
     if plugin:
         from dpaa.methods import METHODS
         from dpaa.plugins import add_plugin
-        from dpaa.reranking import RERANKERS
+        from dpaa.ranking import RERANKERS
 
         for place in plugin:
             add_plugin(place, METHODS, RERANKERS)

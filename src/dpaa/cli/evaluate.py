@@ -216,8 +216,8 @@ def _print_exposure(found: Evaluation, k: int) -> None:
 
 
 def _print_tastes(found: Evaluation, k: int) -> None:
+    from dpaa.evaluation.concentration import TASTES
     from dpaa.evaluation.metrics import METRICS, of_kind
-    from dpaa.evaluation.tastes import TASTES
 
     users = {taste: int((found.per_user["taste"] == taste).sum() or 0) for taste in TASTES}
     header = [f"@{k}", *(f"{taste} ({number:,})" for taste, number in users.items())]

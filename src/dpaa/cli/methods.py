@@ -21,11 +21,11 @@ def methods(
       dpaa methods lightgcn
     """
     from dpaa.methods.registry import catalogue
-    from dpaa.reranking import RERANKERS
+    from dpaa.ranking import RERANKERS
 
     by_name = (name or "").strip().lower().replace("_", "-")
     if by_name in RERANKERS:
-        from dpaa.reranking.choose import described
+        from dpaa.ranking.reranker import described
 
         found, use = {by_name: described(by_name)}, f"dpaa recommend RUN --rerank {by_name},NAME=VALUE"
     else:

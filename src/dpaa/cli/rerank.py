@@ -47,7 +47,7 @@ def rerank(
       dpaa evaluate --recs fairer.parquet --dataset data/shop
     """
     from dpaa.cli.train import read_settings
-    from dpaa.reranking.choose import make_reranker
+    from dpaa.ranking.reranker import make_reranker
     from dpaa.runs.stream import check_target, write_stream
 
     settings = read_settings(None, assignments or [], None)
@@ -67,7 +67,7 @@ def rerank(
         blocks, schema = lists.blocks, lists.schema
     else:
         from dpaa.data.dataset import read_dataset
-        from dpaa.evaluation.reranked_lists import rerank_file
+        from dpaa.evaluation.recommendations import rerank_file
 
         if dataset is None:
             raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")

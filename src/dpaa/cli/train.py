@@ -100,7 +100,7 @@ def train(
     """
     from dpaa.cli.training_plan import plan_training
     from dpaa.data.dataset import read_dataset
-    from dpaa.reranking.choose import parse_reranker
+    from dpaa.ranking.reranker import parse_reranker
     from dpaa.runs.fit import make_method
     from dpaa.tuning.trial import trials_behind
 

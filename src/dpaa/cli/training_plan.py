@@ -9,8 +9,7 @@ from typing import Any
 from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING, with_earlier_defaults
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.choose import stored_reranker
+from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.runs.fit import DEFAULT, like
 from dpaa.runs.folder import CONFIG, RunFolder
 from dpaa.runs.model import Model, load

@@ -10,8 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from dpaa.evaluation.metrics import Measured, measure
 from dpaa.evaluation.recommendations import Recommendations, read_recommendations
-from dpaa.evaluation.suite import Measured, measure
 
 __all__ = ["Evaluation", "Evaluator", "Measured", "Recommendations", "measure", "read_recommendations"]
 

@@ -20,10 +20,10 @@ from typing import Any, Literal, cast
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.exposure import ValidationExposure, validation_exposure
 from dpaa.evaluation.metrics import arp, coverage, ndcg, recall
+from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 from dpaa.methods.base import Method
-from dpaa.reranking.dial import dialled_family
+from dpaa.ranking.dial import dialled_family
 
 KAPPAS = (
     *(-2.0, -1.5, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0),

@@ -20,14 +20,15 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.metrics import METRICS, recall
+from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
-from dpaa.evaluation.ranking import ColdUsers, Ranker, ranked_blocks
 from dpaa.evaluation.recommendations import Recommendations
-from dpaa.evaluation.suite import measure_all
+from dpaa.graph.kernels import top_k
 from dpaa.html import html_table
 from dpaa.methods.base import Method, ScorerFamily
-from dpaa.reranking.base import Candidates, Reranker, reranked
+from dpaa.ranking.quotas import Pick
+from dpaa.ranking.rank import ColdUsers, Ranker, Variants, rank
+from dpaa.ranking.reranker import Candidates, Reranker, reranked
 from dpaa.words import counted
 
 Ints = NDArray[Any]
@@ -67,7 +68,7 @@ class Protocol:
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
     popularity_dial: float | None = None
-    """κ of the popularity dial in force (`dpaa.reranking.dial`); None where the lists are not a method's."""
+    """κ of the popularity dial in force (`dpaa.ranking.dial`); None where the lists are not a method's."""
 
     rerank: str | None = None
     """The re-ranker that made the lists from the scores, with its settings; None where there is none."""
@@ -244,14 +245,14 @@ class Evaluator:
         return self.truth.popular
 
     def lists(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Ints:
-        """The recommended items of the split's users, (users, largest k); `dial` as in `ranked_blocks`."""
-        blocks = ranked_blocks(
+        """The recommended items of the split's users, (users, largest k); `dial` as in `rank`."""
+        blocks = rank(
             method,
             self.users,
             self.protocol.k[-1],
             masked=self.masked,
             candidates=self.dataset.candidates,
-            dial=dial,
+            dial=dial or 0.0,
             reranker=reranker,
             cold=self._cold,
         )
@@ -355,33 +356,37 @@ class Evaluator:
 
     def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
         """The lists of n strengths of a correction, which scores there, from one pass.  (n, users, largest k)."""
-        dataset = self.dataset
-        ranker = Ranker(dataset.n_items, device, self.masked, dataset.candidates, cold=self._cold)
+        ranker = self._ranker(device)
         scores_of = family(ranker.columns)
-        lists = np.empty((n, len(self.users), self.protocol.k[-1]), dtype=np.int32)
-        place = 0
-        for block, index in ranker.blocks(self.users):
-            for found, scores in zip(lists, scores_of(index), strict=True):
-                found[place : place + len(block)] = ranker.rank(scores, block, self.protocol.k[-1]).items
-            place += len(block)
-        return lists
+        return self._variants(ranker, n, lambda index: ((scores, top_k) for scores in scores_of(index)))
 
     def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
         """The lists of several re-rankers over the method's own scores, from one pass over the users.
 
         Returns (re-rankers, users, largest k).
         """
-        dataset, k = self.dataset, self.protocol.k[-1]
-        ranker = Ranker(dataset.n_items, method.graph.device, self.masked, dataset.candidates, cold=self._cold)
+        ranker = self._ranker(method.graph.device)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
-        lists = np.empty((len(rerankers), len(self.users), k), dtype=np.int32)
-        place = 0
-        for block, index in ranker.blocks(self.users):
+
+        def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
             scores = scorer(index)
-            for found, one in zip(lists, rerankers, strict=True):
-                pick = partial(reranked, one, users=index, candidates=about)
-                found[place : place + len(block)] = ranker.rank(scores.clone(), block, k, pick).items
-            place += len(block)
+            for one in rerankers:
+                yield scores.clone(), partial(reranked, one, users=index, candidates=about)
+
+        return self._variants(ranker, len(rerankers), variants)
+
+    def _ranker(self, device: torch.device) -> Ranker:
+        dataset = self.dataset
+        return Ranker(dataset.n_items, device, self.masked, dataset.candidates, cold=self._cold)
+
+    def _variants(self, ranker: Ranker, n: int, variants: Variants) -> Ints:
+        """Lists of n variants of the scores, (n, users, largest k)."""
+        k = self.protocol.k[-1]
+        lists, first = np.empty((n, len(self.users), k), dtype=np.int32), 0
+        for blocks in ranker.ranked(self.users, k, variants):
+            for index, block in enumerate(blocks):
+                lists[index, first : first + len(block.users)] = block.items
+            first += len(blocks[0].users)
         return lists
 
 

@@ -23,7 +23,7 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import look_up
 from dpaa.errors import InputError
 from dpaa.methods.base import Vectors
-from dpaa.reranking.dial import DialVectors
+from dpaa.ranking.dial import DialVectors
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import BLOCK_VECTORS, Model
 from dpaa.serving.index import TRIED_K, prepared

@@ -24,8 +24,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.exposure import validation_exposure
-from dpaa.evaluation.offpolicy import FLOOR, POWER
+from dpaa.evaluation.offpolicy import FLOOR, POWER, validation_exposure
 from dpaa.files import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
 from dpaa.frontier.choice import Chooser, Confirmation, parse_target, percent
 from dpaa.frontier.estimates import ESTIMATES, Accuracy, Estimate, default_estimate
@@ -33,8 +32,8 @@ from dpaa.frontier.goals import Goal, parse_goals
 from dpaa.frontier.models import MEASURING, MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.frontier.points import MOST_USERS, Measurer, Point
 from dpaa.frontier.result import Debiased, Frontier
-from dpaa.reranking import RERANKERS
-from dpaa.reranking.base import Reranker
+from dpaa.ranking import RERANKERS
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
 from dpaa.text import finite

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from dpaa.errors import InputError
 from dpaa.evaluation.context import Context, GroundTruth
-from dpaa.evaluation.exposure import ValidationExposure
-from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, propensities
+from dpaa.evaluation.offpolicy import FLOOR, POWER, ValidationExposure, best_gain, propensities
 
 Floats = NDArray[np.float64]
 Estimate = Literal["logged", "ips", "balanced"]

@@ -17,8 +17,8 @@ from dpaa.evaluation.metrics import METRICS
 from dpaa.frontier.estimates import Accuracy, Estimate
 from dpaa.frontier.goals import Goal
 from dpaa.methods.base import Method
-from dpaa.reranking.base import Dial, Reranker
-from dpaa.reranking.dial import dialled_family
+from dpaa.ranking.dial import dialled_family
+from dpaa.ranking.reranker import Dial, Reranker
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

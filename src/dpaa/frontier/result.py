@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.evaluation.exposure import ValidationExposure
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.frontier.choice import GUESS, Change, Chooser, Confirmation, percent, relative_change
 from dpaa.frontier.estimates import Accuracy
 from dpaa.frontier.goals import Goal

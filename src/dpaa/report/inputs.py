@@ -18,16 +18,15 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
-from dpaa.evaluation.ranking import ColdUsers, ranked_blocks
 from dpaa.files import LARGE_JSON, read_json, same_place, settled
 from dpaa.frontier.debias import JSON, RUN
 from dpaa.frontier.result import KIND
 from dpaa.methods.graph_method import GraphMethod
+from dpaa.ranking.rank import ColdUsers, rank
+from dpaa.ranking.reranker import Reranker, told_reranker
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Groups, Manifest, Protocol
 from dpaa.report.rendering import shown_item
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.choose import told_reranker
 from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
 from dpaa.runs.manifest import TrainedOn
 from dpaa.runs.model import Model, load
@@ -115,7 +114,7 @@ class Run:
         Dial and re-ranker are those that the run was evaluated with.
         """
         model = self.model
-        blocks = ranked_blocks(
+        blocks = rank(
             model.method,
             self.family.users,
             self.family.k,

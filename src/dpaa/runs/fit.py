@@ -7,30 +7,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
+from dpaa._machine import memory_at_hand
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.methods import find_method
-from dpaa.methods.base import ClosedForm, Method
+from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.pretrained import Pretrained, needed_layers
+from dpaa.methods.pretrained import Pretrained, UsesPretrained, needed_layers
 from dpaa.plugins import origin_of
-from dpaa.reranking.base import Reranker
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.build import make_method
 from dpaa.runs.callbacks import Callbacks
-from dpaa.runs.context import RunContext
 from dpaa.runs.final import final_training
 from dpaa.runs.folder import RunFolder, now
 from dpaa.runs.further import train_further
 from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
 from dpaa.runs.notebook import watched
+from dpaa.runs.pretrained import read_pretrained, train_or_reuse
+from dpaa.runs.together import announce, check_shared
 from dpaa.runs.tracking import LogTo, tracked
+from dpaa.runs.warm_start import in_words
+from dpaa.runs.warm_start import warm_start as start_from
 from dpaa.text import finite
-from dpaa.training.checkpoint import STARTED_FROM
+from dpaa.training.checkpoint import STARTED_FROM, Checkpoint
 from dpaa.training.start import Start
-from dpaa.training.trainer import Interrupted
+from dpaa.training.trainer import EpochReport, Interrupted, Trainer
+from dpaa.words import counted
 
 DEFAULT = "lightgcn"
 """The method where none is named."""
@@ -151,35 +158,51 @@ def fit_method(
     about: dict[str, Any] | None = None,
     finish: bool = False,
 ) -> Model:
-    """Train and wrap up; with a run folder, keep history and checkpoints there.
+    """Fit a method that is attached to the dataset's graph.
 
-    `dial=False` leaves out the popularity dial's curve, which the parts of a staged method need not have; `trials`:
-    how many settings were tried before these were taken, for the manifest; `start` and `keep_last` as in `Trainer`;
-    `warm_start`: a model to begin with (`dpaa.runs.warm_start`); `about`: further entries of the manifest; `finish`:
-    take the best epoch of the run's checkpoint.
+    Parameters
+    ----------
+    method, data : from `make_method`
+    callbacks : who is told of the progress, and may stop it
+    run : the folder that keeps history and checkpoints
+    resume : continue from the folder's checkpoint
+    pretrained : for methods that use a model trained before; trained first by default
+    dial : whether the curve of the popularity dial is measured on validation
+    trials : how many configurations were tried before this one, for the manifest
+    start, keep_last : as in `Trainer`
+    rerank : re-ranker that the model keeps
+    warm_start : model of earlier data to start from
+    about : further entries of the manifest
+    finish : train no more, keep the best epoch of the checkpoint
+
+    Returns
+    -------
+    the fitted model
     """
     callbacks = callbacks or Callbacks()
     if pretrained and needed_layers(method) is None:
-        raise InputError(f"{method.name} with these settings uses no pre-trained model; leave --pretrained out")
-    started, clock = now(), time.perf_counter()
+        raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
+    clock = time.perf_counter()
+    dataset_path = str(data.path.resolve()) if data.path else None
     manifest: dict[str, Any] = {
         "method": method.name,
         "method_origin": origin_of(type(method)),
         "seed": method.seed,
-        "dataset": {
-            "name": data.name,
-            "path": str(data.path.resolve()) if data.path else None,
-            "fingerprint": data.fingerprint,
-        },
-        "started": started,
+        "dataset": {"name": data.name, "path": dataset_path, "fingerprint": data.fingerprint},
+        "started": now(),
         "tuning": {"trials": trials},
     }
-    context = RunContext(data, callbacks, run, resume, pretrained, _fit_part, start, keep_last, warm_start, finish)
-    manifest |= (
-        context.epochs(method)
-        if isinstance(method, GraphMethod) and not isinstance(method, ClosedForm)
-        else context.fit_once(method)
-    )
+    vectors = None
+    if isinstance(method, UsesPretrained) and (n_layers := method.pretrained_layers()) is not None:
+        assert isinstance(method, GraphMethod)
+        vectors = _pretrained_vectors(method, data, callbacks, run, pretrained, n_layers, warm_start, finish)
+        method.take_pretrained(vectors)
+        manifest["pretrained"] = vectors.origin
+    if isinstance(method, ClosedForm):
+        _learn(method, callbacks, warm_start)
+    else:
+        assert isinstance(method, GraphMethod)
+        manifest |= _train(method, data, callbacks, run, resume, vectors, start, keep_last, warm_start, finish)
     if callbacks.stop_requested():
         raise Interrupted
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if dial and len(data.valid) else None
@@ -201,11 +224,145 @@ def fit_method(
     )
 
 
-def _fit_part(method: Method, data: Dataset, callbacks: Callbacks, folder: Path | None, **how: Any) -> Model:
-    """A training that another one needs: taken up where it was begun before."""
-    if folder is None:
-        return fit_method(method, data, callbacks, **how)
-    return fit_into(folder, data, method, resume=folder.exists(), callbacks=callbacks, **how)
+def _learn(method: ClosedForm, callbacks: Callbacks, warm_start: Model | None) -> None:
+    """Compute a method in one go."""
+    if isinstance(method, GraphMethod):
+        _check_memory(method)
+    notes = [] if warm_start is None else [f"{method.name} is computed in one go: there is nothing to start from"]
+    if callbacks.together.peers.count > 1:
+        notes.append(f"{method.name} is computed in one go, by one process")
+    callbacks.on_start(method, notes)
+    method.learn()
+
+
+def _train(
+    method: GraphMethod,
+    data: Dataset,
+    callbacks: Callbacks,
+    run: RunFolder | None,
+    resume: bool,
+    vectors: Pretrained | None,
+    start: Start | None,
+    keep_last: bool,
+    before: Model | None,
+    finish: bool,
+) -> dict[str, Any]:
+    """Train in epochs with early stopping on validation; returns entries of the manifest."""
+    validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
+    processes = callbacks.together.peers.count
+    check_shared(method, callbacks.together)
+    _check_memory(method)
+    notes = _sampling_notes(method)
+    manifest: dict[str, Any] = {}
+    identity: dict[str, Any] = {
+        "dataset": data.fingerprint,
+        "method": method.name,
+        "settings": method.get_params({"threads"}),
+        "kernel": method.compute.kernel,
+    }
+    if vectors is not None:
+        identity["pre-trained model"] = vectors.digest
+    if before is not None:
+        start = start_from(before, data, method)
+        notes.append(in_words(start))
+    if start is not None and start.origin:
+        manifest |= start.origin
+        identity[STARTED_FROM] = start.digest
+    if validation is None:
+        notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
+    reports: list[EpochReport] = []
+
+    def on_epoch(report: EpochReport) -> None:
+        reports.append(report)
+        if run:
+            run.append_history(report)
+        callbacks.on_epoch(report)
+
+    trainer = Trainer(
+        method,
+        validate=validation.recall if validation else None,
+        on_epoch=on_epoch,
+        checkpoints=run.checkpoints if run else None,
+        identity=identity,
+        stop_requested=callbacks.stop_requested,
+        checkpoint_seconds=callbacks.checkpoint_seconds,
+        start=start,
+        keep_last=keep_last,
+        together=callbacks.together,
+        finish=finish,
+    )
+    checkpoint = run.checkpoints.load() if run and resume else None
+    if checkpoint:
+        trainer.check(checkpoint)
+        if STARTED_FROM in checkpoint.progress["identity"] and STARTED_FROM not in identity:
+            raise InputError("the training started from another run; name it with --warm-start, as when it began")
+    notes += _resume_history(run, checkpoint, start, resume)
+    if finish:
+        callbacks.say("nothing is trained: the best epoch of the checkpoint is kept")
+    else:
+        callbacks.on_start(method, notes)
+    announce(trainer, vectors if processes > 1 else None, checkpoint)
+    stopping = trainer.run(checkpoint)
+    chosen = method.choose(validation) if validation and isinstance(method, ChosenAfterwards) else {}
+    done = reports[-1].epoch if reports else (checkpoint.epoch - 1 if checkpoint else 0)
+    return manifest | {
+        "validation": validation.protocol.as_json() if validation else None,
+        "compute": method.compute.as_json() | ({"processes": processes} if processes > 1 else {}),
+        "training": {
+            "epochs": done,
+            "best_epoch": start.best_epoch if start and stopping.best_epoch < start.epoch else stopping.best_epoch,
+            "best_valid_recall@20": stopping.best_measured if validation else None,
+            **({"stopped": f"finished early after epoch {done}"} if finish else {}),
+        },
+        "tuned": chosen,
+    }
+
+
+def _resume_history(
+    run: RunFolder | None, checkpoint: Checkpoint | None, start: Start | None, resume: bool
+) -> list[str]:
+    """Cut or begin the run's history; returns a note on what is continued."""
+    if run and checkpoint:
+        run.cut_history(checkpoint.epoch - 1)
+    elif run:
+        run.write_history(start.history if start else ())
+    if checkpoint:
+        return [f"resuming in epoch {checkpoint.epoch:,}"]
+    if start is not None and start.epoch > 1:
+        return [f"the finished run is trained further, from epoch {start.epoch:,} on"]
+    return ["there is no checkpoint to resume from: training starts afresh"] if resume else []
+
+
+def _pretrained_vectors(
+    method: GraphMethod,
+    data: Dataset,
+    callbacks: Callbacks,
+    run: RunFolder | None,
+    given: str | Path | Pretrained | None,
+    n_layers: int,
+    before: Model | None,
+    finish: bool,
+) -> Pretrained:
+    """Vectors of the pre-trained model: those given, or of a LightGCN that is trained first."""
+    if isinstance(given, Pretrained):
+        return given
+    if given:
+        return read_pretrained(given, data, n_layers)
+
+    def train(folder: Path | None, plain: GraphMethod) -> Model:
+        if finish:
+            raise InputError(
+                f"the pre-trained model that {method.name} started from is not at {folder}; name it with "
+                "--pretrained, as when the training began"
+            )
+        kept = f" and kept in {folder}" if folder else ""
+        callbacks.on_part(f"pre-training for {method.name}", plain)
+        callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
+        if folder is None:
+            return fit_method(plain, data, callbacks, warm_start=before)
+        return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks, warm_start=before)
+
+    return train_or_reuse(data, method, n_layers, run.path.parent if run else None, train, before)
 
 
 def evaluate(
@@ -258,3 +415,32 @@ def fit_final(before: Model | str | Path, data: Dataset, callbacks: Callbacks | 
 
 def _need_dataset(data: object) -> None:
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
+
+
+def _check_memory(method: GraphMethod) -> None:
+    """Refuse a training whose tables cannot fit: the table, two moments, the best epoch and the read-out."""
+    graph, size = method.graph, method.embedding_size
+    needed, free = 4 * 5 * size * graph.n_nodes + 80 * graph.n_edges, memory_at_hand()
+    if needed > free:
+        raise InputError(
+            f"training {method.name} would take about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are "
+            f"free; use a smaller embedding_size (now {size}) or a larger machine"
+        )
+
+
+def _sampling_notes(method: GraphMethod) -> list[str]:
+    """Users that no triple is drawn for; an error where there are no others."""
+    taken = torch.bincount(method.graph.edge_user, minlength=method.graph.n_users)
+    without, with_every = int((taken == 0).sum()), int((taken == method.graph.n_items).sum())
+    if without + with_every == len(taken):
+        raise InputError(
+            "no user has both a positive item and one left to draw as a negative; there is nothing to learn from"
+        )
+    notes = []
+    if without:
+        users = counted(without, "user has no training item and is", "users have no training item and are")
+        notes.append(f"{users} never drawn")
+    if with_every:
+        users = counted(with_every, "user took every item and is", "users took every item and are")
+        notes.append(f"{users} skipped: there is nothing to prefer")
+    return notes

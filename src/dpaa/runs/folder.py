@@ -59,8 +59,7 @@ from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.choose import stored_reranker
+from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.runs.history import history_line
 from dpaa.runs.manifest import WRONG, Manifest, Measured
 from dpaa.runs.record import RunRecord

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaa.data.attributes import ItemAttributes, no_column
 from dpaa.errors import InputError, need_whole
-from dpaa.reranking.quotas import NO_VALUE, Quota
+from dpaa.ranking.quotas import NO_VALUE, Quota
 
 LONGEST_NUMBER = 9
 """Digits of a limit: no list is longer."""

@@ -2,7 +2,7 @@
 
 Whose list comes from where is one rule, here: a user with training pairs gets the model's list; of the others, those
 with a history of items the model knows get one computed from it; the rest get the most popular items
-(`dpaa.evaluation.ranking.ColdUsers`).  The service follows it.
+(`dpaa.ranking.rank.ColdUsers`).  The service follows it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpaa.data.columns import Column
 from dpaa.data.ids import check_ids, encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.evaluation.ranking import RankedBlock, Ranker, ranked_blocks, users_at_once
 from dpaa.methods.base import Histories, Method
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.dial import DialVectors
-from dpaa.reranking.quotas import Quota
+from dpaa.ranking.dial import DialVectors
+from dpaa.ranking.quotas import Quota
+from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
+from dpaa.ranking.reranker import Reranker
 from dpaa.words import counted
 
 Ids = Iterable[object] | pl.Series
@@ -155,7 +155,7 @@ class Engine:
             return self._popular(places)
         histories = people.histories if number == SOURCES.index(HISTORY) else None
         taken = None if self.seen else self.train if histories is None else histories.pairs
-        return ranked_blocks(
+        return rank(
             self.method,
             users,
             self.k,

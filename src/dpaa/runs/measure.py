@@ -12,7 +12,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
-from dpaa.reranking.base import Reranker
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.final import FINAL
 from dpaa.runs.lists import Dial
 from dpaa.runs.model import Model

@@ -18,14 +18,13 @@ from dpaa.data.ids import check_ids, look_up
 from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
-from dpaa.evaluation.ranking import RankedBlock
 from dpaa.graph.kernels import top_k
 from dpaa.html import html_facts
 from dpaa.methods import find_method
 from dpaa.methods.base import Method, changed_params
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.choose import parse_reranker, stored_reranker
-from dpaa.reranking.dial import DialVectors
+from dpaa.ranking.dial import DialVectors
+from dpaa.ranking.rank import RankedBlock
+from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
 from dpaa.runs.build import resolve_device
 from dpaa.runs.folder import RunFolder, save_model
 from dpaa.runs.item_limits import ItemColumns

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.text import on_one_line
-from dpaa.training.early_stopping import EarlyStopping
+from dpaa.training.stopping import EarlyStopping
 from dpaa.training.trainer import MONITOR, EpochReport
 
 PACE = 20

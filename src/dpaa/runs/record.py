@@ -17,7 +17,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.dial_curve import kappa_in_force
 from dpaa.evaluation.evaluator import Protocol
 from dpaa.methods.base import Method
-from dpaa.reranking.choose import stored_reranker
+from dpaa.ranking.reranker import stored_reranker
 from dpaa.runs.manifest import TrainedOn
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpaa.errors import InputError
-from dpaa.reranking.registry import RERANKERS
+from dpaa.ranking.registry import RERANKERS
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import Snapshot
 

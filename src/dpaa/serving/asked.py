@@ -12,8 +12,8 @@ import orjson
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.quotas import Quota
+from dpaa.ranking.quotas import Quota
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.item_limits import LONGEST_NUMBER, read_limits, read_only
 from dpaa.serving.engine import NOTHING, Ask
 from dpaa.serving.lookup import Id, IdTable

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.evaluation.ranking import RankedBlock, Ranker, ranked_blocks
 from dpaa.methods.base import Histories
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.quotas import Quota
+from dpaa.ranking.quotas import Quota
+from dpaa.ranking.rank import RankedBlock, Ranker, rank
+from dpaa.ranking.reranker import Reranker
 from dpaa.serving.index import MOST_HIDDEN
 from dpaa.serving.snapshot import Snapshot
 from dpaa.serving.tables import Found, Question, Table
@@ -113,7 +113,7 @@ def _by_the_library(ask: Ask) -> Answer:
         histories = Histories(masked, 1)
     elif ask.number >= 0:
         masked = Pairs(np.full(len(taken := snapshot.taken(ask.number)), ask.number, np.int32), taken)
-    blocks = ranked_blocks(
+    blocks = rank(
         model.method,
         users,
         min(ask.k, len(snapshot.items)),

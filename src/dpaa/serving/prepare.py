@@ -17,7 +17,7 @@ import torch
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.plugins import add_plugin
-from dpaa.reranking.registry import RERANKERS
+from dpaa.ranking.registry import RERANKERS
 from dpaa.runs.model import load
 from dpaa.serving.settings import ServeSettings
 from dpaa.serving.snapshot import write_snapshot

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.evaluation.concentration import gini
-from dpaa.reranking.base import Reranker
+from dpaa.ranking.reranker import Reranker
 from dpaa.serving.engine import Answer, Ask
 from dpaa.serving.snapshot import Snapshot
 

@@ -25,7 +25,7 @@ from dpaa.files import LARGE_JSON, as_json, read_json
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.base import attach
-from dpaa.reranking.dial import DialVectors
+from dpaa.ranking.dial import DialVectors
 from dpaa.runs.item_limits import CodedColumn, ItemColumns
 from dpaa.runs.model import Model
 from dpaa.serving.index import Index, build_index, read_index

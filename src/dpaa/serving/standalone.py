@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.files import check_file_target, write_file
-from dpaa.reranking.base import Reranker
-from dpaa.reranking.choose import parse_reranker
+from dpaa.ranking.reranker import Reranker, parse_reranker
 from dpaa.runs.model import load
 from dpaa.serving.about import about
 from dpaa.serving.engine import Answer, Ask, answer

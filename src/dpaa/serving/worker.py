@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.plugins import add_plugin
-from dpaa.reranking.registry import RERANKERS
+from dpaa.ranking.registry import RERANKERS
 from dpaa.serving.app import Service
 from dpaa.serving.metrics import Metrics
 from dpaa.serving.problems import ProblemError, problem

@@ -18,11 +18,10 @@ from dpaa.graph.columns import Columns
 from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
 from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.tables import Tables
-from dpaa.training.adam import TiledAdam
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
-from dpaa.training.early_stopping import EarlyStopping
-from dpaa.training.schedule import learning_rate_at
+from dpaa.training.optimizer import TiledAdam
 from dpaa.training.start import Start
+from dpaa.training.stopping import EarlyStopping, learning_rate_at
 from dpaa.training.together import ONE_PROCESS, LostProcessError, Together
 
 Validate = Callable[[GraphMethod], dict[str, float]]

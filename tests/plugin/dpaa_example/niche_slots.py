@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 
 from dpaa.graph.kernels import top_k
-from dpaa.reranking import Reranker
+from dpaa.ranking import Reranker
 
 
 class NicheSlots(Reranker):

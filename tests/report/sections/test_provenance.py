@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dpaa.report.inputs import gather
 from dpaa.report.sections import provenance
-from dpaa.reranking import Dial
+from dpaa.ranking import Dial
 from tests.command import dpaa_ok
 from tests.report.made import add_run, made_family, made_inputs
 from tests.report.reader import Reader

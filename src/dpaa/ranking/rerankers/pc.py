@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.reranking.top_candidates import Rescored
+from dpaa.ranking.rerankers._greedy import Rescored
 
 
 class PC(Rescored):

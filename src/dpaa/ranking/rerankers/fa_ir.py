@@ -14,9 +14,8 @@ from scipy.special import bdtr
 from torch import Tensor
 
 from dpaa.data.popularity import POPULAR_SHARE
-from dpaa.reranking.base import Candidates
-from dpaa.reranking.groups import popularity_groups
-from dpaa.reranking.top_candidates import TopCandidates
+from dpaa.ranking.reranker import Candidates
+from dpaa.ranking.rerankers._greedy import TopCandidates, popularity_groups
 
 NICHE = 1
 

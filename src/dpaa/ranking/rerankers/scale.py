@@ -11,8 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.reranking.greedy import normalised
-from dpaa.reranking.top_candidates import Rescored
+from dpaa.ranking.rerankers._greedy import Rescored, normalised
 
 
 class Scale(Rescored):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dpaa.methods.graph_method import GraphMethod
@@ -64,3 +65,18 @@ PATIENCE_DISTANCE, MINIMUM_DISTANCE = 1.5, 1.5
 def resolved_steps(asked: int | str, distance: float, method: GraphMethod) -> int:
     """A number of steps; `auto` is that in which Adam can carry a number that far."""
     return asked if isinstance(asked, int) else max(1, round(distance / method.learning_rate))
+
+
+def learning_rate_at(step: int, method: GraphMethod) -> float:
+    """The learning rate of a step, counted from 1: `learning_rate · min(step / w, √(w / step))`, w = `warmup_steps`.
+
+    Adam divides each gradient by its own size, so its first steps move every number by the whole learning rate,
+    however small or noisy its gradient: small first steps keep that noise out of the tables.  The fall afterwards
+    (that of "Attention is all you need") needs no end of training to be known; `constant` leaves it out.
+    """
+    warmup = max(method.warmup_steps, 1)
+    if step < warmup:
+        return method.learning_rate * step / warmup
+    if method.learning_rate_schedule == "constant":
+        return method.learning_rate
+    return method.learning_rate * math.sqrt(warmup / step)

@@ -5,7 +5,7 @@ A re-ranker is a small frozen class whose fields are its settings; a run keeps i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -19,9 +19,10 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cooccurrence import Lists
 from dpaa.graph.kernels import top_k
 from dpaa.methods._popularity import items_of
-from dpaa.methods.base import Histories, Method, Scorer
+from dpaa.methods.base import Histories, Method, Scorer, check_fields
 from dpaa.plugins import origin_of
-from dpaa.reranking.dial import DialVectors, dialled
+from dpaa.ranking.dial import DialVectors, dialled
+from dpaa.ranking.registry import RERANKERS
 
 SWEPT = (
     *(-2.0, -1.5, -1.25, -1.0, -0.85, -0.7, -0.6, -0.5, -0.4, -0.3, -0.25, -0.2, -0.15, -0.1, -0.05),
@@ -133,7 +134,7 @@ class Reranker(BaseModel):
 
 
 class Dial(Reranker):
-    """The popularity dial (`dpaa.reranking.dial`), in place of the one that the run keeps."""
+    """The popularity dial (`dpaa.ranking.dial`), in place of the one that the run keeps."""
 
     name: ClassVar[str] = "dial"
     title: ClassVar[str] = "scores leaned towards popular items, or away from them"
@@ -184,3 +185,60 @@ def reranked(
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
         raise InputError(f"re-ranker {reranker.name} gave an item twice in one list; each may be there once")
     return values, columns
+
+
+NONE = "none"
+
+
+def parse_reranker(text: str) -> Reranker | None:
+    """`NAME`, or `NAME,SETTING=VALUE,…`; `none` is no re-ranker."""
+    if text.strip().lower() == NONE:
+        return None
+    return make_reranker(*_read(text))
+
+
+def told_reranker(text: str, place: object) -> Reranker:
+    """The same from a file's words: only what is built in, installed or named in the call is ever imported."""
+    name, settings = _read(text)
+    return _made(RERANKERS.stored(name, None, place), settings)
+
+
+def _read(text: str) -> tuple[str, dict[str, Any]]:
+    name, *words = text.split(",")
+    settings: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key.strip() in settings:
+            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,SETTING=VALUE, each once")
+        settings[key.strip()] = value.strip()
+    return name, settings
+
+
+def make_reranker(name: str, settings: Mapping[str, object]) -> Reranker:
+    """By its name, or `package.module:Class`; anything wrong is one sentence."""
+    return _made(RERANKERS.find(name), settings)
+
+
+def described(name: str) -> dict[str, Any]:
+    """One re-ranker as plain data, like a method in `dpaa.methods.registry`."""
+    kind = RERANKERS.find(name)
+    settings = {
+        key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
+        for key, field in kind.model_fields.items()
+    }
+    return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": settings}
+
+
+def stored_reranker(stored: object, place: object) -> Reranker | None:
+    """The one that a manifest names, found in the same way."""
+    if stored is None:
+        return None
+    if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
+        raise InputError(f"{place} does not say which re-ranker it uses; restore it or train again")
+    settings = stored.get("settings")
+    kind = RERANKERS.stored(stored["name"], stored.get("origin"), place)
+    return _made(kind, settings if isinstance(settings, dict) else {})
+
+
+def _made(kind: type[Reranker], settings: Mapping[str, object]) -> Reranker:
+    return kind(**check_fields(kind, settings, f"re-ranker {kind.name}"))

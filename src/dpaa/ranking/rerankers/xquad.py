@@ -15,9 +15,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.popularity import POPULAR_SHARE
-from dpaa.reranking.base import Candidates
-from dpaa.reranking.groups import history_shares, popularity_groups
-from dpaa.reranking.top_candidates import TopCandidates
+from dpaa.ranking.reranker import Candidates
+from dpaa.ranking.rerankers._greedy import TopCandidates, history_shares, popularity_groups
 
 
 def coverage(kind: str, counts: Tensor) -> Tensor:

@@ -14,9 +14,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.reranking.base import Candidates
-from dpaa.reranking.groups import history_shares, popularity_groups, shares_with_one_more
-from dpaa.reranking.top_candidates import TopCandidates
+from dpaa.ranking.reranker import Candidates
+from dpaa.ranking.rerankers._greedy import TopCandidates, history_shares, popularity_groups, shares_with_one_more
 
 
 def jensen_shannon(one: Tensor, two: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,9 +16,9 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
-from dpaa.reranking.base import Candidates, Reranker, reranked
-from dpaa.reranking.dial import DialVectors, dialled
-from dpaa.reranking.quotas import Pick, Quota, within
+from dpaa.ranking.dial import DialVectors, dialled
+from dpaa.ranking.quotas import Pick, Quota, within
+from dpaa.ranking.reranker import Candidates, Reranker, reranked
 
 Ints = NDArray[Any]
 
@@ -90,6 +90,11 @@ class Ranker:
             block = users[first : first + self._step]
             yield block, torch.from_numpy(block.astype(np.int64)).to(self._device)
 
+    def ranked(self, users: Ints, k: int, variants: Variants) -> Iterator[list[RankedBlock]]:
+        """Lists of the users block by block, one for each variant of the scores."""
+        for block, index in self.blocks(users):
+            yield [self.rank(scores, block, k, pick) for scores, pick in variants(index)]
+
     def rank(self, scores: Tensor, users: Ints, k: int, pick: Pick = top_k) -> RankedBlock:
         """The lists of one block; its masked scores are overwritten."""
         block = self._rank(scores.contiguous(), users, k, pick)  # a method's may lie in memory as they like
@@ -117,7 +122,11 @@ class Ranker:
         return RankedBlock(users, items, values.float().cpu().numpy())
 
 
-def ranked_blocks(
+Variants = Callable[[Tensor], Iterable[tuple[Tensor, Pick]]]
+"""Indices of users → blocks of scores, each with what picks the lists from it."""
+
+
+def rank(
     method: Method,
     users: Ints,
     k: int,
@@ -125,32 +134,46 @@ def ranked_blocks(
     masked: Pairs | None = None,
     candidates: Ints | None = None,
     histories: Histories | None = None,
-    dial: float | None = None,
+    dial: float = 0.0,
     prepared: DialVectors | None = None,
     reranker: Reranker | None = None,
     quotas: Sequence[Quota] = (),
     cold: ColdUsers | None = None,
 ) -> Iterator[RankedBlock]:
-    """Rank the candidates for these users, never a masked pair.
+    """Rank the candidates for users, never a masked pair.
 
-    `masked` pairs are (user, item) indices; with `histories` (users unseen in training) `users` and `masked` count
-    within those.  `dial` turns the popularity dial to κ; None leaves it where the method has it; `prepared` as in
-    `dialled`; `reranker` makes the lists from the scores; `quotas`, over all items, limit how alike a list may be;
-    `cold`: users who get the most popular items instead.
+    Parameters
+    ----------
+    method : a fitted method
+    users : (n,) indices; with `histories` within those
+    k : length of the lists
+    masked : (user, item) pairs that are not listed; with `histories` users count within those
+    candidates : item indices, all by default
+    histories : rank for these users, unseen in training
+    dial : κ of the popularity dial
+    prepared : vectors of the dial, computed once for many calls
+    reranker : makes the lists from the scores
+    quotas : limits on how alike the items of a list may be
+    cold : users who get the most popular items instead
+
+    Returns
+    -------
+    lists block by block, in the order of the users
     """
     graph = method.graph
-    ranker = Ranker(graph.n_items, graph.edge_user.device, masked, candidates, quotas, cold)
-    kappa = dial or 0.0
+    ranker = Ranker(graph.n_items, graph.device, masked, candidates, quotas, cold)
     scored = dialled if reranker is None else reranker.scorer
-    scorer = scored(method, kappa, ranker.columns, histories, prepared)
+    scorer = scored(method, dial, ranker.columns, histories, prepared)
     about = Candidates(graph, ranker.columns, histories)
-    for block, index in ranker.blocks(users):
 
-        def picker(rows: Tensor | slice, index: Tensor = index) -> Pick:
+    def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
+        def picker(rows: Tensor | slice) -> Pick:
             return top_k if reranker is None else partial(reranked, reranker, users=index[rows], candidates=about)
 
         pick = partial(within, picker, ranker.limits) if ranker.limits else picker(slice(None))
-        yield ranker.rank(scorer(index), block, k, pick)
+        yield scorer(index), pick
+
+    return (block for (block,) in ranker.ranked(users, k, variants))
 
 
 @dataclass(frozen=True)

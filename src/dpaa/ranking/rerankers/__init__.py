@@ -1,0 +1,1 @@
+"""Re-rankers, one module each."""
