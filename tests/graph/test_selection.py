@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import Selection
 from dpaa.graph.kernels import KERNELS
+from dpaa.graph.propagation import Selection
 from tests.conftest import random_pairs
 
 
@@ -49,12 +49,6 @@ def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, see
         rows = multiply(block.indptr, block.neighbours, block.values(values), table)
         found[block.part] = rows if block.wanted is None else rows[block.wanted]
     torch.testing.assert_close(found, whole[selection.nodes])
-
-
-def test_few_tiles_leave_a_side_whole_and_many_cut_it() -> None:
-    _, selection, _ = some_nodes(3)
-    assert all(block.wanted is not None for block in selection.rows(0))
-    assert all(block.wanted is None for block in selection.rows(1_000_000))
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
