@@ -16,7 +16,7 @@ import dpaa
 from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.world import simulate
 from dpaa.methods import METHODS
-from dpaa.methods.backbone import GraphMethod
+from dpaa.methods.graph_method import GraphMethod
 
 data = with_randomised(simulate(users=60, items=40))
 for name, method in METHODS.items():
