@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.graph.bipartite import EdgeWeights
 from dpaa.methods import _apda_layers as apda_layers
 from dpaa.methods._apda_layers import Perturbation
 from dpaa.methods.apda import APDA
@@ -74,18 +73,3 @@ def test_a_zero_row_gives_no_nan() -> None:
     rows = method.tables.forward(batch)
     method.loss(batch, rows).backward()
     assert torch.isfinite(method.tables.tile_gradient(rows, 0)).all()
-
-
-def test_the_weights_in_the_run_are_those_of_the_trained_table() -> None:
-    method = trained(APDA, some_graph())
-    names = [name for name, _ in method.tables.edge_columns()]
-    assert names == ["weight_0", "weight_back_0", "weight_1", "weight_back_1"]
-    weights = method.edge_weights(1)
-    assert isinstance(weights, EdgeWeights)
-    torch.testing.assert_close(weights.to_user, weights.back)
-    graph, table = method.graph, method.tables.ego.rows()
-    unit = torch.nn.functional.normalize
-    sent = unit(table + method.residual * unit(table))  # layer 0, noise and dropout off
-    cosine = (sent[graph.edge_user] * sent[graph.n_users + graph.edge_item]).sum(dim=1)
-    expected = (2 - 2 * cosine) / method.scale * graph.symmetric_weights().to_user
-    torch.testing.assert_close(method.edge_weights(0).to_user.detach(), expected, rtol=1e-4, atol=1e-6)

@@ -17,12 +17,6 @@ from tests.methods.tools import (
 )
 
 
-def test_toy_terms() -> None:
-    drawn, random = torch.tensor([0.8, 0.2]), torch.tensor([0.5, 0.3])
-    assert agreement(drawn, random).item() == pytest.approx(0.7136, abs=1e-4)
-    assert confidence(torch.logit(drawn)).item() == pytest.approx(-0.2502, abs=1e-4)
-
-
 @pytest.mark.parametrize("score", [-500.0, 0.0, 500.0])
 def test_saturated_predictions_stay_finite(score: float) -> None:
     scores = torch.full((3,), score, requires_grad=True)

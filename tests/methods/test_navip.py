@@ -46,16 +46,6 @@ def test_by_rows_a_users_weights_sum_to_one(seed: int, power: float) -> None:
     torch.testing.assert_close(items, (graph.item_degree > 0).float())
 
 
-@pytest.mark.parametrize("normalisation", ["symmetric", "row", "lightgcn-times-ip"])
-def test_a_rarer_item_gets_the_larger_share_of_a_user(normalisation: str) -> None:
-    graph = some_graph()
-    weight = started(NAVIP, graph, normalisation=normalisation).edge_weights(0).to_user
-    for user in range(graph.n_users):
-        mine = graph.edge_user == user
-        ordered = weight[mine][graph.item_degree[graph.edge_item[mine]].argsort()]
-        assert (ordered.diff() <= 1e-6).all()
-
-
 def test_small_propensities_are_bounded() -> None:
     graph = some_graph()
     free = started(NAVIP, graph, propensity_power=3, smallest_propensity=0).inverse_propensity()

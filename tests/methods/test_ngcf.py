@@ -6,7 +6,7 @@ import torch
 
 from dpaa.graph.reference import symmetric_weights
 from dpaa.methods.ngcf import NGCF
-from tests.methods.tools import as_histories, matrix_of, some_graph, started, trained
+from tests.methods.tools import as_histories, matrix_of, some_graph, started
 
 
 def slow_readout(method: NGCF) -> np.ndarray:
@@ -42,23 +42,6 @@ def test_read_out_equals_the_slow_twin(sent: str) -> None:
     method.tables.update_embeddings()
     found = torch.cat([method.user_embedding, method.item_embedding])
     np.testing.assert_allclose(found.numpy(), slow_readout(method), atol=1e-6)
-
-
-def test_worked_numbers() -> None:
-    """One number a node, W₁ = 2, W₂ = −1, b = 1: by hand."""
-    method = started(NGCF, some_graph(), embedding_size=1, layers=1)
-    with torch.no_grad():
-        method.networks[0, 0].fill_(2.0)
-        method.networks[0, 1].fill_(-1.0)
-        method.biases.fill_(1.0)
-        message, own = torch.tensor([[0.5], [-2.0]]), torch.tensor([[1.0], [-1.0]])
-        # (0.5 + 1) · 2 + (0.5 · 1) · −1 + 1 = 3.5;  (−2 − 1) · 2 + (−2 · −1) · −1 + 1 = −7, a fifth of which is left
-        torch.testing.assert_close(method.step(0, message, own), torch.tensor([[3.5], [-1.4]]))
-
-
-def test_without_layers_it_is_matrix_factorisation() -> None:
-    method = trained(NGCF, some_graph(), layers=0)
-    assert torch.equal(torch.cat([method.user_embedding, method.item_embedding]), method.tables.ego.rows())
 
 
 def test_dropout_belongs_to_the_batch_and_ends_with_training() -> None:

@@ -10,11 +10,9 @@ import torch
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.methods.ppd import popularity_of_pairs, remove_popularity, without_popularity
+from dpaa.methods.ppd import popularity_of_pairs, remove_popularity
 from dpaa.runs.fit import fit, fit_into, make_method
-from tests.methods.tools import ITEMS, USERS
 
-PAIRS = ([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0, 1, 3])
 SIZE = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
 
 
@@ -67,19 +65,6 @@ def test_correction_equals_the_slow_twin(penalty: float, kept: float) -> None:
     )
     np.testing.assert_allclose(found[0], expected_users, atol=1e-5)
     np.testing.assert_allclose(found[1], expected_items, atol=1e-5)
-
-
-def test_worked_numbers() -> None:
-    """ê·mean ê of the items is .56904, .80474, .56904, 0: p = .7071, 1, .7071, 0."""
-    bias, expected, _ = slow_twin(
-        USERS.double().numpy(), ITEMS.double().numpy(), list(zip(*PAIRS, strict=True)), 0.5, 1.0
-    )
-    user, item = (torch.tensor(side) for side in PAIRS)
-    unit = [torch.nn.functional.normalize(table) for table in (USERS, ITEMS)]
-    found = popularity_of_pairs(*unit, user, item, 0.5)
-    np.testing.assert_allclose(found, bias, atol=1e-6)
-    np.testing.assert_allclose(found, [0.6799, 1.0, 0.7259, 0.7259, 0.5544, 0.8952, 0.0], atol=1e-4)
-    np.testing.assert_allclose(without_popularity(USERS, ITEMS, user, item, 1.0, 0.5, 1.0)[0], expected, atol=1e-6)
 
 
 def test_with_no_strength_it_is_lightgcn_bit_for_bit(small_world: Dataset, tmp_path: Path) -> None:

@@ -55,8 +55,3 @@ def test_without_a_power_both_rank_by_the_scores() -> None:
     assert torch.equal(ego_of(methods[0]), ego_of(methods[1]))
     plain, product = (method.scorer()(torch.arange(graph.n_users)) for method in methods)
     assert torch.equal(plain.argsort(dim=1, stable=True), product.argsort(dim=1, stable=True))
-
-
-def test_who_was_never_taken_has_a_factor_too() -> None:
-    method = started(PDA, some_graph(), popularity_power=1)
-    assert (method.factor > 0).all()

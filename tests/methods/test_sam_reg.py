@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dpaa.methods.rows import squared_correlation
 from dpaa.methods.sam_reg import SamReg
 from dpaa.methods.samplers import BalancedSampler
-from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, sigmoid, some_graph, started
+from tests.methods.tools import l2_of, loss_of, readout_of, sigmoid, some_graph, started
 
 
 @given(
@@ -79,13 +79,3 @@ def test_the_coin_is_fair_and_each_side_uniform() -> None:
     share = np.bincount(negative, minlength=len(popularity)) / n
     np.testing.assert_allclose(share[above], 0.5 / len(above), atol=0.01)
     np.testing.assert_allclose(share[below], 0.5 / len(below), atol=0.01)
-
-
-def test_where_all_items_are_alike_any_untaken_item_will_do() -> None:
-    graph = even_graph()
-    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
-    sampler = BalancedSampler(user, item, np.ones(len(user), np.int64), 8, 8)
-    negative = sampler.draw_negative(np.random.default_rng(0), np.zeros(5000, np.int64), np.zeros(5000, np.int64))
-    free = sorted(set(range(8)) - set(item[user == 0].tolist()))
-    np.testing.assert_allclose(np.bincount(negative, minlength=8)[free] / 5000, 1 / len(free), atol=0.03)
-    assert set(negative.tolist()) == set(free)

@@ -23,10 +23,6 @@ OFFERING = [
 SIZE: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
 
 
-def test_who_offers_them() -> None:
-    assert OFFERING == ["simgcl", "ngcf"]
-
-
 def test_simgcl_without_contrast_and_with_the_weights_is_dpaa(small_world: Dataset) -> None:
     """The whole way: pre-trained model, refreshed weights, residual, newcomers."""
     dpaa = fit(small_world, "dpaa", **SIZE)
@@ -62,10 +58,3 @@ def test_weights_survive_the_folder_and_the_trace(name: str, source: str, small_
     trace = trace_run(tmp_path / "run")
     assert trace.emphasis == 1.0
     assert trace.headline.startswith(f"{name} weights messages")
-
-
-def test_without_the_setting_a_trace_knows_of_no_weights(small_world: Dataset, tmp_path: Path) -> None:
-    fit(small_world, "simgcl", **SIZE).save(tmp_path / "run")
-    trace = trace_run(tmp_path / "run")
-    assert trace.emphasis is None
-    assert trace.headline.startswith("DPAA would weight")
