@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
-import torch
 
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
-from dpaa.ranking import RERANKERS, Candidates, Dial, Reranker
+from dpaa.ranking import RERANKERS, Reranker
 from dpaa.ranking.reranker import parse_reranker
 from dpaa.runs.fit import fit_into, make_method
 
@@ -210,15 +209,6 @@ def test_methods_as_configured_objects(small_world: Dataset) -> None:
     assert {"DPAA", "LightGCN", "fit", "load", "evaluate"} <= set(dir(dpaa))
 
 
-def test_the_dial_is_a_reranker(small_world: Dataset) -> None:
-    model = dpaa.fit(small_world, "ease")
-    turned = model.recommend(k=5, rerank=Dial(kappa=-0.5))
-    assert turned.equals(model.recommend(k=5, popularity_dial=-0.5))
-    kept = dpaa.fit(small_world, "ease", rerank=Dial(kappa=-0.5))
-    assert kept.recommend(k=5).equals(turned)
-    assert kept.recommend(k=5, rerank=None).equals(model.recommend(k=5))
-
-
 class Repeats(Reranker):
     name = "repeats"
     title = "the best item k times"
@@ -242,13 +232,6 @@ def test_a_reranker_is_checked(small_world: Dataset) -> None:
         model.recommend(k=3, rerank=Repeats())
     with pytest.raises(InputError, match="re-ranker beyond gave a column that is none of the 178 candidates"):
         model.recommend(k=3, rerank=Beyond())
-
-
-def test_candidates_know_what_users_took(small_world: Dataset) -> None:
-    graph = dpaa.fit(small_world, "most-popular").method.graph
-    row, item = Candidates(graph, None).taken(torch.tensor([3, 0]))
-    taken = [set(small_world.train.item[small_world.train.user == user].tolist()) for user in (3, 0)]
-    assert [set(item[row == place].tolist()) for place in (0, 1)] == taken
 
 
 @pytest.mark.parametrize("change", [{"name": "Not_A_Name"}, {"title": None}])
@@ -280,28 +263,6 @@ def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_pat
     with pytest.raises(ZeroDivisionError):
         fit_into(tmp_path / "new" / "run", small_world, make_method(small_world, Raises, {}))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_settings_stay_with_the_method_they_were_made_for(small_world: Dataset) -> None:
-    class Borrower(METHODS["ease"]):  # type: ignore[misc]
-        name, title, settings_type = "borrower", "EASE with another name", dpaa.EASE
-
-    assert Borrower.settings_type is dpaa.EASE
-    assert dpaa.fit(small_world, dpaa.EASE()).method.name == "ease"
-
-
-class Transposed(METHODS["most-popular"]):  # type: ignore[misc]
-    name, title = "transposed", "scores that do not lie row by row in memory"
-
-    def scorer(self, items: Any = None, histories: Any = None) -> Any:
-        plain = super().scorer(items, histories)
-        return lambda index: plain(index).T.contiguous().T
-
-
-def test_scores_may_lie_in_memory_as_they_like(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(METHODS, "_named", {})
-    found = dpaa.fit(small_world, Transposed).recommend(k=5)
-    assert found.equals(dpaa.fit(small_world, "most-popular").recommend(k=5))
 
 
 @pytest.mark.parametrize("text", ["none,kappa=3", "dial,kappa=1,kappa=2", "dial,kappa"])

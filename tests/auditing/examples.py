@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from dpaa.auditing import Audit
 from dpaa._text import finite
+from dpaa.auditing import Audit
 
 LOG = pl.DataFrame(
     [

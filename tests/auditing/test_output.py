@@ -15,10 +15,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as older_families
 
 import dpaa
+from dpaa._text import json_text
 from dpaa.auditing import SCHEMA_VERSION, audit, audit_schema, readable_times
 from dpaa.auditing.checks import LIST_NUMBERS, LOG_NUMBERS
 from dpaa.data.dataset import Dataset
-from dpaa._text import json_text
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, log
 from tests.command import dpaa_ok, run_dpaa
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dpaa._text import finite
 from dpaa.comparison import Comparison, write_table
 from dpaa.comparison._result import SHOWN
-from dpaa._text import finite
 
 
 def test_markdown(found: Comparison) -> None:

@@ -13,17 +13,16 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from dpaa.methods.compute import PROCESS_BYTES
-from dpaa.methods.settings import make_settings
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.errors import DivergedError, InputError
+from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
-from dpaa.methods.base import Histories, Method
+from dpaa.methods.base import Histories, Randomised
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, fit_method, make_method
+from dpaa.methods.pretrained import needed_layers
+from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 
@@ -36,20 +35,16 @@ trained_methods = pytest.mark.parametrize("name", TRAINED)
 
 
 def quick(name: str) -> dict[str, Any]:
-    """Settings that train in a second and still learn."""
+    """Hyperparameters that train in a second and still learn."""
     if not issubclass(METHODS[name], GraphMethod):
         return {}
     size = {"embedding_size": 32, "layers": 2, "batch_size": 1024}
-    at_once = {
-        "warmup_steps": 0,
-        "learning_rate_schedule": "constant",
-    }  # so short a training has no room for more
-    return size | at_once | {"epochs": 25, "patience": 25, "learning_rate": 0.02}
+    return size | {"epochs": 25, "patience": 25, "learning_rate": 0.02}
 
 
 def suited(data: Dataset, name: str) -> Dataset:
     """With a sample of randomised exposure for methods that ask for one."""
-    return replace(data, randomised=data.valid) if METHODS[name].needs_randomised else data
+    return replace(data, randomised=data.valid) if issubclass(METHODS[name], Randomised) else data
 
 
 def short(name: str) -> dict[str, Any]:
@@ -118,7 +113,7 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
 ) -> None:
     """Where all items are equally popular, only who learns tastes can tell the withheld item from the other kind's."""
     data, withheld = checkerboard
-    settings = quick(name) | ({"epochs": 60, "patience": 60, "warmup_steps": 0} if quick(name) else {})
+    settings = quick(name) | ({"epochs": 60, "patience": 60} if quick(name) else {})
     model = fit(suited(data, name), name, **(settings | GENTLE.get(name, {})))
     lists = model.recommend(k=1, popularity_dial=0)
     right = sum(withheld[user] == item for user, item in lists.select("user_id", "item_id").iter_rows())
@@ -129,23 +124,10 @@ def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
 
 
 @trained_methods
-@pytest.mark.parametrize("epochs", [1, 50])
-def test_a_learning_rate_of_a_thousand_is_said_to_diverge(name: str, epochs: int, small_world: Dataset) -> None:
+def test_a_learning_rate_of_a_thousand_diverges_and_a_tenth_does_not(name: str, small_world: Dataset) -> None:
     with pytest.raises(DivergedError, match="training diverged: the loss was"):
-        fit(
-            suited(small_world, name),
-            name,
-            **(quick(name) | {"epochs": epochs, "learning_rate": 1e3, "warmup_steps": 0}),
-        )
-
-
-@trained_methods
-@pytest.mark.parametrize("changed", [{"learning_rate": 0.1}, {"l2": 1.0}, {"layers": 0}, {"layers": 4}])
-@pytest.mark.parametrize("epochs", [1, 15])
-def test_a_sound_training_is_not_said_to_diverge(
-    name: str, changed: dict[str, Any], epochs: int, small_world: Dataset
-) -> None:
-    fit(suited(small_world, name), name, **(quick(name) | {"epochs": epochs, "batch_size": 2048} | changed))
+        fit(suited(small_world, name), name, **(quick(name) | {"epochs": 3, "learning_rate": 1e3}))
+    fit(suited(small_world, name), name, **(quick(name) | {"epochs": 3, "learning_rate": 0.1, "layers": 4}))
 
 
 @every_method
@@ -190,27 +172,28 @@ def test_newcomers_of_every_kind(name: str, small_world: Dataset, fitted: Callab
     torch.testing.assert_close(method.scorer(None, alone)(torch.tensor([0])), whole[:1])
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if METHODS[name].fit is Method.fit])  # not in one go
-@pytest.mark.parametrize("stop_after", [2, 9])
+@trained_methods
 def test_a_resumed_run_equals_the_uninterrupted_one(
-    name: str, stop_after: int, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
+    name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
 ) -> None:
     straight, asked = run_of(name), 0
 
     def stop() -> bool:
         nonlocal asked
         asked += 1
-        return asked == stop_after
+        return asked == 9  # in the second of three epochs, checkpoint after checkpoint
 
     with pytest.raises(Interrupted):
-        train_into(tmp_path / "parts", small_world, name, callbacks=Callbacks(stop_requested=stop))
+        train_into(
+            tmp_path / "parts", small_world, name, callbacks=Callbacks(stop_requested=stop, checkpoint_seconds=0)
+        )
     resumed = train_into(tmp_path / "parts", small_world, name, resume=True)
-    for tensor, expected in straight.method.tensors().items():
-        assert torch.equal(resumed.method.tensors()[tensor], expected), tensor
+    for tensor, expected in straight.method.state().items():
+        assert torch.equal(resumed.method.state()[tensor], expected), tensor
     assert resumed.manifest.get("tuned") == straight.manifest.get("tuned")
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if METHODS[name].fit is Method.fit and name != "dpaa-auto"])
+@pytest.mark.parametrize("name", ["lightgcn", "dpaa", "macr", "ncl", "simgcl"])
 def test_a_run_finished_at_its_checkpoint_is_one_of_so_many_epochs(
     name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
 ) -> None:
@@ -226,7 +209,7 @@ def test_a_run_finished_at_its_checkpoint_is_one_of_so_many_epochs(
         asked += done == 3
         return asked == 2  # in the epoch after
 
-    needs = make_method(data, name, settings).pretrained_layers() is not None
+    needs = needed_layers(make_method(data, name, settings)) is not None
     how: dict[str, Any] = {"pretrained": run_of("lightgcn").path if needs else None}
     callbacks = Callbacks(on_epoch=count, stop_requested=stop)
     with pytest.raises(Interrupted):
@@ -236,83 +219,6 @@ def test_a_run_finished_at_its_checkpoint_is_one_of_so_many_epochs(
     whole = fit_into(tmp_path / "three", data, make_method(data, name, settings | {"epochs": 3}), **how)
     assert finished.manifest["training"].items() >= whole.manifest["training"].items()
     assert finished.manifest.get("tuned") == whole.manifest.get("tuned")
-    for tensor, expected in whole.method.tensors().items():
-        assert torch.equal(finished.method.tensors()[tensor], expected), tensor
+    for tensor, expected in whole.method.state().items():
+        assert torch.equal(finished.method.state()[tensor], expected), tensor
     assert load(tmp_path / "run").recommend(k=10).equals(whole.recommend(k=10))
-
-
-@every_method
-def test_the_grid_names_settings_and_values_they_take(name: str) -> None:
-    method = METHODS[name]
-    for setting, values in method.grid.items():
-        for value in values:
-            make_settings(method.settings_type, {setting: value}, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "sentence"),
-    [
-        ("apda", {"dropout": 1}, "setting dropout: input should be less than 1, got 1"),
-        ("apda", {"similarity": "dot"}, "setting similarity: input should be 'cosine' or 'cosine/D', got 'dot'"),
-        ("navip", {"propensity_power": -1}, "setting propensity_power: input should be greater than or equal to 0"),
-        (
-            "dap",
-            {"clusters": 0},
-            "setting clusters: input should be 'tune' or input should be greater than or equal to",
-        ),
-        ("dap", {"high_strength": "much"}, "setting high_strength: input should be 'tune' or .*a valid number.*'much'"),
-        ("ppac", {"neighbours": 0}, "setting neighbours: input should be greater than or equal to 1, got 0"),
-        ("macr", {"reference": "nan"}, "setting reference: input should be 'tune' or input should be a finite number"),
-        ("macr", {"pairs": "some"}, "setting pairs: input should be 'own' or 'all', got 'some'"),
-        ("cvib", {"agreement_weight": -0.1}, "setting agreement_weight: input should be greater than or equal to 0"),
-        ("ips", {"cap_quantile": 2}, "setting cap_quantile: input should be less than or equal to 1, got 2"),
-        ("sam-reg", {"correlation_weight": 1.5}, "setting correlation_weight: input should be less than or equal to 1"),
-        ("sam-reg", {"negative": "uniform"}, "method sam-reg has no setting 'negative'; did you mean negatives"),
-        ("item-knn", {"neighbours": "all"}, "setting neighbours: input should be a valid integer"),
-        ("ease", {"ridge": 0}, "setting ridge: input should be greater than 0, got 0"),
-        ("als", {"iterations": 0}, "setting iterations: input should be greater than or equal to 1, got 0"),
-    ],
-)
-def test_wrong_settings_get_one_sentence(name: str, values: dict[str, object], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        make_settings(METHODS[name].settings_type, values, name)
-
-
-@trained_methods
-def test_a_checkpoint_after_every_batch_changes_nothing(
-    name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
-) -> None:
-    plain = run_of(name).path
-    assert plain is not None
-    train_into(tmp_path / "often", small_world, name, callbacks=Callbacks(checkpoint_seconds=0))
-    files = [(run / "model.safetensors").read_bytes() for run in (plain, tmp_path / "often")]
-    assert files[0] == files[1]
-
-
-@pytest.fixture(scope="module")
-def sizeable() -> Dataset:
-    """Large enough for tables and graph to show among what the allocator keeps."""
-    rng = np.random.default_rng(0)
-    items = (800 * rng.random(20_000) ** 2).astype(np.int64)
-    pairs = pl.DataFrame({"user_id": rng.integers(0, 1_500, 20_000), "item_id": items}).unique(maintain_order=True)
-    found = Dataset.from_frame(pairs[1_000:], valid=pairs[:500], test=pairs[500:1_000])
-    fit(found, "lightgcn", embedding_size=4, layers=2, epochs=1, threads=1)  # what is loaded and kept on first use
-    return found
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc")
-@trained_methods
-def test_memory_stays_within_the_preview(name: str, sizeable: Dataset) -> None:
-    """What a training adds to the process is no more than the preview says beyond Python and the libraries."""
-    settings = {"embedding_size": 256, "layers": 2, "epochs": 1, "threads": 1}
-    method = make_method(suited(sizeable, name), name, settings)
-    assert isinstance(method, GraphMethod)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
-    before = _memory("VmRSS")
-    fit_method(method, sizeable)
-    assert _memory("VmHWM") - before <= method.memory_bytes() - PROCESS_BYTES
-
-
-def _memory(key: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))

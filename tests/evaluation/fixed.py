@@ -10,16 +10,14 @@ import torch
 from dpaa.data.dataset import Dataset
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method
-from dpaa.methods.settings import Settings
 
 
 class Fixed(Method):
     """Ranks by a given matrix of scores."""
 
-    name = "fixed"
-
     def __init__(self, dataset: Dataset, scores: np.ndarray) -> None:
-        super().__init__(BipartiteGraph.from_pairs(dataset.train, dataset.n_users, dataset.n_items), Settings())
+        super().__init__()
+        self.graph = BipartiteGraph.from_pairs(dataset.train, dataset.n_users, dataset.n_items)
         self.matrix = torch.from_numpy(scores)
 
     def scorer(self, items: Any = None, histories: Any = None) -> Any:

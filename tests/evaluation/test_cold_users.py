@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 
 import dpaa
-from dpaa.cli.compare import print_comparison
 from dpaa.data.dataset import Dataset
 from dpaa.data.popularity import recent_popularity
 from dpaa.evaluation.evaluator import Evaluator
@@ -61,11 +58,6 @@ def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: 
     assert found.filter(pl.col("user_id") == "u0")["source"].unique().to_list() == ["model"]
 
 
-def test_the_model_survives_its_folder(model: dpaa.Model, data: Dataset, tmp_path: Path) -> None:
-    model.save(tmp_path / "run")
-    assert dpaa.load(tmp_path / "run").recommend(["new"], k=4)["item_id"].to_list() == popular(data, 4)
-
-
 def test_a_history_is_used_where_one_is_given(data: Dataset) -> None:
     model = dpaa.fit(data, "ease")
     history = pl.DataFrame({"user_id": ["new"], "item_id": ["i7"]})
@@ -86,13 +78,6 @@ def test_evaluation_ranks_them_as_recommend_does(
     assert sum(cold) == 2
     for row in lists[cold]:
         assert data.item_ids.gather(row).to_list() == popular(data, 5)
-
-
-def test_many_strengths_at_once_rank_them_alike(data: Dataset) -> None:
-    model, evaluator = dpaa.fit(data, "ease"), Evaluator(data, 4, "test", "drop")
-    rerankers = [parse_reranker(f"xquad,strength={strength}") for strength in (0.2, 0.9)]
-    for lists in evaluator.lists_reranked(model.method, rerankers):
-        assert data.item_ids.gather(lists[0]).to_list() == popular(data, 4)  # "new" is the first user
 
 
 def test_warm_and_cold_users_stand_apart(data: Dataset) -> None:
@@ -119,14 +104,6 @@ def test_without_times_training_popularity_decides() -> None:
     data = Dataset.from_frame(train.vstack(pl.DataFrame({"user_id": [4], "item_id": ["c"]})), test=test)
     assert data.recent_popularity is None
     assert dpaa.fit(data, "ease").recommend([9], k=3)["item_id"].to_list() == ["c", "b", "a"]
-
-
-def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
-    found = dpaa.compare(data, {"ease": dpaa.fit(data, "ease"), "popular": dpaa.fit(data, "most-popular")}, k=4)
-    cold = [entry.metrics["ndcg@4/cold-users"] for entry in found.entries]
-    assert cold[0] == cold[1] > 0  # the same list
-    print_comparison(found)
-    assert "ndcg@4/cold-users" in capsys.readouterr().out
 
 
 def test_recency_weights_halve_with_the_median_age() -> None:

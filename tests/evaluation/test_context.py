@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.evaluation.concentration import TASTES
 from dpaa.evaluation.context import GroundTruth
 
 COUNTS = np.array([6, 2, 1, 1, 0])  # items 0 and 1 have 80 % of the interactions: they are popular
@@ -35,17 +34,6 @@ def test_rows_are_those_of_the_users_in_their_order(truth: GroundTruth) -> None:
     assert truth.history_bands.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
 
 
-def test_tastes_have_the_edges_of_all_users(truth: GroundTruth) -> None:
-    """Users 0 and 4 take niche items alone, user 1 popular ones alone."""
-    assert truth.taste is not None
-    assert [TASTES[taste] for taste in truth.taste] == ["niche", "blockbuster"]
-
-
-def test_without_histories_nothing_is_known_of_them() -> None:
-    truth = GroundTruth(np.array([0]), 1, COUNTS, keys((0, 0)))
-    assert (truth.history_count, truth.history_bands, truth.taste, truth.available) == (None,) * 4
-
-
 def test_hits_cuts_and_groups_by_hand(truth: GroundTruth) -> None:
     at = truth.context(np.array([[2, 1, 0], [0, -1, 2]]))
     assert at.hits.tolist() == [[True, False, True], [False, False, True]]
@@ -56,12 +44,6 @@ def test_hits_cuts_and_groups_by_hand(truth: GroundTruth) -> None:
     assert (popular.hits.tolist(), popular.relevant.tolist()) == ([[False, False, True]], [1])
     assert truth.users[popular.rows].tolist() == [4]
     assert at.of_items(None).relevant.tolist() == [2, 1]
-
-
-def test_a_place_without_an_item_is_never_a_hit() -> None:
-    """−1 beside user 1 has the key of user 0's last item."""
-    truth = GroundTruth(np.array([1]), 2, COUNTS, keys((0, 4)))
-    assert not truth.among(np.array([[-1, 4]]), truth.relevant).any()
 
 
 pairs = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=20)

@@ -109,15 +109,6 @@ def test_overlap_by_hand() -> None:
     assert all(found.protocol.overlapping == 1 for found in values.values())
 
 
-def test_several_k_at_once_are_the_same_as_one_by_one(small_world: Dataset) -> None:
-    scores = np.random.default_rng(0).random((small_world.n_users, small_world.n_items)).astype(np.float32)
-    method = Fixed(small_world, scores)
-    together = Evaluator(small_world, (5, 10, 20)).evaluate(method).metrics
-    for k in (5, 10, 20):
-        for name, value in Evaluator(small_world, k).evaluate(method).metrics.items():
-            assert together[name] == pytest.approx(value), name
-
-
 def test_lists_of_users_without_test_pairs_are_left_out_and_it_is_said() -> None:
     """941 of 942 lists went unmeasured without a word."""
     users = [f"u{n:03}" for n in range(942)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 from collections.abc import Callable
 from io import StringIO
@@ -11,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpaa.comparison.compare import Choices, compare
+from dpaa.comparison.entry import Entry
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from dpaa.cli.compare import compare as compare_command
 from dpaa.cli.evaluate import print_evaluation
-from dpaa.comparison import COMPARED, Choices, Entry, compare_entries
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
@@ -120,18 +119,6 @@ def _shown(value: float) -> str:
     return "1" if value == 1 else f"{value:.4f}".lstrip("0").rstrip("0")
 
 
-def test_a_hit_at_second_place_of_one_relevant() -> None:
-    hits, relevant = np.array([[False, True, False]]), np.array([1])
-    found = {name: formula(hits, relevant).item() for name, formula in ACCURACY.items()}
-    expected = {"recall": 1, "precision": 1 / 3, "ndcg": 1 / np.log2(3), "mrr": 1 / 2, "map": 1 / 2, "hit": 1}
-    assert found == pytest.approx(expected)
-
-
-def test_an_empty_list_scores_nothing() -> None:
-    for formula in ACCURACY.values():
-        assert formula(np.zeros((1, 3), dtype=bool), np.array([2])).item() == 0.0
-
-
 @given(hits_and_relevant())
 def test_all_metrics_lie_between_0_and_1(case: tuple[np.ndarray, np.ndarray]) -> None:
     for formula in ACCURACY.values():
@@ -154,32 +141,6 @@ def test_a_hit_that_moves_down_never_helps(case: tuple[np.ndarray, np.ndarray], 
         assert (formula(moved, relevant) <= formula(hits, relevant) + 1e-12).all()
     for formula in (recall, precision, hit):
         np.testing.assert_array_equal(formula(moved, relevant), formula(hits, relevant))
-
-
-@given(hits_and_relevant())
-def test_one_more_hit_never_hurts(case: tuple[np.ndarray, np.ndarray]) -> None:
-    hits, relevant = case
-    more = hits.copy()
-    more[:, -1] = True
-    enough = np.maximum(relevant, more.sum(axis=1))
-    for formula in ACCURACY.values():
-        assert (formula(more, enough) >= formula(hits, enough)).all()
-
-
-@given(st.integers(1, 10), st.integers(1, 10))
-def test_a_perfect_list_scores_1_where_a_list_of_k_can(k: int, relevant: int) -> None:
-    hits = np.arange(k)[None] < relevant
-    for formula in (ndcg, mrr, average_precision, hit):
-        assert formula(hits, np.array([relevant])).item() == pytest.approx(1.0)
-
-
-@given(hits_and_relevant(), st.randoms())
-def test_each_user_is_measured_alone(case: tuple[np.ndarray, np.ndarray], random: object) -> None:
-    hits, relevant = case
-    order = np.arange(len(hits))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    for formula in ACCURACY.values():
-        np.testing.assert_allclose(formula(hits[order], relevant[order]), formula(hits, relevant)[order])
 
 
 @given(st.integers(2, 30), st.integers(1, 12), st.integers(0, 10_000))
@@ -224,7 +185,7 @@ def test_a_metric_is_one_entry(toy: Metric) -> None:
     entries = [
         Entry(name, "run", (name,), (evaluator.evaluate_lists(lists),)) for name, lists in (("a", head), ("b", tail))
     ]
-    rows = compare_entries(evaluator, entries, Choices(metrics=["first_count"], resamples=200)).deltas
+    rows = compare(evaluator, entries, Choices(metrics=["first_count"], resamples=200)).deltas
     assert [(row.metric, row.verdict) for row in rows] == [("first_count@5", "better")]
     words = explain("first_count@5/niche-tastes")
     assert words is not None
@@ -246,8 +207,3 @@ def test_docs_are_fresh() -> None:
         PAGE.write_text(pages.page(text), encoding="utf-8")
     assert pages.page(text) == text, "docs/metrics.md differs: run DPAA_WRITE_DOCS=1 pytest tests/evaluation"
     assert all(text.count(f"| `{name}@k` |") == 1 for name in METRICS)
-
-
-def test_the_help_of_compare_names_what_is_compared() -> None:
-    option = inspect.signature(compare_command).parameters["metric"].annotation
-    assert f"Default: {', '.join(COMPARED)}." in str(option)

@@ -11,20 +11,9 @@ from torch import Tensor
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.evaluation.evaluator import Evaluator
-from dpaa.ranking import rank as ranking
-from dpaa.ranking.rank import Ranker, ranked_blocks
+from dpaa.ranking.rank import Ranker, rank
 from dpaa.ranking.reranker import Candidates, Reranker
 from tests.evaluation.fixed import Fixed
-
-
-@pytest.mark.parametrize("block", [1, 777, 10**9])
-def test_block_size_changes_nothing(small_world: Dataset, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    method = Fixed(small_world, rng.integers(0, 4, (small_world.n_users, small_world.n_items)).astype(np.float32))
-    expected = Evaluator(small_world, 20).lists(method)
-    monkeypatch.setattr(ranking, "BLOCK_SCORES", block)
-    np.testing.assert_array_equal(Evaluator(small_world, 20).lists(method), expected)
 
 
 @given(
@@ -44,7 +33,7 @@ def test_lists_equal_sorting_one_user_at_a_time(
     hidden = Pairs.of([user for user, _ in masked], [item for _, item in masked])
     listed = None if candidates is None else np.array(candidates)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "BLOCK_SCORES", block)
+        patch.setattr("dpaa.ranking.rank.BLOCK_SCORES", block)
         ranker = Ranker(8, torch.device("cpu"), hidden, listed)
     seen = []
     for part, index in ranker.blocks(np.array(users)):
@@ -73,9 +62,7 @@ def test_a_reranker_makes_the_lists_from_what_may_be_recommended(small_world: Da
     method = Fixed(small_world, np.ones((small_world.n_users, small_world.n_items), dtype=np.float32))
     candidates = np.arange(3, small_world.n_items, 2)
     counts = np.bincount(small_world.train.item, minlength=small_world.n_items)
-    (block,) = ranked_blocks(
-        method, np.array([7, 2]), 5, masked=small_world.train, candidates=candidates, reranker=Niche()
-    )
+    (block,) = rank(method, np.array([7, 2]), 5, masked=small_world.train, candidates=candidates, reranker=Niche())
     for user, items in zip((7, 2), block.items.tolist(), strict=True):
         taken = set(small_world.train.item[small_world.train.user == user].tolist())
         left = [item for item in candidates.tolist() if item not in taken]

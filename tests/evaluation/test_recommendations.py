@@ -23,13 +23,6 @@ def read(rows: Any, columns: list[str], k: int | None = None, **ids: pl.Series) 
     return read_recommendations(frame, ids.get("users", USERS), ids.get("items", ITEMS), k)
 
 
-def test_rank_orders() -> None:
-    recs = read([("c", 10, 2), ("a", 20, 9), ("c", 40, 1), ("a", 30, 4)], ["user_id", "item_id", "rank"])
-    assert recs.users.tolist() == [0, 2]
-    assert recs.items.tolist() == [[2, 1], [3, 0]]
-    assert recs.notes == []
-
-
 def test_score_orders_ties_by_lower_index_and_rank_goes_before_score() -> None:
     rows = [("a", 30, 0.5), ("a", 10, 0.5), ("a", 40, 0.9), ("a", 20, -1.0)]
     assert read(rows, ["user_id", "item_id", "score"]).items.tolist() == [[3, 0, 2, 1]]
@@ -57,15 +50,6 @@ def test_rows_order_where_nothing_else_does() -> None:
     assert recs.notes == ["the frame has neither a rank nor a score column; the order of its rows is taken"]
 
 
-def test_k_cuts_and_fills() -> None:
-    rows = [("a", 10, 1), ("a", 20, 2), ("a", 30, 3), ("b", 40, 1)]
-    columns = ["user_id", "item_id", "rank"]
-    assert read(rows, columns, 2).items.tolist() == [[0, 1], [3, -1]]
-    assert read(rows, columns, 4).items.tolist() == [[0, 1, 2, -1], [3, -1, -1, -1]]
-    with pytest.raises(InputError, match="k must be at least 1"):
-        read(rows, columns, 0)
-
-
 def test_unknown_users_are_left_out_and_unknown_items_keep_their_places() -> None:
     rows = [("a", 99, 1), ("a", 10, 2), ("x", 10, 1), ("x", 20, 2), ("b", 98, 1)]
     recs = read(rows, ["user_id", "item_id", "rank"])
@@ -73,18 +57,6 @@ def test_unknown_users_are_left_out_and_unknown_items_keep_their_places() -> Non
     assert recs.items.tolist() == [[-1, 0], [-1, -1]]
     assert "1 user is not in the data and left out (2 rows)" in recs.notes[0]
     assert "2 items are not in the data; 2 places of lists, never right and left out of popularity" in recs.notes[1]
-
-
-def test_an_unknown_item_comes_last_among_equal_scores() -> None:
-    rows = [("a", 99, 0.5), ("a", 40, 0.5), ("a", 98, 0.7)]
-    assert read(rows, ["user_id", "item_id", "score"]).items.tolist() == [[-1, 3, -1]]
-
-
-def test_for_users_fills_missing_users_and_places() -> None:
-    recs = read([("a", 10, 1), ("c", 20, 1), ("c", 30, 2)], ["user_id", "item_id", "rank"])
-    assert recs.for_users(np.array([0, 1, 2])).tolist() == [[0, -1], [-1, -1], [1, 2]]
-    assert recs.for_users(np.array([2]), k=1).tolist() == [[1]]
-    assert recs.for_users(np.array([1, 2]), k=3).tolist() == [[-1, -1, -1], [1, 2, -1]]
 
 
 @pytest.mark.parametrize(

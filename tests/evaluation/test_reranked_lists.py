@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
-import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.recommendations import rerank_file
 from dpaa.ranking import RERANKERS, Dial, Reranker
-from dpaa.ranking.reranker import Candidates
 from dpaa.ranking.rerankers.fa_ir import FAIR
 from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
@@ -36,11 +33,6 @@ def test_a_file_is_re_ranked_as_its_model_would_be(name: str, small_world: Datas
     for column in ("user_id", "item_id", "rank"):
         assert found[column].equals(expected[column]), column
     assert found.schema == expected.schema
-
-
-def test_without_strength_the_file_is_cut(lists: pl.DataFrame, small_world: Dataset) -> None:
-    found = new_lists(lists, small_world, XQuAD(strength=0))
-    assert found.equals(lists.filter(pl.col("rank") <= 10))
 
 
 @pytest.mark.parametrize("columns", [("user_id", "item_id", "rank"), ("user_id", "item_id")])
@@ -72,38 +64,6 @@ def test_what_the_data_does_not_know_is_left_out(lists: pl.DataFrame, small_worl
     expected = lists.filter((pl.col("rank") != 2) & (pl.col("rank") <= 11))
     assert found["item_id"].equals(expected["item_id"])
     assert found["rank"].max() == 10
-
-
-def test_short_lists_are_told(lists: pl.DataFrame, small_world: Dataset) -> None:
-    made = rerank_file(lists.filter(pl.col("rank") <= 5), small_world, XQuAD(), 10)
-    assert any("at most 5 places: of lists of 10 only the order can change" in note for note in made.notes)
-    assert pl.concat(list(made.blocks)).height == 5 * lists["user_id"].n_unique()
-
-
-class Rarest(Reranker):
-    """A plug-in that knows nothing of lists."""
-
-    name = "rarest"
-    title = "the rarest candidates"
-
-    def rerank(
-        self, scores: torch.Tensor, users: torch.Tensor, k: int, candidates: Candidates
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        return super().rerank(torch.where(scores == -torch.inf, scores, -candidates.popularity), users, k, candidates)
-
-
-def test_a_plug_in_need_not_know_lists(
-    lists: pl.DataFrame, small_world: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dpaa.ranking.reranker.BLOCK_SCORES", 1000)  # a few users at a time
-    monkeypatch.setattr("dpaa.evaluation.recommendations.BLOCK_PLACES", 2000)
-    counts = pl.DataFrame(
-        {"item_id": small_world.item_ids, "n": np.bincount(small_world.train.item, minlength=small_world.n_items)}
-    )
-    found = new_lists(lists, small_world, Rarest(), 3)
-    known = lists.join(counts, on="item_id")
-    expected = known.sort("n").group_by("user_id").agg(pl.col("n").head(3).sum()).sort("user_id")
-    assert found.join(counts, on="item_id").group_by("user_id").agg(pl.col("n").sum()).sort("user_id").equals(expected)
 
 
 def test_the_dial_needs_a_run(lists: pl.DataFrame, small_world: Dataset) -> None:

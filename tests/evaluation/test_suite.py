@@ -63,21 +63,6 @@ def test_the_suite_equals_sets_and_loops(case: dict[str, Any]) -> None:
         assert found.metrics[name] == pytest.approx(value, nan_ok=True, abs=1e-7), name
 
 
-@settings(max_examples=60)
-@given(cases(), st.randoms())
-def test_the_order_of_users_does_not_matter(case: dict[str, Any], random: Any) -> None:
-    order = list(range(len(case["lists"])))
-    random.shuffle(order)
-
-    def metrics(rows: list[int]) -> dict[str, float]:
-        lists, relevant, histories = ([case[key][r] for r in rows] for key in ("lists", "relevant", "histories"))
-        return measure(lists, relevant, case["counts"], history=histories).metrics
-
-    first, other = metrics(sorted(order)), metrics(order)
-    for name, value in first.items():
-        assert other[name] == pytest.approx(value, nan_ok=True, abs=1e-9), name
-
-
 def world(seed: int, candidates: list[int] | None = None) -> tuple[Dataset, np.random.Generator]:
     rng = np.random.default_rng(seed)
     chance = 1.0 / np.arange(1, 31)
@@ -175,17 +160,6 @@ def test_without_a_history_what_needs_one_is_left_out() -> None:
     assert found.metrics["precision@5"] == pytest.approx(1 / 5)
     assert not {"upd@5", "popularity_lift@5", "pop_rsp@5", "recall@5/niche-tastes"} & set(found.metrics)
     assert math.isnan(found.metrics["recall@5/niche"])
-
-
-def test_the_example_in_the_docstring() -> None:
-    found = measure([[2, 0], [0, -1]], relevant=[{2}, {1}], counts=[5, 3, 1])
-    assert (found.metrics["recall@2"], found.metrics["arp@2"]) == (0.5, 4.0)
-
-
-def test_rows_without_a_relevant_item_count_for_bias_only() -> None:
-    found = measure([[0], [1]], [{0}, set()], [5, 1])
-    assert found.metrics["recall@1"] == 1.0
-    assert found.metrics["arp@1"] == 3.0
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.evaluation.concentration import TASTES, mean_per_row, tastes
+from dpaa.evaluation.concentration import TASTES, tastes
 
 
 def test_tastes_by_hand() -> None:
@@ -30,12 +27,3 @@ def test_tastes_follow_the_shares(values: list[float]) -> None:
     assert (np.diff(found[order]) >= 0).all()
     for value in set(values):
         assert len({int(taste) for taste, share in zip(found, values, strict=True) if share == value}) == 1
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), max_size=30))
-def test_the_mean_of_each_row(pairs: list[tuple[int, int]]) -> None:
-    rows, values = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
-    found = mean_per_row(rows, values, 6)
-    for row in range(6):
-        own = [value for place, value in pairs if place == row]
-        assert found[row] == pytest.approx(sum(own) / len(own) if own else math.nan, nan_ok=True)

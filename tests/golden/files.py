@@ -13,9 +13,12 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import attach
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.rows import Batch
+from dpaa.methods.tables import Tables
 from dpaa.ranking.reranker import Candidates
+from tests.methods.tools import gradient_of
 
 HERE = Path(__file__).parent
 N_USERS, N_ITEMS = 12, 9
@@ -43,20 +46,20 @@ def triples(which: str = "triples") -> tuple[Tensor, Tensor, Tensor]:
     return users, positive, negative
 
 
-def method(kind: type[GraphMethod], **settings: Any) -> Any:
+def method(kind: type[GraphMethod], **hyperparameters: Any) -> Any:
     """With the table of `inputs.json`."""
     table = torch.tensor(golden("inputs")["table"])
-    made = kind(graph(), kind.settings_type(embedding_size=table.shape[1], **settings))
-    made.start(table)
+    made = attach(kind(embedding_size=table.shape[1], **hyperparameters), graph())
+    Tables.start(made, table)
     return made
 
 
 def loss_and_gradient(made: GraphMethod, batch: Batch) -> tuple[float, Tensor]:
     """The loss, and its gradient in the table."""
-    rows = made.forward(batch)
+    rows = made.tables.forward(batch)
     loss = made.loss(batch, rows)
     loss.backward()  # type: ignore[no-untyped-call]
-    return loss.item(), torch.cat([made.tile_gradient(rows, tile) for tile in range(len(made.ego.tiles))], dim=1)
+    return loss.item(), gradient_of(made, rows)
 
 
 def assert_same(found: object, expected: object, rtol: float = 2e-5, atol: float = 2e-6) -> None:
@@ -67,7 +70,7 @@ def assert_same(found: object, expected: object, rtol: float = 2e-5, atol: float
 
 def all_scores(made: Any) -> Tensor:
     """Of all users and items, as the method ranks by them."""
-    made.make_embeddings()
+    made.tables.update_embeddings()
     found: Tensor = made.scorer()(torch.arange(N_USERS))
     return found
 

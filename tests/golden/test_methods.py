@@ -36,6 +36,7 @@ from dpaa.methods.ubpr import UBPR
 from dpaa.methods.ultragcn import BatchWithNeighbours, UltraGCN
 from dpaa.methods.xsimgcl import XSimGCL
 from tests.golden.files import HERE, N_USERS, all_scores, assert_same, golden, graph, loss_and_gradient, method, triples
+from tests.methods.tools import learned
 
 
 @pytest.mark.parametrize("file", sorted(HERE.glob("*.json")), ids=lambda file: file.stem)
@@ -98,7 +99,7 @@ def test_ncl_as_recbole_has_it() -> None:
     weights = {"structure_weight": 0.01 * size, "kind_weight": 0.02 * size, "item_share": 1.5}  # of sums there
     made = method(NCL, layers=3, hops=1, temperature=0.2, l2=0, **weights)
     clusters = {side: torch.tensor(found["clusters"][side]) for side in ("users", "items")}
-    tables = {"users": made.user_ego, "items": made.item_ego}
+    tables = {"users": made.tables.user_ego, "items": made.tables.item_ego}
     state = {f"cluster.{side}": clusters[side] for side in clusters}
     for side, table in tables.items():
         state[f"centres.{side}"] = torch.stack([table[clusters[side] == one].mean(dim=0) for one in range(3)])
@@ -196,7 +197,7 @@ def test_ipl_as_its_authors_have_it() -> None:
     found, log = golden("ipl"), graph()
     made = method(IPL, layers=2, evenness_weight=0.7, count_power=1.4, l2=0)
     batch = BatchWithPairs(*triples(), log.edge_user, log.edge_item)
-    made.make_embeddings()
+    made.tables.update_embeddings()
     pairs = scores(made.user_embedding[log.edge_user], made.item_embedding[log.edge_item])
     assert_same(hit_ratios(pairs, log.edge_item, 1.4), found["ratios"])
     with_it, without = (loss_and_gradient(made, one) for one in (batch, Batch(*triples())))
@@ -212,8 +213,7 @@ def test_ipl_as_its_authors_have_it() -> None:
     ],
 )
 def test_closed_forms_as_their_authors_have_them(name: str, kind: Any, settings: dict[str, Any]) -> None:
-    made = kind(graph(), kind.settings_type(**settings))
-    made.fit()
+    made = learned(kind, graph(), **settings)
     assert_same(made.scorer()(torch.arange(N_USERS)), golden(name)["scores"], 1e-5, 1e-6)
 
 

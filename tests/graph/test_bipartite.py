@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from weakref import ref
-
 import numpy as np
 import pytest
 import torch
@@ -39,24 +37,6 @@ def test_slots_are_the_dense_matrix_and_its_transpose(seed: int, shape: tuple[in
         found[row, graph.neighbours] = values
         np.testing.assert_array_equal(found, matrix)
     assert lengths.tolist() == (expected > 0).sum(axis=1).tolist()
-
-
-@given(seed=st.integers(0, 9999))
-def test_symmetric_weights_equal_the_definition(seed: int) -> None:
-    pairs = random_pairs(np.random.default_rng(seed), 6, 5)
-    graph = BipartiteGraph.from_pairs(pairs, 6, 5)
-    expected = reference.symmetric_weights(6, 5, pairs.user, pairs.item)
-    np.testing.assert_allclose(graph.symmetric_weights().to_user, expected, rtol=1e-6)
-
-
-def test_symmetric_weights_are_one_object_while_somebody_holds_it(toy_graph: BipartiteGraph) -> None:
-    held = toy_graph.symmetric_weights()
-    assert toy_graph.symmetric_weights() is held
-    assert held.back is held.to_user
-    expected, gone = held.to_user.clone(), ref(held)
-    del held
-    assert gone() is None
-    assert torch.equal(toy_graph.symmetric_weights().to_user, expected)
 
 
 def test_a_graph_that_32_bits_do_not_number_is_refused() -> None:

@@ -51,12 +51,6 @@ def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, see
     torch.testing.assert_close(found, whole[selection.nodes])
 
 
-def test_few_tiles_leave_a_side_whole_and_many_cut_it() -> None:
-    _, selection, _ = some_nodes(3)
-    assert all(block.wanted is not None for block in selection.rows(0))
-    assert all(block.wanted is None for block in selection.rows(1_000_000))
-
-
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @given(seed=st.integers(0, 10_000))
 def test_renumbered_neighbours_multiply_the_selected_rows(kernel: str, seed: int) -> None:

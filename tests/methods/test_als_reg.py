@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from dpaa.methods.als_reg import AlsReg, group_spread
 from dpaa.methods.lightgcn import LightGCN
-from tests.methods.spec import ITEMS, spec_graph, triples
-from tests.methods.tools import some_graph, started, trained
+from tests.methods.tools import ITEMS, spec_graph, started, triples
 
 
 def test_by_hand() -> None:
@@ -29,10 +28,3 @@ def test_it_is_the_sum_over_pairs_of_a_group(seed: int, n: int) -> None:
         0.5 * (rows[a] - rows[b]).square().sum().item() for a in range(n) for b in range(n) if popular[a] == popular[b]
     )
     assert group_spread(rows, popular).item() == pytest.approx(expected, abs=1e-9)
-
-
-def test_without_weight_it_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    plain = trained(LightGCN, graph)
-    assert torch.equal(trained(AlsReg, graph, group_weight=0).ego.rows(), plain.ego.rows())
-    assert not torch.equal(trained(AlsReg, graph).ego.rows(), plain.ego.rows())

@@ -18,7 +18,7 @@ from tests.methods.tools import some_graph, started
 
 
 def draws_of(method: APDA, batch: Batch) -> np.random.Generator:
-    return np.random.default_rng([method.settings.seed, PERTURBATION, batch.epoch, batch.number])
+    return np.random.default_rng([method.seed, PERTURBATION, batch.epoch, batch.number])
 
 
 def test_weights_of_orthogonal_and_identical_vectors(toy_graph: BipartiteGraph) -> None:
@@ -48,12 +48,12 @@ def test_the_gradient_by_hand_is_that_of_autograd(layers: int, seed: int, **chos
     graph = some_graph(seed=seed)
     method = started(APDA, graph, embedding_size=12, layers=layers, seed=seed, **chosen)
     batch = next(method.batches(3))
-    rows = method.forward(batch)
+    rows = method.tables.forward(batch)
     wanted = torch.randn(rows.readout.shape, generator=torch.Generator().manual_seed(seed))
     torch.sum(rows.readout * wanted).backward()
-    found = method.tile_gradient(rows, 0).double()
+    found = method.tables.tile_gradient(rows, 0).double()
 
-    table = method.ego.rows().double().requires_grad_()
+    table = method.tables.ego.rows().double().requires_grad_()
     readout = slow_readout(method, table, draws_of(method, batch))[batch.nodes(graph.n_users)]
     torch.sum(readout * wanted.double()).backward()
     assert table.grad is not None
@@ -63,7 +63,7 @@ def test_the_gradient_by_hand_is_that_of_autograd(layers: int, seed: int, **chos
 
 def slow_readout(method: APDA, table: Tensor, draws: np.random.Generator) -> Tensor:
     """The definition in training, edge by edge under autograd."""
-    graph, chosen = method.graph, method.settings
+    graph, chosen = method.graph, method
     users, items = graph.edge_user.long(), graph.edge_item.long() + graph.n_users
     receiver, sender = torch.cat([users, items]), torch.cat([items, users])
     scaling = graph.symmetric_weights().to_user.double().repeat(2)

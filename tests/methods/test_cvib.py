@@ -5,32 +5,16 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.methods.cvib import CVIB, agreement, confidence
 from tests.methods.tools import (
-    CrossEntropyLightGCN,
     l2_of,
     loss_of,
     readout_of,
     sigmoid,
     some_graph,
     started,
-    trained,
 )
-
-
-def test_toy_terms() -> None:
-    drawn, random = torch.tensor([0.8, 0.2]), torch.tensor([0.5, 0.3])
-    assert agreement(drawn, random).item() == pytest.approx(0.7136, abs=1e-4)
-    assert confidence(torch.logit(drawn)).item() == pytest.approx(-0.2502, abs=1e-4)
-
-
-@given(mean=st.floats(0.05, 0.95), other=st.floats(0.05, 0.95))
-def test_agreement_is_least_where_the_means_agree(mean: float, other: float) -> None:
-    drawn = torch.tensor([mean], dtype=torch.float64)
-    assert agreement(drawn, drawn) <= agreement(drawn, torch.tensor([other], dtype=torch.float64)) + 1e-12
 
 
 @pytest.mark.parametrize("score", [-500.0, 0.0, 500.0])
@@ -56,15 +40,6 @@ def test_loss_equals_the_formula() -> None:
     agreed = -p.mean() * np.log(q.mean()) - (1 - p.mean()) * np.log(1 - q.mean())
     expected = entropy + 0.7 * agreed + 0.2 * np.mean(p * np.log(p)) + l2_of(method, batch)
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
-
-
-def test_without_information_terms_it_is_lightgcn_with_cross_entropy_bit_for_bit() -> None:
-    class Plain(CrossEntropyLightGCN):
-        share = 0.5
-
-    graph = some_graph()
-    neutral = trained(CVIB, graph, agreement_weight=0, confidence_weight=0)
-    assert torch.equal(neutral.ego.rows(), trained(Plain, graph).ego.rows())
 
 
 def test_random_pairs_cover_everything_and_follow_seed_epoch_and_place() -> None:

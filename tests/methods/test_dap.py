@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import attach
 from dpaa.methods.dap import DAP, anchors
-from dpaa.methods.lightgcn import LightGCN
-from tests.methods.tools import TOY_EGO, even_graph, some_graph, started, trained
+from tests.methods.tools import TOY_EGO, some_graph, started, trained
 
 
 def test_toy_with_one_cluster_every_entry_drops_by_the_strength(toy_graph: BipartiteGraph) -> None:
     method = started(DAP, toy_graph, embedding_size=1, layers=1, high_strength=0.1, low_strength=0.1, clusters=1)
-    method.load_state({"ego": TOY_EGO})
+    method.tables.restore({"ego": TOY_EGO})
     method.finish()
     layer = torch.tensor([4.3284, 2.1213, 1.9142, 0.7071, 0.0]) - 0.1
     expected = (TOY_EGO.squeeze(1) + layer) / 2
@@ -42,8 +41,8 @@ def test_one_corrected_layer_equals_the_formula() -> None:
     graph = some_graph()
     method = started(DAP, graph, embedding_size=5, layers=1, high_strength=0.7, low_strength=0.3, clusters=1)
     method.finish()
-    ego = method.ego.rows().double()
-    layer = method.propagation.hop(0, method.ego).rows().double()
+    ego = method.tables.ego.rows().double()
+    layer = method.tables.propagation.hop(0, method.tables.ego).rows().double()
     degree = torch.cat([graph.user_degree, graph.item_degree]).clamp(min=1)
     expected = layer.clone()
     for node in range(graph.n_nodes):
@@ -57,30 +56,6 @@ def test_one_corrected_layer_equals_the_formula() -> None:
     torch.testing.assert_close(found, (ego + expected) / 2, rtol=1e-4, atol=1e-5)
 
 
-def test_without_strength_it_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    plain, neutral = trained(LightGCN, graph), trained(DAP, graph, high_strength=0, low_strength=0, clusters=10)
-    for name, tensor in plain.tensors().items():
-        assert torch.equal(neutral.tensors()[name], tensor), name
-
-
-def test_the_trained_table_is_left_alone() -> None:
-    graph = some_graph()
-    plain, corrected = trained(LightGCN, graph), trained(DAP, graph, high_strength=0.5, low_strength=0.5, clusters=3)
-    assert torch.equal(corrected.ego.rows(), plain.ego.rows())
-    assert not torch.equal(corrected.user_embedding, plain.user_embedding)
-    assert not torch.equal(corrected.item_message, plain.item_message)
-
-
-@pytest.mark.parametrize("clusters", [1, 3, 500])
-def test_equal_degrees_change_nothing_and_give_no_nan(clusters: int) -> None:
-    graph = even_graph()
-    plain = trained(LightGCN, graph)
-    corrected = trained(DAP, graph, high_strength=1, low_strength=1, clusters=clusters)
-    torch.testing.assert_close(corrected.user_embedding, plain.user_embedding)
-    torch.testing.assert_close(corrected.item_embedding, plain.item_embedding)
-
-
 class Wish:
     """A validation that wants certain strengths and counts how often it was asked."""
 
@@ -92,7 +67,10 @@ class Wish:
         self.asked += 1
         high, low, clusters = self.wish
         return (
-            1 - abs(method.high_strength - high) - abs(method.low_strength - low) - 0.01 * (method.clusters != clusters)
+            1
+            - abs(method.chosen_high_strength - high)
+            - abs(method.chosen_low_strength - low)
+            - 0.01 * (method.chosen_clusters != clusters)
         )
 
     def recalls_of(self, family: object, n: int, device: object = None) -> list[float]:
@@ -102,14 +80,9 @@ class Wish:
 def test_the_grid_finds_what_validation_wants() -> None:
     method = trained(DAP, some_graph())
     wish = Wish(0.625, 0.5, 10)
-    assert method.tune(wish) == {"high_strength": 0.625, "low_strength": 0.5, "clusters": 10}
+    assert method.choose(wish) == {"high_strength": 0.625, "low_strength": 0.5, "clusters": 10}
     assert wish.asked == 10 + 8
-    again = DAP(method.graph, method.settings)
-    again.load_tensors(method.tensors())
-    assert (again.high_strength, again.clusters) == (0.625, 10)
+    again = attach(method, method.graph)
+    again.load_state(method.state())
+    assert (again.chosen_high_strength, again.chosen_clusters) == (0.625, 10)
     assert torch.equal(again.scorer()(torch.arange(3)), method.scorer()(torch.arange(3)))
-
-
-def test_what_is_set_is_not_tuned() -> None:
-    method = trained(DAP, some_graph(), high_strength=0.3, clusters=2)
-    assert method.tune(Wish(1.0, 0.25, 50)) == {"high_strength": 0.3, "low_strength": 0.25, "clusters": 2}

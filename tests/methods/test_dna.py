@@ -5,27 +5,15 @@ import pytest
 import torch
 
 from dpaa.methods.dna import DNA
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.settings import TrainedSettings
-from tests.methods.spec import spec_graph, triples
-from tests.methods.tools import as_histories, l2_of, loss_of, readout_of, some_graph, started, trained
-
-
-def test_with_free_lengths_and_no_bias_it_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    plain, found = trained(LightGCN, graph), trained(DNA, graph, item_length="free", item_bias=False)
-    assert torch.equal(found.ego.rows(), plain.ego.rows())
-    users = torch.arange(graph.n_users)
-    torch.testing.assert_close(found.scorer()(users), plain.scorer()(users))
-
-
-def test_worked_number() -> None:
-    """u0 · (2 i1/‖i1‖) + .3 = 1.7142, u0 · (2 i2/‖i2‖) − .1 = −.1: softplus(−1.8142) = .15097."""
-    method = started(DNA, spec_graph(), embedding_size=2, layers=0, length=2.0, l2=0)
-    with torch.no_grad():
-        method.bias.copy_(torch.tensor([0.0, 0.3, -0.1, 0.0]))
-    batch, rows = triples((0, 1, 2))
-    assert method.loss(batch, rows).item() == pytest.approx(0.15097, abs=1e-5)
+from tests.methods.tools import (
+    as_histories,
+    l2_of,
+    loss_of,
+    readout_of,
+    some_graph,
+    started,
+    trained,
+)
 
 
 def test_loss_and_scores_equal_the_formula() -> None:
@@ -53,12 +41,3 @@ def test_vectors_are_what_the_scorer_multiplies_for_newcomers_too() -> None:
     vectors, users = method.vectors(None, histories), torch.arange(5)
     assert torch.equal(vectors.queries(users) @ vectors.items.T, method.scorer(None, histories)(users))
     assert torch.equal(vectors.items, method.vectors().items)
-
-
-def test_bias_is_learned_and_lengths_are_one() -> None:
-    method = trained(DNA, some_graph())
-    assert method.bias.detach().abs().max() > 0
-    known = method.graph.item_degree > 0
-    lengths = method.vectors().items[:, :-1].norm(dim=1)
-    torch.testing.assert_close(lengths[known], torch.full_like(lengths[known], 2.5))
-    assert issubclass(DNA.settings_type, TrainedSettings)

@@ -11,21 +11,17 @@ from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.dpaa import DPAA, DpaaAsPrinted, DpaaSettings
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.base import attach
+from dpaa.methods.dpaa import DPAA, DpaaAsPrinted
 from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.settings import TrainedSettings
-from dpaa.runs.fit import fit
-from dpaa.training.trainer import Trainer
+from dpaa.methods.tables import Tables
 from tests.conftest import random_pairs
-
-NEUTRAL = {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}
 
 
 class DenseDPAA:
     """The definition with dense float64 matrices and loops over pairs."""
 
-    def __init__(self, graph: BipartiteGraph, chosen: DpaaSettings, pretrained: Pretrained | None) -> None:
+    def __init__(self, graph: BipartiteGraph, chosen: DPAA, pretrained: Pretrained | None) -> None:
         self.graph, self.chosen, self.pretrained = graph, chosen, pretrained
         self.pairs = list(zip(graph.edge_user.tolist(), graph.edge_item.tolist(), strict=True))
         self.r: dict[int, np.ndarray] = {}
@@ -137,17 +133,17 @@ def test_every_formula_equals_the_dense_reference(
     graph = BipartiteGraph.from_pairs(random_pairs(rng, *shape, 0.5), *shape)
     if not graph.n_edges:
         return
-    method = DPAA(graph, DpaaSettings(**chosen))
+    method = attach(DPAA(**chosen), graph)
     draw = lambda: torch.from_numpy(rng.normal(size=(graph.n_nodes, 3)).astype(np.float32))  # noqa: E731
     layers = () if flat else tuple(draw() for _ in range(chosen["layers"] + 1))
     pretrained = Pretrained(draw(), layers) if method.pretrained_layers() is not None else None
     if pretrained is not None:
         pretrained.readout[0] = 0  # a zero vector: cosine 0
         method.take_pretrained(pretrained)
-    dense = DenseDPAA(graph, method.settings, pretrained)
-    method.start()
+    dense = DenseDPAA(graph, method, pretrained)
+    Tables.start(method)
     for epoch in (1, 2, 3):
-        ego = method.ego.rows()
+        ego = method.tables.ego.rows()
         told = method.refresh(epoch)
         if chosen["iiw"]:
             dense.refresh(ego.double().numpy())
@@ -164,25 +160,12 @@ def test_every_formula_equals_the_dense_reference(
             np.testing.assert_allclose(found, matrix[user, item], rtol=1e-4, atol=1e-5)
         scale = max(1.0, float(np.abs(dense.layers(ego.double().numpy())[-1]).max()))
         for found_layer, expected in zip(
-            method.propagation.layers(method.ego), dense.layers(ego.double().numpy()), strict=True
+            method.tables.propagation.layers(method.tables.ego), dense.layers(ego.double().numpy()), strict=True
         ):
             np.testing.assert_allclose(found_layer.rows().numpy(), expected, rtol=1e-3, atol=1e-5 * scale)
         if not still:  # "still": the tables do not move, Δ = 0
             step = rng.normal(size=ego.shape).astype(np.float32) * 0.01
-            method.ego.copy_(ego + torch.from_numpy(step))
-
-
-@pytest.mark.parametrize("norm", ["mean", "none"])
-@pytest.mark.parametrize("layers", [1, 2, 4])
-def test_neutral_settings_are_lightgcn_bit_for_bit(layers: int, norm: str) -> None:
-    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(1), 40, 30, 0.15), 40, 30)
-    common: dict[str, Any] = {"embedding_size": 40, "layers": layers, "epochs": 4, "batch_size": 64}
-    plain = LightGCN(graph, TrainedSettings(**common))
-    neutral = DPAA(graph, DpaaSettings(**common, **NEUTRAL, layer_weight_norm=norm))  # type: ignore[arg-type]
-    for method in (plain, neutral):
-        Trainer(method).run()
-    for name, tensor in plain.tensors().items():
-        assert torch.equal(tensor, neutral.tensors()[name]), name
+            method.tables.ego.copy_(ego + torch.from_numpy(step))
 
 
 @pytest.mark.parametrize(
@@ -195,24 +178,15 @@ def test_neutral_settings_are_lightgcn_bit_for_bit(layers: int, norm: str) -> No
     ],
 )
 def test_layer_weights(toy_graph: BipartiteGraph, emphasis: float, norm: Any, expected: list[float]) -> None:
-    method = DPAA(toy_graph, DpaaSettings(layers=3, layer_emphasis=emphasis, layer_weight_norm=norm))
+    method = DPAA(layers=3, layer_emphasis=emphasis, layer_weight_norm=norm)
     assert method.layer_weights() == pytest.approx(expected)
 
 
 def test_as_printed_is_a_preset(toy_graph: BipartiteGraph) -> None:
-    chosen = DpaaAsPrinted.settings_type()
+    chosen = DpaaAsPrinted()
     assert (chosen.neighbour_scaling, chosen.layer_weight_norm) == ("none", "sum")  # type: ignore[attr-defined]
     same = {"neighbour_scaling": "none", "layer_weight_norm": "sum"}
-    assert chosen.model_dump() == DpaaSettings(**same).model_dump()  # type: ignore[arg-type]
-
-
-def test_weights_lie_between_0_and_2_and_no_gradient_flows_through_them(small_world: Dataset) -> None:
-    model = fit(small_world, "dpaa", embedding_size=8, layers=2, epochs=3)
-    method = model.method
-    assert isinstance(method, DPAA)
-    weights = method._interaction_weights[0]
-    assert not weights.requires_grad
-    assert ((weights >= 0) & (weights <= 2)).all()
+    assert chosen.get_params() == DPAA(**same).get_params()
 
 
 def test_history_tells_shift_share_and_weights_by_decile(small_world: Dataset, tmp_path: Any) -> None:

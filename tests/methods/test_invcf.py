@@ -5,17 +5,9 @@ import torch
 
 from dpaa.methods._clusters import distance_correlation
 from dpaa.methods.invcf import SHUFFLE, InvCF, batch_softmax
-from dpaa.methods.ssm import SSM
-from tests.methods.tools import loss_of, readout_of, some_graph, started, trained
+from tests.methods.tools import loss_of, readout_of, some_graph, started
 
 OFF = {"popularity_weight": 0, "mixed_weight": 0, "discrepancy_weight": 0}
-
-
-def test_without_its_terms_it_is_ssm_bit_for_bit() -> None:
-    graph = some_graph()
-    plain = trained(SSM, graph, temperature=0.15)
-    assert torch.equal(trained(InvCF, graph, **OFF).ego.rows(), plain.ego.rows())
-    assert not torch.equal(trained(InvCF, graph).ego.rows(), plain.ego.rows())
 
 
 def test_loss_equals_the_formula() -> None:
@@ -39,9 +31,3 @@ def test_loss_equals_the_formula() -> None:
         first = [nodes.tolist().index(one) for one in sorted(set(nodes.tolist()))]
         expected += 0.7 * distance_correlation(z[first], p[first]).item()
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
-
-
-def test_vectors_of_popularity_are_trained_with_the_rest() -> None:
-    graph = some_graph()
-    begun = started(InvCF, graph, embedding_size=40, layers=2, seed=5)
-    assert not torch.equal(trained(InvCF, graph).user_popularity, begun.user_popularity)

@@ -1,111 +1,170 @@
+"""LightGCN and what every graph method inherits from it, against dense definitions and numbers by hand."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from dpaa.methods.settings import TrainedSettings
 
 from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
 from dpaa.graph import reference
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph.propagation import TILE_COLUMNS
+from dpaa.methods.base import Histories, attach
 from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.macr import MACR
+from dpaa.methods.rows import Batch
 from dpaa.training.optimizer import TiledAdam
 from tests.conftest import random_pairs
+from tests.methods.tools import TOY_EGO, WholeLightGCN, ego_of, gradient_of, readout_of, some_graph, started
 
-TOY_EGO = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
 
-
-def started(graph: BipartiteGraph, **settings: object) -> LightGCN:
-    method = LightGCN(graph, TrainedSettings(**settings))  # type: ignore[arg-type]
-    method.start()
-    return method
+def dense_adjacency(graph: BipartiteGraph) -> np.ndarray:
+    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
+    weight = reference.symmetric_weights(graph.n_users, graph.n_items, user, item)
+    return reference.adjacency(graph.n_users, graph.n_items, user, item, weight, weight)
 
 
 @pytest.mark.parametrize(
-    ("layers", "users", "items"),
-    [
-        (1, [2.6642, 2.0607], [2.4571, 2.3536, 2.5]),
-        (2, [2.2618, 1.8250], [2.8595, 2.5893, 1.6667]),
-    ],
+    ("layers", "expected"),
+    [(1, [2.6642, 2.0607, 2.4571, 2.3536, 2.5]), (2, [2.2618, 1.8250, 2.8595, 2.5893, 1.6667])],
 )
-def test_toy_readout(toy_graph: BipartiteGraph, layers: int, users: list[float], items: list[float]) -> None:
-    method = started(toy_graph, embedding_size=1, layers=layers)
-    method.load_state({"ego": TOY_EGO})
-    method.make_embeddings()
-    np.testing.assert_allclose(method.user_embedding.squeeze(1), users, atol=1e-4)
-    np.testing.assert_allclose(method.item_embedding.squeeze(1), items, atol=1e-4)
+def test_toy_readout(toy_graph: BipartiteGraph, layers: int, expected: list[float]) -> None:
+    method = started(LightGCN, toy_graph, embedding_size=1, layers=layers)
+    method.tables.ego.copy_(TOY_EGO)
+    np.testing.assert_allclose(readout_of(method)[:, 0], expected, atol=1e-4)
 
 
-def test_toy_first_layer(toy_graph: BipartiteGraph) -> None:
-    method = started(toy_graph, embedding_size=1, layers=1)
-    method.load_state({"ego": TOY_EGO})
-    _, first = method.propagation.layers(method.ego)
-    np.testing.assert_allclose(first.rows().squeeze(1), [4.3284, 2.1213, 1.9142, 0.7071, 0.0], atol=1e-4)
+@pytest.mark.parametrize(("kernel", "layers"), [("bag", 0), ("bag", 2), ("wide-bag", 4), ("csr", 3)])
+def test_readout_equals_the_dense_reference(kernel: str, layers: int) -> None:
+    graph = some_graph()
+    method = started(LightGCN, graph, embedding_size=70, layers=layers, kernel=kernel)
+    expected = reference.readout([dense_adjacency(graph)] * layers, ego_of(method).double().numpy())
+    np.testing.assert_allclose(readout_of(method), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", ["bag", "wide-bag", "csr"])
-@pytest.mark.parametrize("layers", [0, 1, 2, 4])
-def test_readout_equals_the_dense_reference(graph: BipartiteGraph, layers: int, kernel: str) -> None:
-    method = started(graph, embedding_size=70, layers=layers, kernel=kernel)
-    method.make_embeddings()
-    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
-    weight = reference.symmetric_weights(30, 20, user, item)
-    matrix = reference.adjacency(30, 20, user, item, weight, weight)
-    expected = reference.readout([matrix] * layers, method.ego.rows().double().numpy())
-    found = torch.cat([method.user_embedding, method.item_embedding]).numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("layers", [0, 2, 3])
-def test_one_training_step_equals_the_dense_reference(graph: BipartiteGraph, layers: int) -> None:
-    method = started(graph, embedding_size=40, layers=layers, learning_rate=0.01, l2=0.01)
-    ego = method.ego.rows().double().numpy()
-    batch = next(iter(method.batches(1)))
-    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
-    weight = reference.symmetric_weights(30, 20, user, item)
-    matrices = [reference.adjacency(30, 20, user, item, weight, weight)] * layers
-    nodes = batch.users.numpy(), batch.positive.numpy() + 30, batch.negative.numpy() + 30
-    adam = TiledAdam(method)
-    rows = method.forward(batch)
+@pytest.mark.parametrize("layers", [0, 3])
+def test_one_training_step_equals_the_dense_reference(layers: int) -> None:
+    graph = some_graph()
+    method = started(LightGCN, graph, embedding_size=40, layers=layers, l2=0.01)
+    ego, batch, matrices = ego_of(method).double().numpy(), next(method.batches(1)), [dense_adjacency(graph)] * layers
+    nodes = np.split(batch.nodes(graph.n_users).numpy(), 3)
+    adam = TiledAdam(method.tables)
+    rows = method.tables.forward(batch)
     loss = method.loss(batch, rows)
     loss.backward()
     expected_loss = reference.bpr_with_l2(reference.readout(matrices, ego), ego, *nodes, 0.01)
     assert loss.item() == pytest.approx(expected_loss, abs=1e-5)
     gradient = reference.bpr_with_l2_gradient(matrices, ego, *nodes, 0.01)
-    found = torch.cat([method.tile_gradient(rows, tile) for tile in range(len(method.ego.tiles))], dim=1)
-    np.testing.assert_allclose(found.numpy(), gradient, atol=1e-7)
+    np.testing.assert_allclose(gradient_of(method, rows).numpy(), gradient, atol=1e-7)
     adam.step(rows, 0.01)
     updated = reference.adam_first_step(ego, gradient, 0.01)
-    # A row that hears nothing of the batch has gradient 0 and stays; elsewhere Adam's first step is lr · sign.
-    sure = np.abs(gradient) > 1e-6
-    np.testing.assert_allclose(method.ego.rows().numpy()[sure], updated[sure], atol=1e-5)
-    np.testing.assert_array_equal(method.ego.rows().numpy()[gradient == 0], ego[gradient == 0].astype(np.float32))
+    # A row that the batch does not reach has gradient 0 and stays; elsewhere Adam's first step is lr · sign.
+    reached = np.abs(gradient) > 1e-6
+    np.testing.assert_allclose(ego_of(method).numpy()[reached], updated[reached], atol=1e-5)
+    np.testing.assert_array_equal(ego_of(method).numpy()[gradient == 0], ego[gradient == 0].astype(np.float32))
+
+
+@pytest.mark.parametrize("layers", [0, 3])
+def test_gradients_by_hand_and_by_autograd_agree(layers: int) -> None:
+    graph, gradients = some_graph(), []
+    methods = [started(kind, graph, embedding_size=8, layers=layers, l2=0.01) for kind in (WholeLightGCN, LightGCN)]
+    for method in methods:
+        batch = next(method.batches(1))
+        rows = method.tables.forward(batch)
+        method.loss(batch, rows).backward()
+        gradients.append(gradient_of(method, rows))
+        method.finish()
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-7)
+    for part in ("user_embedding", "item_message"):
+        torch.testing.assert_close(*(method.state()[part] for method in methods))
+
+
+def test_without_layers_only_the_rows_of_the_batch_get_a_gradient() -> None:
+    method = started(LightGCN, some_graph(), embedding_size=8, layers=0)
+    batch = Batch(torch.tensor([3]), torch.tensor([1]), torch.tensor([2]))
+    rows = method.tables.forward(batch)
+    method.loss(batch, rows).backward()
+    assert gradient_of(method, rows).abs().sum(dim=1).nonzero().squeeze(1).tolist() == [3, 31, 32]
 
 
 def test_relabelling_users_and_items_permutes_the_readout() -> None:
     rng = np.random.default_rng(4)
-    pairs = random_pairs(rng, 12, 9)
-    user_to, item_to = rng.permutation(12), rng.permutation(9)
-    method = started(BipartiteGraph.from_pairs(pairs, 12, 9), embedding_size=6, layers=3)
-    other = started(
-        BipartiteGraph.from_pairs(Pairs.of(user_to[pairs.user], item_to[pairs.item]), 12, 9), embedding_size=6, layers=3
+    pairs, user_to, item_to = random_pairs(rng, 12, 9), rng.permutation(12), rng.permutation(9)
+    relabelled = Pairs.of(user_to[pairs.user], item_to[pairs.item])
+    method, other = (
+        started(LightGCN, BipartiteGraph.from_pairs(one, 12, 9), embedding_size=6) for one in (pairs, relabelled)
     )
-    nodes = np.concatenate([user_to, 12 + item_to])
-    ego = torch.empty(21, 6)
-    ego[nodes] = method.ego.rows()
-    other.load_state({"ego": ego})
-    method.make_embeddings()
-    other.make_embeddings()
-    torch.testing.assert_close(other.user_embedding[user_to], method.user_embedding, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(other.item_embedding[item_to], method.item_embedding, rtol=1e-5, atol=1e-6)
+    nodes, ego = np.concatenate([user_to, 12 + item_to]), torch.empty(21, 6)
+    ego[nodes] = ego_of(method)
+    other.tables.ego.copy_(ego)
+    np.testing.assert_allclose(readout_of(other)[nodes], readout_of(method), rtol=1e-5, atol=1e-6)
 
 
-def test_batches_depend_on_seed_and_epoch_alone(graph: BipartiteGraph) -> None:
-    one, two = started(graph, batch_size=16), started(graph, batch_size=16)
-    first, again = list(one.batches(3)), list(two.batches(3))
-    assert all(
-        torch.equal(a.users, b.users) and torch.equal(a.negative, b.negative) for a, b in zip(first, again, strict=True)
-    )
-    later = list(one.batches(3, start=2))
-    assert torch.equal(later[0].users, first[2].users)
+def test_batches_depend_on_seed_and_epoch_alone() -> None:
+    one, two = (started(LightGCN, some_graph(), batch_size=16) for _ in range(2))
+    first, again, later = list(one.batches(3)), list(two.batches(3)), next(one.batches(3, start=2))
+    for a, b in [*zip(first, again, strict=True), (first[2], later)]:
+        assert torch.equal(a.nodes(30), b.nodes(30))
     assert not torch.equal(next(one.batches(4)).users, first[0].users)
+
+
+def test_a_generator_is_a_function_of_seed_and_stream() -> None:
+    def drawn(seed: int, *stream: int) -> float:
+        return torch.rand(1, generator=attach(LightGCN(seed=seed), some_graph()).generator(*stream)).item()
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert len({drawn(1, 0), drawn(2, 0), drawn(1, 1), drawn(1, 0, 1), drawn(2**63 - 1, 0)}) == 5
+
+
+def test_fold_in_is_one_aggregation_over_the_item_vectors() -> None:
+    """A new user with user u's history gets u's read-out without layer 0; item order and repeats of users aside."""
+    graph = some_graph()
+    method = started(LightGCN, graph, embedding_size=10, layers=1)
+    method.finish()
+    user = int(graph.edge_user[0])
+    items = graph.edge_item[graph.edge_user == user].numpy()
+    new = method.vectors(None, Histories(Pairs.of(np.zeros(len(items)), items[::-1].copy()), 1))
+    own = method.user_embedding[user] - ego_of(method)[user] / 2
+    torch.testing.assert_close(new.queries(torch.tensor([0]))[0], own, rtol=1e-5, atol=1e-6)
+
+
+def test_without_layers_a_new_user_cannot_be_scored() -> None:
+    method = started(LightGCN, some_graph(), embedding_size=4, layers=0)
+    method.finish()
+    with pytest.raises(InputError, match="layers=0 cannot score users unseen in training; train with layers >= 1"):
+        method.scorer(None, Histories(Pairs.of([0], [0]), 1))
+
+
+def test_a_snapshot_is_a_copy_that_restores_everything() -> None:
+    tables = started(MACR, some_graph(), embedding_size=40, layers=1).tables
+    before = tables.snapshot()
+    kept = {name: tensor.clone() for name, tensor in before.items()}
+    tables.ego.copy_(torch.zeros(50, 40))
+    for parameter in tables.parameters.values():
+        parameter.data.add_(1.0)
+    assert all(torch.equal(before[name], tensor) for name, tensor in kept.items())
+    assert not any(torch.equal(tables.snapshot()[name], tensor) for name, tensor in kept.items())
+    tables.restore(before)
+    assert all(torch.equal(tables.snapshot()[name], tensor) for name, tensor in kept.items())
+
+
+@pytest.mark.parametrize(("count", "size", "batches"), [(1000, 2048, 1), (5_000_000, 10_000, 500)])
+def test_automatic_batch_size_keeps_the_number_of_batches(count: int, size: int, batches: int) -> None:
+    """Interactions of a pair count as often as they occurred."""
+    graph = BipartiteGraph.from_pairs(Pairs.of([0], [0], [count]), 1, 2)
+    compute = attach(LightGCN(batch_size="auto"), graph).compute
+    assert (compute.batch_size, compute.n_batches) == (size, batches)
+
+
+def test_threads_are_at_most_one_per_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.methods.tables.cores", lambda: 3)
+    graph, columns = some_graph(), TILE_COLUMNS["bag"]
+
+    def threads(size: int, wanted: int | str) -> int:
+        configured = LightGCN(embedding_size=size, threads=wanted, kernel="bag")
+        return int(attach(configured, graph).compute.threads)
+
+    assert [threads(size, 64) for size in (1, columns, columns + 1, 5 * columns)] == [1, 1, 2, 5]
+    assert [threads(size, "auto") for size in (columns, 2 * columns, 5 * columns)] == [1, 2, 3]

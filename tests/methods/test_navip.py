@@ -17,15 +17,9 @@ def test_toy_weights_and_first_layer(toy_graph: BipartiteGraph) -> None:
     torch.testing.assert_close(method.inverse_propensity(), torch.tensor([1.0, 2**0.5, 1.0]))
     expected = torch.tensor([0.4551, 0.7654, 0.7071])
     torch.testing.assert_close(method.edge_weights(0).to_user, expected, rtol=0, atol=1e-4)
-    method.load_state({"ego": TOY_EGO})
-    _, first = method.propagation.layers(method.ego)
+    method.tables.restore({"ego": TOY_EGO})
+    _, first = method.tables.propagation.layers(method.tables.ego)
     np.testing.assert_allclose(first.rows().squeeze(1), [4.4267, 2.1213, 1.8693, 0.7654, 0.0], atol=1e-4)
-
-
-def test_power_zero_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    assert torch.equal(trained(NAVIP, graph, propensity_power=0).ego.rows(), trained(LightGCN, graph).ego.rows())
-    assert not torch.equal(trained(NAVIP, graph).ego.rows(), trained(LightGCN, graph).ego.rows())
 
 
 @pytest.mark.parametrize("normalisation", ["symmetric", "row"])
@@ -52,16 +46,6 @@ def test_by_rows_a_users_weights_sum_to_one(seed: int, power: float) -> None:
     torch.testing.assert_close(items, (graph.item_degree > 0).float())
 
 
-@pytest.mark.parametrize("normalisation", ["symmetric", "row", "lightgcn-times-ip"])
-def test_a_rarer_item_gets_the_larger_share_of_a_user(normalisation: str) -> None:
-    graph = some_graph()
-    weight = started(NAVIP, graph, normalisation=normalisation).edge_weights(0).to_user
-    for user in range(graph.n_users):
-        mine = graph.edge_user == user
-        ordered = weight[mine][graph.item_degree[graph.edge_item[mine]].argsort()]
-        assert (ordered.diff() <= 1e-6).all()
-
-
 def test_small_propensities_are_bounded() -> None:
     graph = some_graph()
     free = started(NAVIP, graph, propensity_power=3, smallest_propensity=0).inverse_propensity()
@@ -73,9 +57,9 @@ def test_small_propensities_are_bounded() -> None:
 def test_at_inference_only_the_training_is_lightgcns() -> None:
     graph = some_graph()
     plain, late = trained(LightGCN, graph), trained(NAVIP, graph, applied="inference")
-    assert torch.equal(late.ego.rows(), plain.ego.rows())
+    assert torch.equal(late.tables.ego.rows(), plain.tables.ego.rows())
     assert not torch.equal(late.user_embedding, plain.user_embedding)
     early = started(NAVIP, graph, embedding_size=40, layers=2)
-    early.load_state(plain.state())
+    early.tables.restore(plain.tables.snapshot())
     early.finish()
     assert torch.equal(early.user_embedding, late.user_embedding)

@@ -7,11 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cooccurrence import Lists
-from dpaa.methods._popularity import items_of, items_of_users, users_of_items
-from dpaa.methods.base import Histories
+from dpaa.methods._popularity import items_of_users, users_of_items
 from tests.conftest import random_pairs
 
 
@@ -31,15 +29,3 @@ def test_users_and_items_list_each_other(seed: int) -> None:
     taken = set(zip(pairs.user.tolist(), pairs.item.tolist(), strict=True))
     assert as_sets(items_of_users(graph), 6) == [{i for i in range(5) if (u, i) in taken} for u in range(6)]
     assert as_sets(users_of_items(graph), 5) == [{u for u in range(6) if (u, i) in taken} for i in range(5)]
-
-
-def test_a_repeated_pair_counts_once() -> None:
-    graph = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1], [1, 1, 1], [2, 3, 1]), 2, 2)
-    assert as_sets(items_of_users(graph), 2) == [{1}, {1}]
-    assert as_sets(users_of_items(graph), 2) == [set(), {0, 1}]
-
-
-def test_newcomers_bring_their_own_items(toy_graph: BipartiteGraph) -> None:
-    newcomers = Histories(Pairs.of([0, 2, 2], [2, 0, 1]), 4)
-    assert as_sets(items_of(toy_graph, newcomers), 4) == [{2}, set(), {0, 1}, set()]
-    assert as_sets(items_of(toy_graph, None), 2) == [{0, 1}, {0}]

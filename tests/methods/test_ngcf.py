@@ -4,23 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.data.dataset import Dataset
 from dpaa.graph.reference import symmetric_weights
 from dpaa.methods.ngcf import NGCF
-from dpaa.runs.fit import fit
-from tests.methods.tools import as_histories, loss_of, matrix_of, some_graph, started, trained
+from tests.methods.tools import as_histories, matrix_of, some_graph, started
 
 
 def slow_readout(method: NGCF) -> np.ndarray:
     """The definition with dense float64 matrices, one node after the other."""
-    graph, settings = method.graph, method.settings
+    graph, settings = method.graph, method
     n = graph.n_users
     adjacency = np.zeros((graph.n_nodes, graph.n_nodes))
     users, items = graph.edge_user.numpy(), graph.edge_item.numpy()
     weight = symmetric_weights(n, graph.n_items, users, items)
     adjacency[users, items + n] = adjacency[items + n, users] = weight
     networks, biases = (part.detach().double().numpy() for part in (method.networks, method.biases))
-    own = method.ego.rows().double().numpy()
+    own = method.tables.ego.rows().double().numpy()
     found = [own]
     for layer in range(settings.layers):
         rows = []
@@ -41,56 +39,22 @@ def test_read_out_equals_the_slow_twin(sent: str) -> None:
     method = started(NGCF, some_graph(), embedding_size=6, layers=2, sent=sent)
     with torch.no_grad():
         method.biases.normal_(0, 0.1, generator=torch.Generator().manual_seed(3))
-    method.make_embeddings()
+    method.tables.update_embeddings()
     found = torch.cat([method.user_embedding, method.item_embedding])
     np.testing.assert_allclose(found.numpy(), slow_readout(method), atol=1e-6)
 
 
-def test_worked_numbers() -> None:
-    """One number a node, W₁ = 2, W₂ = −1, b = 1: by hand."""
-    method = started(NGCF, some_graph(), embedding_size=1, layers=1)
-    with torch.no_grad():
-        method.networks[0, 0].fill_(2.0)
-        method.networks[0, 1].fill_(-1.0)
-        method.biases.fill_(1.0)
-        message, own = torch.tensor([[0.5], [-2.0]]), torch.tensor([[1.0], [-1.0]])
-        # (0.5 + 1) · 2 + (0.5 · 1) · −1 + 1 = 3.5;  (−2 − 1) · 2 + (−2 · −1) · −1 + 1 = −7, a fifth of which is left
-        torch.testing.assert_close(method.step(0, message, own), torch.tensor([[3.5], [-1.4]]))
-
-
-def test_without_layers_it_is_matrix_factorisation() -> None:
-    method = trained(NGCF, some_graph(), layers=0)
-    assert torch.equal(torch.cat([method.user_embedding, method.item_embedding]), method.ego.rows())
-
-
 def test_dropout_belongs_to_the_batch_and_ends_with_training() -> None:
     method = started(NGCF, some_graph(), embedding_size=8, layers=2, dropout=0.5)
-    table, (one, two) = method.ego.rows(), (next(method.batches(epoch)) for epoch in (1, 2))
+    table, (one, two) = method.tables.ego.rows(), (next(method.batches(epoch)) for epoch in (1, 2))
     with torch.no_grad():
-        dropped = method.readout(table, None, one)
-        assert torch.equal(method.readout(table, None, one), dropped)
-        assert not torch.equal(method.readout(table, None, two), dropped)
-        clean = method.readout(table, None, None)
+        dropped = method.table_readout(table, None, one)
+        assert torch.equal(method.table_readout(table, None, one), dropped)
+        assert not torch.equal(method.table_readout(table, None, two), dropped)
+        clean = method.table_readout(table, None, None)
     plain = started(NGCF, some_graph(), embedding_size=8, layers=2, dropout=0)
-    assert torch.equal(plain.readout(table, None, one), clean)
+    assert torch.equal(plain.table_readout(table, None, one), clean)
     assert (dropped[:, 8:16] == 0).float().mean() == pytest.approx(0.5, abs=0.1)
-
-
-def test_gradient_reaches_table_and_networks() -> None:
-    method = started(NGCF, some_graph(), embedding_size=4, layers=2, dropout=0, l2=0)
-    batch = next(method.batches(1))
-    rows = method.forward(batch)
-    method.loss(batch, rows).backward()
-    assert method.networks.grad is not None
-    place, step = (1, 0, 2, 3), 1e-2
-    expected = []
-    for sign in (1, -1):
-        with torch.no_grad():
-            method.networks[place] += sign * step
-        expected.append(loss_of(method, batch))
-        with torch.no_grad():
-            method.networks[place] -= sign * step
-    assert method.networks.grad[place].item() == pytest.approx((expected[0] - expected[1]) / (2 * step), abs=1e-4)
 
 
 def test_a_newcomer_hears_what_a_user_hears_but_for_layer_0() -> None:
@@ -99,20 +63,10 @@ def test_a_newcomer_hears_what_a_user_hears_but_for_layer_0() -> None:
     method = started(NGCF, graph, embedding_size=6, layers=1)
     with torch.no_grad():
         method.biases.normal_(0, 0.1)
-        for tile in method.ego.tiles:
+        for tile in method.tables.ego.tiles:
             tile[: graph.n_users] = 0
     method.finish()
     lonely = matrix_of(graph).sum(axis=1) == 0
     found = method.scorer(None, as_histories(graph))(torch.arange(graph.n_users))
     known = method.scorer()(torch.arange(graph.n_users))
     torch.testing.assert_close(found[~lonely], known[~lonely])
-
-
-def test_weights_of_dpaa_change_it_and_neutral_ones_do_not(small_world: Dataset) -> None:
-    size = {"embedding_size": 8, "layers": 2, "epochs": 2}
-    plain = fit(small_world, "ngcf", **size)
-    neutral = {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}
-    same = fit(small_world, "ngcf", message_weights="dpaa", **size, **neutral)
-    weighted = fit(small_world, "ngcf", message_weights="dpaa", **size)
-    assert torch.equal(same.method.tensors()["user_embedding"], plain.method.tensors()["user_embedding"])
-    assert not torch.equal(weighted.method.tensors()["user_embedding"], plain.method.tensors()["user_embedding"])

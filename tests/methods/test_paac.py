@@ -5,23 +5,8 @@ import pytest
 import torch
 
 from dpaa.methods.contrast import info_nce, noisy_readout
-from dpaa.methods.paac import PAAC, BatchWithItemPairs, crossed_info_nce, halves, item_pairs
-from tests.methods.spec import ITEMS, WholeLightGCN
-from tests.methods.tools import loss_of, readout_of, some_graph, started, trained
-
-
-def test_without_alignment_and_contrast_it_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    neutral = {"alignment_weight": 0, "contrast_weight": 0, "include_ego": True, "layers": 1}
-    assert torch.equal(trained(PAAC, graph, **neutral).ego.rows(), trained(WholeLightGCN, graph, layers=1).ego.rows())
-
-
-def test_pairs_by_hand() -> None:
-    """Counts 3, 2, 1, 1: user 0 took items 0, 1; user 1 items 0, 2; user 2 items 0, 1, 3, of which 1 is the middle."""
-    users, items = np.array([0, 0, 1, 1, 2, 2, 2]), np.array([0, 1, 0, 2, 0, 1, 3])
-    rare, popular = item_pairs(users, items, np.array([3.0, 2.0, 1.0, 1.0]))
-    assert rare.tolist() == [1, 2, 3]
-    assert popular.tolist() == [0, 0, 0]
+from dpaa.methods.paac import PAAC, BatchWithItemPairs, crossed_info_nce, halves
+from tests.methods.tools import ITEMS, loss_of, readout_of, some_graph, started
 
 
 def test_pairs_equal_the_slow_twin() -> None:
@@ -81,7 +66,14 @@ def test_loss_equals_the_formula() -> None:
     expected = loss_of(plain, next(plain.batches(1))) + 0.4 * np.mean(np.sum(gap**2, axis=1))
     everybody = torch.arange(graph.n_nodes)
     one, two = (
-        noisy_readout(method.propagation, method.ego.rows(), 0.2, method.generator(1, 1, 0, number), False, everybody)
+        noisy_readout(
+            method.tables.propagation,
+            method.tables.ego.rows(),
+            0.2,
+            method.generator(1, 1, 0, number),
+            False,
+            everybody,
+        )
         for number in (0, 1)
     )
     users = batch.users.unique()

@@ -13,14 +13,6 @@ from tests.methods.tools import (
 )
 
 
-def test_toy_popularity(toy_graph: BipartiteGraph) -> None:
-    method = started(PPAC, toy_graph, neighbours=1)
-    assert method.personal.similar_users.tolist() == [[1], [0]]
-    expected = torch.tensor([[1.0, 0.0, 0.0], [0.5**0.5, 0.5**0.5, 0.0]])
-    torch.testing.assert_close(rows_of_personal_popularity(method), expected)
-    torch.testing.assert_close(method.global_popularity, torch.tensor([2.0, 1.0, 0.0]) / 5**0.5)
-
-
 def similar_by_definition(graph: BipartiteGraph, k: int) -> list[list[int]]:
     taken = [set(graph.edge_item[graph.edge_user == user].tolist()) for user in range(graph.n_users)]
     found = []

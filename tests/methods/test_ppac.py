@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
-from dpaa.methods.base import Histories
-from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.base import Histories, attach
 from dpaa.methods.ppac import GLOBAL_STRENGTHS, PERSONAL_STRENGTHS, PPAC
 from tests.methods.tools import (
     l2_of,
@@ -25,8 +24,8 @@ def test_loss_equals_the_formula() -> None:
     graph = some_graph()
     method = started(PPAC, graph, embedding_size=6, layers=2, proxy_weight=0.5, l2=0.01)
     batch = next(method.batches(1))
-    final, ego, n = readout_of(method), method.ego.rows().double().numpy(), graph.n_users
-    p = {name: tensor.detach().double().numpy() for name, tensor in method.parameters.items()}
+    final, ego, n = readout_of(method), method.tables.ego.rows().double().numpy(), graph.n_users
+    p = {name: tensor.detach().double().numpy() for name, tensor in method.tables.parameters.items()}
 
     def network(name: str, rows: np.ndarray) -> np.ndarray:
         hidden = np.maximum(rows @ p[f"{name}_in"] + p[f"{name}_in_bias"], 0)
@@ -44,41 +43,12 @@ def test_loss_equals_the_formula() -> None:
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
 
 
-def test_every_interaction_once_and_never_a_liked_other_item() -> None:
-    graph = some_graph()
-    batches = list(started(PPAC, graph, batch_size=16).batches(1))
-    drawn = torch.cat([batch.users * graph.n_items + batch.positive for batch in batches])
-    edges = graph.edge_user * graph.n_items + graph.edge_item
-    assert torch.equal(drawn.sort().values, edges)
-    others = torch.cat([batch.users * graph.n_items + batch.negative for batch in batches])
-    assert not torch.isin(others, edges).any()
-
-
-class WithoutProxies(PPAC):
-    """l = g = 1."""
-
-    def network(self, name: str, rows: Tensor) -> Tensor:
-        return torch.full((len(rows), 40 if name == "personal" else 1), 40.0)
-
-
-def test_without_proxies_it_is_lightgcn() -> None:
-    graph = some_graph()
-    neutral = trained(WithoutProxies, graph, proxy_weight=0, sampler="user-uniform")
-    plain = trained(LightGCN, graph)
-    torch.testing.assert_close(neutral.ego.rows(), plain.ego.rows(), rtol=1e-3, atol=1e-4)
-    everybody = torch.arange(graph.n_users)
-    torch.testing.assert_close(neutral.scorer()(everybody), plain.scorer()(everybody), rtol=1e-3, atol=1e-4)
-    neutral.load_state(plain.state() | {f"parameter.{k}": v.detach() for k, v in neutral.parameters.items()})
-    neutral.finish()
-    assert torch.equal(neutral.scorer()(everybody), plain.scorer()(everybody))
-
-
 def test_scores_are_the_formula_and_a_very_negative_strength_ranks_by_ascending_degree() -> None:
     graph = some_graph()
     method = trained(PPAC, graph, personal_strength=3, global_strength=-2)
     users = torch.arange(graph.n_users)
     n = graph.n_users
-    ego = method.ego.rows()
+    ego = method.tables.ego.rows()
     with torch.no_grad():
         plain = method.user_embedding @ method.item_embedding.T
         proxies = method.personal_proxy(ego[:n], ego[n:]) * method.global_proxy(ego[n:])
@@ -86,7 +56,7 @@ def test_scores_are_the_formula_and_a_very_negative_strength_ranks_by_ascending_
     torch.testing.assert_close(method.scorer()(users), expected)
     some = torch.tensor([7, 2, 11])
     torch.testing.assert_close(method.scorer(some)(users), expected[:, some])
-    method.personal_strength, method.global_strength = 0.0, -1e9
+    method.chosen_personal_strength, method.chosen_global_strength = 0.0, -1e9
     order = method.scorer()(users)[0].argsort(descending=True)
     assert (graph.item_degree[order].diff() >= 0).all()
 
@@ -119,24 +89,11 @@ class Preferring:
 
 def test_the_best_pair_of_strengths_is_kept() -> None:
     method = trained(PPAC, some_graph())
-    assert (method.personal_strength, method.global_strength) == (0, 0)
+    assert (method.chosen_personal_strength, method.chosen_global_strength) == (0, 0)
     validation = Preferring(2 * len(GLOBAL_STRENGTHS) + 4)
-    found = method.tune(validation)
+    found = method.choose(validation)
     assert found == {"personal_strength": PERSONAL_STRENGTHS[2], "global_strength": GLOBAL_STRENGTHS[4]}
     assert torch.equal(method.scorer()(torch.arange(4)), validation.blocks[validation.place])
-    again = PPAC(method.graph, method.settings)
-    again.load_tensors({name: tensor.detach() for name, tensor in method.tensors().items()})
+    again = attach(method, method.graph)
+    again.load_state({name: tensor.detach() for name, tensor in method.state().items()})
     assert torch.equal(again.scorer()(torch.arange(4)), validation.blocks[validation.place])
-
-
-def test_strengths_that_are_set_are_not_tuned() -> None:
-    method = trained(PPAC, some_graph(), personal_strength=2, global_strength=-1)
-    assert method.tune(Preferring(0)) == {}
-    assert (method.personal_strength, method.global_strength) == (2, -1)
-
-
-def test_both_networks_learn() -> None:
-    graph = some_graph()
-    before, after = started(PPAC, graph, embedding_size=40, layers=2, seed=5), trained(PPAC, graph)
-    for name, parameter in after.parameters.items():
-        assert not torch.equal(parameter, before.parameters[name]), name

@@ -10,11 +10,9 @@ import torch
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.methods.ppd import popularity_of_pairs, remove_popularity, without_popularity
+from dpaa.methods.ppd import popularity_of_pairs, remove_popularity
 from dpaa.runs.fit import fit, fit_into, make_method
-from tests.methods.spec import ITEMS, USERS
 
-PAIRS = ([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0, 1, 3])
 SIZE = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
 
 
@@ -69,25 +67,12 @@ def test_correction_equals_the_slow_twin(penalty: float, kept: float) -> None:
     np.testing.assert_allclose(found[1], expected_items, atol=1e-5)
 
 
-def test_worked_numbers() -> None:
-    """ê·mean ê of the items is .56904, .80474, .56904, 0: p = .7071, 1, .7071, 0."""
-    bias, expected, _ = slow_twin(
-        USERS.double().numpy(), ITEMS.double().numpy(), list(zip(*PAIRS, strict=True)), 0.5, 1.0
-    )
-    user, item = (torch.tensor(side) for side in PAIRS)
-    unit = [torch.nn.functional.normalize(table) for table in (USERS, ITEMS)]
-    found = popularity_of_pairs(*unit, user, item, 0.5)
-    np.testing.assert_allclose(found, bias, atol=1e-6)
-    np.testing.assert_allclose(found, [0.6799, 1.0, 0.7259, 0.7259, 0.5544, 0.8952, 0.0], atol=1e-4)
-    np.testing.assert_allclose(without_popularity(USERS, ITEMS, user, item, 1.0, 0.5, 1.0)[0], expected, atol=1e-6)
-
-
 def test_with_no_strength_it_is_lightgcn_bit_for_bit(small_world: Dataset, tmp_path: Path) -> None:
     plain = fit(small_world, "lightgcn", **SIZE)
     same = fit(small_world, "ppd", strength=0, length="kept", **SIZE)
     assert same.recommend(k=10).equals(plain.recommend(k=10))
-    for name, tensor in plain.method.tensors().items():
-        assert torch.equal(same.method.tensors()[name], tensor), name
+    for name, tensor in plain.method.state().items():
+        assert torch.equal(same.method.state()[name], tensor), name
     history = small_world.item_ids.head(3)
     assert same.recommend_for(history, k=5).equals(plain.recommend_for(history, k=5))
 
@@ -96,7 +81,7 @@ def test_over_a_run_and_over_anybodys_vectors(small_world: Dataset, tmp_path: Pa
     plain = fit_into(tmp_path / "plain", small_world, make_method(small_world, "lightgcn", SIZE))
     by_run = fit(small_world, "ppd", pretrained=tmp_path / "plain", **SIZE)
     assert by_run.recommend(k=5).equals(fit(small_world, "ppd", **SIZE).recommend(k=5))
-    tables = plain.method.tensors()
+    tables = plain.method.state()
     names = {"user": small_world.user_ids, "item": small_world.item_ids}
     for side, ids in names.items():
         columns = {f"v{place}": column for place, column in enumerate(tables[f"{side}_embedding"].numpy().T)}
@@ -108,8 +93,8 @@ def test_over_a_run_and_over_anybodys_vectors(small_world: Dataset, tmp_path: Pa
     users, items = dpaa.remove_popularity(
         tables["user_embedding"], tables["item_embedding"], small_world.train.user, small_world.train.item
     )
-    np.testing.assert_allclose(final.method.tensors()["user_embedding"], users, atol=1e-6)
-    np.testing.assert_allclose(final.method.tensors()["item_embedding"], items, atol=1e-6)
+    np.testing.assert_allclose(final.method.state()["user_embedding"], users, atol=1e-6)
+    np.testing.assert_allclose(final.method.state()["item_embedding"], items, atol=1e-6)
     for settings, sentence in (
         ({"layers": 1}, "other layers than layers=1; set layers"),
         ({"embedding_size": 4}, "have 8 columns, embedding_size is 4; set embedding_size=8"),

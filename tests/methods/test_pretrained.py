@@ -17,12 +17,12 @@ def test_layers_are_those_of_lightgcn_as_many_as_are_asked_for(n_layers: int) ->
     """Trained with two layers; any number can be had."""
     graph = some_graph()
     method = started(LightGCN, graph, embedding_size=6, layers=2)
-    method.make_embeddings()
+    method.tables.update_embeddings()
     found = Pretrained.of(method, n_layers, {"run": "runs/plain"})
     user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
     weight = reference.symmetric_weights(graph.n_users, graph.n_items, user, item)
     matrix = reference.adjacency(graph.n_users, graph.n_items, user, item, weight, weight)
-    ego = method.ego.rows().double().numpy()
+    ego = method.tables.ego.rows().double().numpy()
     for layer, expected in enumerate(reference.layers([matrix] * n_layers, ego)):
         np.testing.assert_allclose(found.vectors(layer), expected, atol=1e-6)
     assert len(found.layers) == n_layers + 1

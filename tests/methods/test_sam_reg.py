@@ -6,16 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import Batch, squared_correlation
+from dpaa.methods.rows import squared_correlation
 from dpaa.methods.sam_reg import SamReg
 from dpaa.methods.samplers import BalancedSampler
-from tests.methods.tools import even_graph, l2_of, loss_of, readout_of, sigmoid, some_graph, started, trained
-
-
-def test_toy_correlation() -> None:
-    found = squared_correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.2, 0.4, 0.9]))
-    assert found.item() == pytest.approx(0.9423, abs=1e-4)
+from tests.methods.tools import l2_of, loss_of, readout_of, sigmoid, some_graph, started
 
 
 @given(
@@ -58,22 +52,6 @@ def test_loss_equals_the_formula(popularity: str) -> None:
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
 
 
-def test_without_either_part_it_is_lightgcn_bit_for_bit() -> None:
-    graph = some_graph()
-    neutral = trained(SamReg, graph, correlation_weight=0, negatives="uniform")
-    plain = trained(LightGCN, graph)
-    assert torch.equal(neutral.ego.rows(), plain.ego.rows())
-    assert not torch.equal(trained(SamReg, graph, correlation_weight=0).ego.rows(), plain.ego.rows())
-
-
-def test_one_triple_is_a_batch_like_any_other() -> None:
-    method = started(SamReg, some_graph(), embedding_size=4, layers=1)
-    batch = Batch(torch.tensor([0]), torch.tensor([0]), torch.tensor([5]))
-    rows = method.forward(batch)
-    method.loss(batch, rows).backward()
-    assert torch.isfinite(method.tile_gradient(rows, 0)).all()
-
-
 def sampler_of(seed: int) -> tuple[BalancedSampler, np.ndarray, set[tuple[int, int]]]:
     graph = some_graph(seed=seed)
     user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
@@ -101,13 +79,3 @@ def test_the_coin_is_fair_and_each_side_uniform() -> None:
     share = np.bincount(negative, minlength=len(popularity)) / n
     np.testing.assert_allclose(share[above], 0.5 / len(above), atol=0.01)
     np.testing.assert_allclose(share[below], 0.5 / len(below), atol=0.01)
-
-
-def test_where_all_items_are_alike_any_untaken_item_will_do() -> None:
-    graph = even_graph()
-    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
-    sampler = BalancedSampler(user, item, np.ones(len(user), np.int64), 8, 8)
-    negative = sampler.draw_negative(np.random.default_rng(0), np.zeros(5000, np.int64), np.zeros(5000, np.int64))
-    free = sorted(set(range(8)) - set(item[user == 0].tolist()))
-    np.testing.assert_allclose(np.bincount(negative, minlength=8)[free] / 5000, 1 / len(free), atol=0.03)
-    assert set(negative.tolist()) == set(free)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.methods.contrast import mean_of_layers, same_sign_noise, thinned_weights
+from dpaa.methods.contrast import same_sign_noise, thinned_weights
 from tests.methods.tools import some_graph
 
 
@@ -15,13 +15,6 @@ def test_noise_has_its_length_and_leaves_every_sign() -> None:
     noisy.sum().backward()
     assert torch.equal(layer.grad, torch.ones_like(layer))  # type: ignore[arg-type]  # noise is a constant
     assert torch.equal(same_sign_noise(0.0, torch.Generator())(layer), layer)
-
-
-def test_means_of_layers() -> None:
-    layers = [torch.full((2, 2), float(value)) for value in (1, 3, 5)]
-    assert mean_of_layers(layers, True)[0, 0] == 3
-    assert mean_of_layers(layers, False)[0, 0] == 4
-    assert mean_of_layers(layers[:1], False)[0, 0] == 1
 
 
 @pytest.mark.parametrize("dropped", [0.0, 0.3, 0.9])

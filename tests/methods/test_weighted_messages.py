@@ -10,9 +10,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.methods import METHODS
-from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.weighted_messages import WeightedMessages
-from dpaa.runs.build import make_method
 from dpaa.runs.fit import fit
 from dpaa.runs.model import load
 from dpaa.trace.run import trace_run
@@ -20,22 +18,20 @@ from dpaa.trace.run import trace_run
 OFFERING = [
     name
     for name in METHODS
-    if issubclass(METHODS[name], WeightedMessages) and "message_weights" in METHODS[name].settings_type.model_fields
+    if issubclass(METHODS[name], WeightedMessages) and "message_weights" in METHODS[name].hyperparameters.model_fields
 ]
 SIZE: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
-
-
-def test_who_offers_them() -> None:
-    assert OFFERING == ["simgcl", "ngcf"]
 
 
 def test_simgcl_without_contrast_and_with_the_weights_is_dpaa(small_world: Dataset) -> None:
     """The whole way: pre-trained model, refreshed weights, residual, newcomers."""
     dpaa = fit(small_world, "dpaa", **SIZE)
     other = fit(small_world, "simgcl", message_weights="dpaa", contrast_weight=0, include_ego=True, **SIZE)
-    for name, tensor in dpaa.method.tensors().items():
-        torch.testing.assert_close(other.method.tensors()[name], tensor, atol=1e-5, rtol=1e-4)
-    for (name, weight), (_, mine) in zip(dpaa.method.message_weights(), other.method.message_weights(), strict=True):
+    for name, tensor in dpaa.method.state().items():
+        torch.testing.assert_close(other.method.state()[name], tensor, atol=1e-5, rtol=1e-4)
+    for (name, weight), (_, mine) in zip(
+        dpaa.method.tables.edge_columns(), other.method.tables.edge_columns(), strict=True
+    ):
         torch.testing.assert_close(mine, weight, atol=1e-5, rtol=1e-4, msg=name)
 
 
@@ -44,8 +40,8 @@ def test_neutral_weights_change_nothing(name: str, small_world: Dataset) -> None
     plain = fit(small_world, name, **SIZE)
     neutral = {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}
     same = fit(small_world, name, message_weights="dpaa", **SIZE, **neutral)
-    for tensor, expected in plain.method.tensors().items():
-        assert torch.equal(same.method.tensors()[tensor], expected), tensor
+    for tensor, expected in plain.method.state().items():
+        assert torch.equal(same.method.state()[tensor], expected), tensor
     assert "pretrained" not in plain.manifest
 
 
@@ -56,27 +52,9 @@ def test_weights_survive_the_folder_and_the_trace(name: str, source: str, small_
     model = fit(small_world, name, **SIZE, **how)
     model.save(tmp_path / "run")
     assert load(tmp_path / "run").recommend(k=5).equals(model.recommend(k=5))
-    weights = [weight for _, weight in model.method.message_weights()]
+    weights = [weight for _, weight in model.method.tables.edge_columns()]
     plain = model.method.graph.symmetric_weights().to_user
     assert not torch.allclose(weights[0], plain)
     trace = trace_run(tmp_path / "run")
     assert trace.emphasis == 1.0
     assert trace.headline.startswith(f"{name} weights messages")
-
-
-def test_without_the_setting_a_trace_knows_of_no_weights(small_world: Dataset, tmp_path: Path) -> None:
-    fit(small_world, "simgcl", **SIZE).save(tmp_path / "run")
-    trace = trace_run(tmp_path / "run")
-    assert trace.emphasis is None
-    assert trace.headline.startswith("DPAA would weight")
-
-
-def test_the_weights_take_memory_only_where_they_are_in_force(small_world: Dataset) -> None:
-    plain, weighted = (
-        make_method(small_world, "simgcl", {"message_weights": weights}) for weights in ("lightgcn", "dpaa")
-    )
-    assert isinstance(plain, SimGCL)
-    assert isinstance(weighted, SimGCL)
-    assert weighted.extra_memory_bytes() > plain.extra_memory_bytes()
-    assert not [name for name in plain.saved_shapes() if name.startswith("strength")]
-    assert [name for name in weighted.saved_shapes() if name.startswith("strength")]

@@ -1,8 +1,8 @@
-"""What the tests of methods share: methods made ready, trained a little, and a backbone with cross-entropy."""
+"""Shared by the tests of methods: graphs, methods on them, the worked case of the related methods, slow twins."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,16 +10,23 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.base import Histories
+from dpaa.graph.propagation import Selection
+from dpaa.methods.base import Histories, attach
+from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.ppac import PPAC
 from dpaa.methods.rows import Batch, Rows, cross_entropy
+from dpaa.methods.tables import Tables
 from dpaa.training.trainer import Trainer
 from tests.conftest import random_pairs
 
-M = TypeVar("M", bound=LightGCN)
-
 TOY_EGO = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
+USERS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+ITEMS = torch.tensor([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [1.0, -1.0]])
+SHORT: dict[str, Any] = {
+    "embedding_size": 40, "layers": 2, "batch_size": 16, "epochs": 3, "seed": 5, "learning_rate": 0.01,
+}  # fmt: skip
+"""Hyperparameters of a training of a few epochs with small batches."""
 
 
 def some_graph(n_users: int = 30, n_items: int = 20, seed: int = 2) -> BipartiteGraph:
@@ -37,42 +44,75 @@ def even_graph() -> BipartiteGraph:
     return BipartiteGraph.from_pairs(Pairs.of(user, (user + np.tile([0, 1, 3], 8)) % 8), 8, 8)
 
 
-def started(method_type: type[M], graph: BipartiteGraph, **settings: object) -> M:
-    """With initial tables."""
-    method = method_type(graph, method_type.settings_type(**settings))  # type: ignore[arg-type]
-    method.start()
+def spec_graph() -> BipartiteGraph:
+    """R = 1100 / 1010 / 1101."""
+    return BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0, 1, 3]), 3, 4)
+
+
+def triples(*wanted: tuple[int, int, int], epoch: int = 1) -> tuple[Batch, Rows]:
+    """A batch of the worked case with the read-out rows `USERS` and `ITEMS`; layer 0 is 0."""
+    users, positive, negative = torch.tensor(wanted).T
+    batch = Batch(users, positive, negative, epoch=epoch)
+    nodes = batch.nodes(len(USERS))
+    selection = Selection(spec_graph(), nodes, 1, 2.0)
+    readout = torch.cat([USERS, ITEMS])[selection.nodes]
+    return batch, Rows(selection, nodes, readout, [torch.zeros_like(readout)])
+
+
+def learned(kind: type[Any], graph: BipartiteGraph, **hyperparameters: object) -> Any:
+    """A closed form, computed."""
+    method = attach(kind(**hyperparameters), graph)
+    method.learn()
     return method
 
 
-def trained(method_type: type[M], graph: BipartiteGraph, **settings: object) -> M:
-    """A few epochs of small batches."""
-    defaults: dict[str, object] = {"embedding_size": 40, "layers": 2, "batch_size": 16, "epochs": 3, "seed": 5}
-    defaults["learning_rate"] = 0.01
-    method = method_type(graph, method_type.settings_type(**(defaults | settings)))  # type: ignore[arg-type]
+def started(kind: type[GraphMethod], graph: BipartiteGraph, **hyperparameters: object) -> Any:
+    """A method with its initial tables."""
+    method = attach(kind(**hyperparameters), graph)
+    Tables.start(method)
+    return method
+
+
+def trained(kind: type[GraphMethod], graph: BipartiteGraph, **hyperparameters: object) -> Any:
+    """A method after a few epochs."""
+    method = attach(kind(**(SHORT | hyperparameters)), graph)
     Trainer(method).run()
     return method
 
 
-def loss_of(method: LightGCN, batch: Batch) -> float:
-    return method.loss(batch, method.forward(batch)).item()
+def ego_of(method: GraphMethod) -> Tensor:
+    """Layer 0, users then items."""
+    return method.tables.ego.rows()
 
 
-def readout_of(method: LightGCN) -> np.ndarray:
+def loss_of(method: GraphMethod, batch: Batch) -> float:
+    return method.loss(batch, method.tables.forward(batch)).item()
+
+
+def gradient_of(method: GraphMethod, rows: Rows) -> Tensor:
+    """Gradient in layer 0, after `backward`."""
+    return torch.cat([method.tables.tile_gradient(rows, tile) for tile in range(len(method.tables.ego.tiles))], dim=1)
+
+
+def readout_of(method: GraphMethod) -> np.ndarray:
     """All read-out rows, float64."""
-    method.make_embeddings()
+    method.tables.update_embeddings()
     return torch.cat([method.user_embedding, method.item_embedding]).double().numpy()
 
 
-def l2_of(method: LightGCN, batch: Batch) -> float:
-    ego, n = method.ego.rows().double().numpy(), method.graph.n_users
-    nodes = np.concatenate([batch.users, batch.positive + n, batch.negative + n])
-    return float(method.settings.l2 * 0.5 * np.sum(ego[nodes] ** 2) / len(batch))
+def l2_of(method: GraphMethod, batch: Batch) -> float:
+    nodes = batch.nodes(method.graph.n_users)[: 3 * len(batch)]
+    return float(method.l2 * 0.5 * ego_of(method)[nodes].double().square().sum() / len(batch))
+
+
+class WholeLightGCN(WholeTable):
+    """LightGCN by automatic differentiation through the whole table."""
 
 
 class CrossEntropyLightGCN(LightGCN):
     """LightGCN with cross-entropy in place of BPR, times a share."""
 
-    share = 1.0
+    share: float = 1.0
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         user, positive, negative = batch.split(rows.places)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
-
-
-def test_candidates_know_the_popularity_of_their_columns(toy_graph: BipartiteGraph) -> None:
-    assert Candidates(toy_graph, None).popularity.tolist() == [2, 1, 0]
-    assert Candidates(toy_graph, torch.tensor([2, 0])).popularity.tolist() == [0, 2]
 
 
 class Given(Reranker):
@@ -44,17 +37,3 @@ def test_what_must_not_be_recommended_stays_out_whatever_a_reranker_says(toy_gra
 def test_lists_of_another_shape_are_refused(toy_graph: BipartiteGraph, answer: Given) -> None:
     with pytest.raises(InputError, match=r"re-ranker given gave lists of shape .* wanted \(1, 2\) for both"):
         reranked(answer, torch.zeros(1, 3), 2, torch.arange(1), Candidates(toy_graph, None))
-
-
-@given(seed=st.integers(0, 999), k=st.integers(1, 5))
-def test_unchanged_it_gives_the_highest_scores(seed: int, k: int) -> None:
-    class Plain(Reranker):
-        name = "plain"
-        title = "no change"
-
-    scores = torch.rand(3, 5, generator=torch.Generator().manual_seed(seed))
-    about = Candidates(None, None)  # type: ignore[arg-type]
-    values, columns = reranked(Plain(), scores, k, torch.arange(3), about)
-    expected = scores.topk(k)
-    assert torch.equal(values, expected.values)
-    assert torch.equal(columns.long(), expected.indices)

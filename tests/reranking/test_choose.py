@@ -30,9 +30,9 @@ def test_what_is_typed() -> None:
     [
         ("dail", "there is no re-ranker 'dail'; did you mean dial"),
         ("dial,0.5", "cannot read '0.5' of the re-ranker 'dial,0.5'; write NAME,SETTING=VALUE"),
-        ("dial,kapa=1", "re-ranker dial has no setting 'kapa'; did you mean kappa"),
-        ("dial,kappa=much", "setting kappa: input should be a valid number.*got 'much'"),
-        ("dial,kappa=nan", "setting kappa: input should be a finite number"),
+        ("dial,kapa=1", "re-ranker dial has no hyperparameter 'kapa'; did you mean kappa"),
+        ("dial,kappa=much", "hyperparameter kappa: input should be a valid number.*got 'much'"),
+        ("dial,kappa=nan", "hyperparameter kappa: input should be a finite number"),
     ],
 )
 def test_words_that_are_refused(text: str, says: str) -> None:
@@ -47,7 +47,7 @@ def test_words_that_are_refused(text: str, says: str) -> None:
         ({"settings": {}}, "the run does not say which re-ranker it uses"),
         ({"name": "slots", "origin": {"package": "other"}}, "the run was made with the re-ranker 'slots' of package"),
         ({"name": "slots", "origin": {"package": "dpaa"}}, "there is no re-ranker 'slots'"),
-        ({"name": "dial", "settings": {"kappa": []}}, "setting kappa"),
+        ({"name": "dial", "settings": {"kappa": []}}, "hyperparameter kappa"),
     ],
 )
 def test_manifests_that_are_refused(stored: object, says: str) -> None:
@@ -56,5 +56,5 @@ def test_manifests_that_are_refused(stored: object, says: str) -> None:
 
 
 def test_words_of_a_file_import_nothing() -> None:
-    with pytest.raises(InputError, match=r"there is no re-ranker 'dpaa\.reranking\.base Dial'"):
+    with pytest.raises(InputError, match=r"there is no re-ranker 'dpaa\.ranking\.reranker Dial'"):
         told_reranker("dpaa.ranking.reranker:Dial,kappa=1", "the run")

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
-from dpaa.methods.base import Histories
 from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Candidates, Reranker, parse_reranker, reranked
-from dpaa.ranking.rerankers._greedy import history_shares, popularity_groups
+from dpaa.ranking.rerankers._greedy import popularity_groups
 from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
 from dpaa.ranking.rerankers.fa_ir import FAIR
 from dpaa.ranking.rerankers.pc import PC
@@ -114,27 +113,6 @@ def test_lists_of_their_own_are_those_of_a_block(name: str) -> None:
     assert torch.equal(dense[1], places)
 
 
-@every_reranker
-def test_the_block_changes_nothing(name: str) -> None:
-    reranker, scores, about = made(name, strength=0.6), block(5), Candidates(graph(), None)
-    whole = reranked(reranker, scores, 6, torch.arange(40), about)[1]
-    parts = [reranked(reranker, scores[part], 6, part, about)[1] for part in torch.arange(40).split(7)]
-    assert torch.equal(torch.cat(parts), whole)
-
-
-@every_reranker
-def test_more_strength_gives_rarer_lists(name: str) -> None:
-    popularity = graph().item_degree
-    means = []
-    for strength in (0, 1):
-        _, items = reranked(made(name, strength=strength), block(6), 5, torch.arange(40), Candidates(graph(), None))
-        means.append(popularity[items[items >= 0]].mean())
-    if name in ("pc", "scale", "fa-ir"):  # the others follow the user's taste, whichever that is
-        assert means[1] < means[0]
-    else:
-        assert means[1] != means[0]
-
-
 @pytest.mark.parametrize("kind", ["binary", "smooth", "proportional"])
 @given(seed=st.integers(0, 50), strength=strengths)
 def test_xquad_equals_its_slow_twin(kind: str, seed: int, strength: float) -> None:
@@ -224,27 +202,9 @@ def test_groups_equal_their_slow_twin(counts: list[int], share: float) -> None:
     assert popularity_groups(about, share) is popularity_groups(about, share)  # made once
 
 
-def test_shares_of_histories() -> None:
-    about = Candidates(SPEC, None)
-    group = torch.tensor([0, 0, 1, 1])
-    assert history_shares(about, torch.tensor([1, 2]), group, 2).tolist() == [
-        [0.5, 0.5],
-        pytest.approx([2 / 3, 1 / 3]),
-    ]
-    newcomers = Candidates(SPEC, None, Histories(Pairs.of([1], [3]), 2))
-    assert history_shares(newcomers, torch.tensor([0, 1]), group, 2).tolist() == [[0, 0], [0, 1]]
-
-
 @pytest.mark.parametrize("name", ["xquad", "calibrated-popularity", "steck"])
 def test_who_has_no_history_keeps_the_list(name: str) -> None:
     lonely = int((graph().user_degree == 0).nonzero()[0])
     scores = block(7)[[lonely]]
     found = reranked(made(name, strength=1), scores, 8, torch.tensor([lonely]), Candidates(graph(), None))
     assert torch.equal(found[1], top_k(scores, 8)[1])
-
-
-@every_reranker
-@given(strength=st.floats(0, 1), depth=st.integers(1, 500))
-def test_words_and_manifest_come_back(name: str, strength: float, depth: int) -> None:
-    reranker = RERANKERS[name](strength=strength, depth=depth)  # type: ignore[call-arg]
-    assert parse_reranker(reranker.in_words()) == reranker

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import dpaa
+from dpaa._io import digest, lock_of, locked
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa._io import digest, lock_of, locked
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder

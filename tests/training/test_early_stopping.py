@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from dpaa.methods.settings import PAPER_TRAINING, TrainedSettings
 
+from dpaa.methods.graph_method import PAPER_TRAINING
+from dpaa.methods.lightgcn import LightGCN
 from dpaa.training.stopping import EarlyStopping
 
 
@@ -42,10 +43,10 @@ def test_smoothing_by_hand() -> None:
 
 
 def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
-    default = EarlyStopping.of(TrainedSettings())
+    default = EarlyStopping.of(LightGCN())
     assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (50, 1500, 1500, 0.0)
-    fast = EarlyStopping.of(TrainedSettings(learning_rate=1e-2))
+    fast = EarlyStopping.of(LightGCN(learning_rate=1e-2))
     assert (fast.patience_steps, fast.minimum_steps) == (150, 150)
-    set_by_hand = EarlyStopping.of(TrainedSettings(patience_steps=7, minimum_steps=0))
+    set_by_hand = EarlyStopping.of(LightGCN(patience_steps=7, minimum_steps=0))
     assert (set_by_hand.patience_steps, set_by_hand.minimum_steps) == (7, 0)
-    assert EarlyStopping.of(TrainedSettings(**PAPER_TRAINING)) == EarlyStopping(patience=50)
+    assert EarlyStopping.of(LightGCN(**PAPER_TRAINING)) == EarlyStopping(patience=50)

@@ -47,7 +47,15 @@ _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
 class _Fitted:
-    """Marks an annotated attribute that fitting sets, which is no hyperparameter."""
+    """Marks an annotated attribute that fitting sets; until then it is missing, as if it were not declared."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> _Fitted:
+        if instance is None:
+            return self
+        raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r} before it is fitted")
 
 
 def fitted(*, init: Literal[False] = False) -> Any:
@@ -162,8 +170,6 @@ class Method(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.hyperparameters = _checked_fields(cls)
-        for name in [name for name, value in vars(cls).items() if isinstance(value, _Fitted)]:
-            delattr(cls, name)  # an attribute that is read before fitting is an AttributeError
         if "name" not in vars(cls):  # a class without the decorator, such as a user's own in a notebook
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower().replace("_", "-").strip("-")
             cls.title = (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")

@@ -7,16 +7,14 @@ import pytest
 import torch
 
 from dpaa.errors import MissingExtraError
-from dpaa.methods.als import ALS, AlsSettings
-from tests.methods.tools import as_histories, matrix_of, some_graph
+from dpaa.methods.als import ALS
+from tests.methods.tools import as_histories, learned, matrix_of, some_graph
 
 
 def test_als_lowers_what_it_is_meant_to_lower_and_solves_newcomers_exactly() -> None:
     pytest.importorskip("implicit", reason="the extra `references` is not installed")
     graph = some_graph()
-    settings = AlsSettings(embedding_size=6, confidence=5, ridge=0.5, iterations=30)
-    method = ALS(graph, settings)
-    method.fit()
+    method = learned(ALS, graph, embedding_size=6, confidence=5, ridge=0.5, iterations=30)
     taken = matrix_of(graph)
     items = method.item_factors.double().numpy()
     found = method.scorer(None, as_histories(graph))(torch.arange(graph.n_users))
@@ -39,4 +37,4 @@ def test_als_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(builtins, "__import__", without_implicit)
     with pytest.raises(MissingExtraError, match=r"method als needs packages .* pip install 'dpaa\[references\]'"):
-        ALS(some_graph(), AlsSettings()).fit()
+        learned(ALS, some_graph())

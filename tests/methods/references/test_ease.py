@@ -6,14 +6,13 @@ import torch
 
 from dpaa.errors import InputError
 from dpaa.methods import ease
-from dpaa.methods.ease import EASE, EaseSettings
-from tests.methods.tools import as_histories, matrix_of, some_graph
+from dpaa.methods.ease import EASE
+from tests.methods.tools import as_histories, learned, matrix_of, some_graph
 
 
 def test_ease_equals_the_definition() -> None:
     graph = some_graph()
-    method = EASE(graph, EaseSettings(ridge=3))
-    method.fit()
+    method = learned(EASE, graph, ridge=3)
     taken = matrix_of(graph)
     inverse = np.linalg.inv(taken.T @ taken + 3 * np.eye(graph.n_items))
     expected = np.eye(graph.n_items) - inverse / np.diag(inverse)
@@ -27,8 +26,7 @@ def test_ease_equals_the_definition() -> None:
 
 def test_ease_refuses_what_does_not_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ease, "memory_at_hand", lambda: 9_000)
-    method = EASE(some_graph(), EaseSettings())
     with pytest.raises(
         InputError, match=r"method ease needs 0\.0 GB for 20 items and 0\.0 GB are at hand; take item-knn"
     ):
-        method.fit()
+        learned(EASE, some_graph())

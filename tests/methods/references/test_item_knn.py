@@ -14,8 +14,8 @@ from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph import cooccurrence
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.item_knn import ItemKNN, ItemKnnSettings
-from tests.methods.tools import as_histories, matrix_of, some_graph
+from dpaa.methods.item_knn import ItemKNN
+from tests.methods.tools import as_histories, learned, matrix_of, some_graph
 
 
 def by_definition(taken: NDArray[np.float64], neighbours: int) -> NDArray[np.float64]:
@@ -39,8 +39,7 @@ def by_definition(taken: NDArray[np.float64], neighbours: int) -> NDArray[np.flo
 def test_item_knn_equals_the_definition(neighbours: int, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cooccurrence, "BLOCK_CELLS", cells)
     graph = some_graph()
-    method = ItemKNN(graph, ItemKnnSettings(neighbours=neighbours))
-    method.fit()
+    method = learned(ItemKNN, graph, neighbours=neighbours)
     expected = by_definition(matrix_of(graph), neighbours)
     everybody = torch.arange(graph.n_users)
     np.testing.assert_allclose(method.scorer()(everybody), expected, atol=1e-5)
@@ -53,8 +52,7 @@ def test_the_neighbours_are_those_of_the_item_to_be_scored() -> None:
     """Items b and c are alike, a is a little like both: a's nearest is b, but neither b nor c has a for its nearest."""
     pairs = [(0, 1), (0, 2), (1, 1), (1, 2), (2, 0), (2, 1), (3, 0)]
     graph = BipartiteGraph.from_pairs(Pairs.of(*np.array(pairs).T), 4, 3)
-    method = ItemKNN(graph, ItemKnnSettings(neighbours=1))
-    method.fit()
+    method = learned(ItemKNN, graph, neighbours=1)
     assert method.neighbour[:, 0].tolist() == [1, 2, 1]
     scores = method.scorer()(torch.tensor([0]))[0]
     assert scores[0].item() == pytest.approx(2 / 4 + 1 - 3 / 4)  # the user took b, the one neighbour of a

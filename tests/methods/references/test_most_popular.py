@@ -4,15 +4,15 @@ import torch
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.base import Histories
-from dpaa.methods.most_popular import MostPopular, MostPopularSettings
+from dpaa.methods.base import Histories, attach
+from dpaa.methods.most_popular import MostPopular
+from tests.methods.tools import learned
 
 
 def counted(*pairs: tuple[int, int, int]) -> MostPopular:
     user, item, count = zip(*pairs, strict=True)
-    method = MostPopular(BipartiteGraph.from_pairs(Pairs.of(user, item, count), 3, 4), MostPopularSettings())
-    method.fit()
-    return method
+    made: MostPopular = learned(MostPopular, BipartiteGraph.from_pairs(Pairs.of(user, item, count), 3, 4))
+    return made
 
 
 def test_scores_are_the_counts_for_whomever() -> None:
@@ -27,6 +27,6 @@ def test_what_is_done_to_scores_stays_there() -> None:
     method = counted((0, 1, 1), (2, 3, 5))
     method.scorer()(torch.arange(3)).fill_(-torch.inf)
     assert method.scorer()(torch.arange(1)).tolist() == [[0, 1, 0, 5]]
-    other = MostPopular(method.graph, method.settings)
-    other.load_tensors(method.tensors())
+    other = attach(method, method.graph)
+    other.load_state(method.state())
     assert torch.equal(other.scorer()(torch.arange(3)), method.scorer()(torch.arange(3)))

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.edges import edge_cosines
-from dpaa.graph.propagation import TiledTable, Workers
+from dpaa.graph.edges import edge_cosines, edge_dots
+from dpaa.graph.propagation import TiledTable
 from tests.conftest import random_pairs
+from tests.methods.tools import some_graph
 
 
 def test_cosines_by_hand() -> None:
@@ -42,13 +43,6 @@ def test_cosines_lie_in_their_range_and_know_no_length(seed: int, columns: int, 
     torch.testing.assert_close(scaled, found, rtol=1e-4, atol=1e-5)
 
 
-def test_threads_change_no_cosine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.graph.edges.EDGE_BLOCK", 7)
-    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
-    table = TiledTable.from_dense(torch.randn(50, 40), 32)
-    assert torch.equal(edge_cosines(graph, table, Workers(2)), edge_cosines(graph, table))
-
-
 @given(seed=st.integers(0, 9999), columns=st.integers(2, 40))
 def test_rounding_takes_no_cosine_out_of_its_range(seed: int, columns: int) -> None:
     """Multiples of one vector: ±1, and never a digit beyond."""
@@ -58,3 +52,17 @@ def test_rounding_takes_no_cosine_out_of_its_range(seed: int, columns: int) -> N
     found = edge_cosines(graph, TiledTable.from_dense(vectors, 16))
     assert (found.abs() <= 1).all()
     torch.testing.assert_close(found.abs(), torch.ones_like(found), rtol=1e-5, atol=0)
+
+
+def test_edge_dots_equal_the_products_row_by_row() -> None:
+    graph = some_graph()
+    generator = torch.Generator().manual_seed(0)
+    users = torch.randn(graph.n_users, 70, generator=generator)
+    items = torch.randn(graph.n_items, 70, generator=generator)
+    expected = torch.sum(users[graph.edge_user] * items[graph.edge_item], dim=1)
+    torch.testing.assert_close(edge_dots(graph, users, items), expected)
+    whole = torch.cat([users, items])
+    parts = edge_dots(graph, whole[: graph.n_users], whole[graph.n_users :])
+    torch.testing.assert_close(parts, expected)
+    in_item_order = edge_dots(graph, users, items, item_order=True)
+    torch.testing.assert_close(in_item_order, expected[graph.by_item])

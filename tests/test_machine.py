@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 import torch
 
 from dpaa import _machine as machine
-from dpaa._machine import computing, cores, lasting
+from dpaa._machine import computing, cores, lasting, memory_at_hand
 
 
 @pytest.fixture
@@ -59,3 +60,30 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPat
     assert cores() == 7
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert cores() == 1
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of 8,000,000 bytes whose system files are written here."""
+    monkeypatch.setattr(machine, "Path", lambda place: tmp_path / place.lstrip("/"))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4000, "SC_PHYS_PAGES": 2000}.__getitem__)
+    for folder in ("proc", "sys/fs/cgroup"):
+        (tmp_path / folder).mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "expected"),
+    [
+        ("5000000", "4100000", 900_000),
+        ("5000000\n", "100\n", 3000 * 1024),  # the system has less than the container may take
+        ("max\n", "100\n", 3000 * 1024),
+        ("5000000", None, 3000 * 1024),
+    ],
+)
+def test_a_container_has_the_rest_of_its_limit(root: Path, limit: str, used: str | None, expected: int) -> None:
+    (root / "proc/meminfo").write_text("MemAvailable:  3000 kB\n")
+    (root / "sys/fs/cgroup/memory.max").write_text(limit)
+    if used is not None:
+        (root / "sys/fs/cgroup/memory.current").write_text(used)
+    assert memory_at_hand() == expected

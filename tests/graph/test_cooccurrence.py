@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.graph import cooccurrence
-from dpaa.graph.cooccurrence import Lists, in_common, row_blocks
+from dpaa.graph.cooccurrence import LARGEST_BITMAP, KnownPairs, Lists, in_common, row_blocks
 
 
 @given(seed=st.integers(0, 100))
@@ -35,3 +35,11 @@ def test_blocks_cover_the_rows_in_order_and_change_nothing(monkeypatch: pytest.M
     monkeypatch.setattr(cooccurrence, "BLOCK_CELLS", 700)
     assert max(map(len, row_blocks(rows, lists, lists))) == 2
     assert torch.equal(in_common(lists, rows, lists), whole)
+
+
+@pytest.mark.parametrize("largest_bitmap", [0, LARGEST_BITMAP])
+@given(known=st.sets(st.integers(0, 99), min_size=1), wanted=st.lists(st.integers(-9, 99), min_size=1, max_size=40))
+def test_known_keys_are_found_and_no_others(largest_bitmap: int, known: set[int], wanted: list[int]) -> None:
+    pairs = KnownPairs(torch.tensor(sorted(known)), 100, largest_bitmap)
+    found = pairs.contain(torch.tensor([wanted, wanted]))
+    assert found.tolist() == [[key in known for key in wanted]] * 2

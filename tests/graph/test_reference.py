@@ -34,12 +34,6 @@ def test_layers_by_hand() -> None:
     assert reference.readout([], EGO).tolist() == EGO.tolist()
 
 
-def test_a_directed_weight_goes_its_way() -> None:
-    """User 0 hears item 1 with 5; item 1 hears user 0 with 7."""
-    matrix = reference.adjacency(2, 2, np.array([0]), np.array([1]), np.array([5.0]), np.array([7.0]))
-    assert (matrix @ EGO).ravel().tolist() == [20.0, 0.0, 0.0, 7.0]
-
-
 @given(seed=st.integers(0, 9999))
 def test_a_layer_by_slots_is_a_layer_by_the_matrix(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -72,11 +66,3 @@ def test_the_gradient_is_that_of_small_differences(layers: int) -> None:
         step = np.zeros_like(ego)
         step[place] = 1e-5
         assert found[place] == pytest.approx((loss(ego + step) - loss(ego - step)) / 2e-5, abs=1e-8)
-
-
-def test_small_answers() -> None:
-    step = reference.adam_first_step(np.array([1.0, 1.0, 1.0]), np.array([0.2, -3.0, 0.0]), 0.1)
-    np.testing.assert_allclose(step, [0.9, 1.1, 1.0])
-    scores = np.array([[1.0, 3.0, 3.0, -np.inf], [-np.inf] * 4])
-    assert reference.top_k(scores, 4).tolist() == [[1, 2, 0, -1], [-1] * 4]
-    assert [reference.nth_missing([0, 2, 3], n) for n in range(3)] == [1, 4, 5]

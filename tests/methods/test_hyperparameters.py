@@ -1,0 +1,165 @@
+"""Hyperparameters are fields of the class: checked where they are written and where they are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from pydantic import Field, ValidationError
+
+import dpaa
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import METHODS, Method, find_method
+from dpaa.methods.base import ClosedForm, attach, fitted, method
+
+
+class Parent(ClosedForm):
+    """A table of zeros.  The title is the first line."""
+
+    saved = {"table": ("items", "width"), "bias": ("users",)}  # noqa: RUF012
+    width: int = Field(default=4, ge=1, le=9, description="columns")
+    table: torch.Tensor = fitted()
+    bias: torch.Tensor = fitted()
+
+    def learn(self) -> None:
+        self.table = torch.zeros(self.graph.n_items, self.width)
+
+    def scorer(self, items: Any = None, histories: Any = None) -> Any:
+        return lambda index: torch.zeros(len(index), self.graph.n_items)
+
+
+class Child(Parent):
+    """Another default, another shape, one more number."""
+
+    saved = {"bias": ("users", 2), "strength": ()}  # noqa: RUF012
+    width: int = 7
+    strength: float = fitted()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "sentence"),
+    [
+        ("lightgcn", {"layer": 2}, "method lightgcn has no hyperparameter 'layer'; did you mean layers?"),
+        ("lightgcn", {"quux": 2}, "method lightgcn has no hyperparameter 'quux'; it has: seed, embedding_size"),
+        ("lightgcn", {"layers": "two"}, "layers: input should be a valid integer.*got 'two'"),
+        ("lightgcn", {"layers": -1}, "layers: input should be greater than or equal to 0, got -1"),
+        ("lightgcn", {"layers": "1_0"}, "layers: a number is written in digits, got '1_0'"),
+        ("lightgcn", {"learning_rate": 0}, "learning_rate: input should be greater than 0, got 0"),
+        ("lightgcn", {"learning_rate": "nan"}, "learning_rate: input should be a finite number, got 'nan'"),
+        ("lightgcn", {"batch_size": "many"}, "batch_size: input should be 'auto' or .* a valid integer.*got 'many'"),
+        ("lightgcn", {"sampler": "popular"}, "sampler: input should be 'user-uniform' or 'interaction', got 'popular'"),
+        ("lightgcn", {"seed": -1}, "seed: input should be greater than or equal to 0, got -1"),
+        ("lightgcn", {"validation_smoothing": 1}, "validation_smoothing: input should be less than 1, got 1"),
+        ("apda", {"dropout": 1}, "dropout: input should be less than 1, got 1"),
+        ("dap", {"clusters": 0}, "clusters: input should be 'tune' or input should be greater than or equal to"),
+        ("macr", {"reference": "nan"}, "reference: input should be 'tune' or input should be a finite number"),
+        ("sam-reg", {"negative": "uniform"}, "method sam-reg has no hyperparameter 'negative'; did you mean negatives"),
+        ("item-knn", {"neighbours": "all"}, "neighbours: input should be a valid integer"),
+        ("ease", {"ridge": 0}, "ridge: input should be greater than 0, got 0"),
+    ],
+)
+def test_wrong_values_get_one_sentence(name: str, values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        METHODS[name](**values)
+
+
+def test_text_is_parsed_as_the_type_of_the_field() -> None:
+    """As `--set layers=2` gives it."""
+    configured = dpaa.LightGCN(layers="2", learning_rate="1e-2", batch_size="auto")  # type: ignore[arg-type]
+    assert (configured.layers, configured.learning_rate, configured.batch_size) == (2, 0.01, "auto")
+    assert dpaa.LightGCN(batch_size="512").batch_size == 512  # type: ignore[arg-type]
+
+
+def test_a_subclass_with_another_default_keeps_bounds_and_description() -> None:
+    assert (Child().width, Child(width=9).width) == (7, 9)
+    assert Child.hyperparameters.model_fields["width"].description == "columns"
+    with pytest.raises(InputError, match="hyperparameter width: input should be less than or equal to 9, got 10"):
+        Child(width=10)
+
+
+def test_a_default_out_of_bounds_is_an_error_where_it_is_written() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 9"):
+
+        class Wrong(Parent):
+            width: int = 12
+
+
+def test_fitted_attributes_are_no_hyperparameters_and_missing_before_fitting() -> None:
+    assert set(Child().get_params()) == {"seed", "width"}
+    with pytest.raises(AttributeError, match="'Child' object has no attribute 'table' before it is fitted"):
+        _ = Child().table
+    with pytest.raises(InputError, match="method child has no hyperparameter 'table'"):
+        Child(table=torch.zeros(1))  # type: ignore[call-arg]
+
+
+def test_repr_shows_what_was_changed() -> None:
+    assert repr(dpaa.LightGCN(layers=2, seed=0)) == "LightGCN(layers=2)"
+    assert repr(Child()) == "Child()"
+    assert dpaa.LightGCN(layers=2).get_params(exclude=("seed",)) == dpaa.LightGCN().get_params(("seed",)) | {
+        "layers": 2
+    }
+
+
+def test_names_and_titles_come_from_the_class_or_the_decorator() -> None:
+    assert (Parent.name, Parent.title, Parent.grid) == ("parent", "A table of zeros.  The title is the first line", {})
+
+    @method("other", title="something", grid={"width": (1, 2)}, seeded=False)
+    class Named(Parent):
+        """Not the title."""
+
+    assert (Named.name, Named.title, Named.grid, Named.seeded) == ("other", "something", {"width": (1, 2)}, False)
+    assert (Parent.seeded, Parent.grid) == (True, {}), "the parent is left alone"
+    with pytest.raises(TypeError, match="abstract"):
+        Method()  # type: ignore[abstract]
+
+
+def test_a_copy_on_a_graph_leaves_the_configured_method_alone(toy_graph: BipartiteGraph) -> None:
+    configured = Child(width=2, seed=3)
+    attached = attach(configured, toy_graph)
+    assert attached.get_params() == configured.get_params()
+    assert not hasattr(configured, "graph")
+
+
+def test_shapes_are_inherited_and_may_be_redeclared(toy_graph: BipartiteGraph) -> None:
+    assert attach(Parent(), toy_graph).state_shapes() == {"table": (3, 4), "bias": (2,)}
+    assert attach(Child(), toy_graph).state_shapes() == {"table": (3, 7), "bias": (2, 2), "strength": ()}
+
+
+def test_state_is_restored_as_copies_and_a_number_as_a_number(toy_graph: BipartiteGraph) -> None:
+    child, other = (attach(Child(), toy_graph) for _ in range(2))
+    child.table, child.bias, child.strength = torch.rand(3, 7).double(), torch.rand(2, 2), 0.25
+    state = child.state()
+    assert {tensor.dtype for tensor in state.values()} == {torch.float32}
+    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == child.state_shapes()
+    other.load_state(state)
+    assert (other.strength, type(other.strength)) == (0.25, float)
+    before = state["table"].clone()
+    state["table"].zero_()
+    assert torch.equal(other.table, before)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_describes_itself(name: str) -> None:
+    """It is found by name, class and object; hyperparameters have a meaning, grids values that they accept."""
+    kind = METHODS[name]
+    assert kind.name == name
+    assert kind.title
+    assert all(find_method(wanted) is kind for wanted in (name, kind, kind()))
+    assert all(field.description for field in kind.hyperparameters.model_fields.values())
+    for hyperparameter, values in (kind.grid | kind.wide).items():
+        for value in values:
+            assert getattr(kind(**{hyperparameter: value}), hyperparameter) == value
+
+
+def test_underscores_are_as_good_as_hyphens_and_a_typing_error_gets_a_hint() -> None:
+    assert find_method("Most_Popular") is METHODS["most-popular"]
+    with pytest.raises(InputError, match="there is no method 'lightgnc'; did you mean lightgcn"):
+        find_method("lightgnc")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, int, Method])
+def test_what_is_no_method_is_refused_with_those_that_are(wrong: Any) -> None:
+    with pytest.raises(InputError, match="is neither the name nor the class of a method; known methods: lightgcn"):
+        find_method(wrong)

@@ -1,0 +1,103 @@
+"""A method in a file of the user's own: five lines of `loss`, then everything that a built-in method can do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpaa
+from dpaa.data.dataset import Dataset
+from tests.test_plugins import QUICK, ROOT, answers, in_a_new_process
+
+MINE = '''
+import dpaa
+from pydantic import Field
+from torch.nn.functional import softplus
+
+
+class Mine(dpaa.LightGCN):
+    """LightGCN that wants a margin between taken and other items."""
+
+    margin: float = Field(default=0.5, ge=0, description="how far the taken item should be ahead")
+
+    def loss(self, batch, rows):
+        l2 = self.l2_term(batch, rows)
+        ahead = rows.margins(len(batch))
+        missing = self.margin - ahead
+        return softplus(missing).mean() + l2
+'''
+LOAD = "import sys, dpaa; from mine import Mine; dpaa.load(sys.argv[1], Mine).recommend(k=5).write_parquet(sys.argv[2])"
+
+
+@pytest.fixture(scope="module")
+def place(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the file and a dataset."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "mine.py").write_text(MINE, encoding="utf-8")
+    small_world.write(folder / "data")
+    return folder
+
+
+def test_from_python(place: Path, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(place)
+    from mine import Mine  # type: ignore[import-not-found]
+
+    size = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
+    model = Mine(margin=2, **size).fit(small_world)
+    plain = dpaa.fit(small_world, "lightgcn", **size)  # type: ignore[arg-type]
+    assert repr(model.method).startswith("Mine(")
+    assert (model.method.name, model.method.title) == (
+        "mine",
+        "LightGCN that wants a margin between taken and other items",
+    )
+    assert not model.recommend(k=5).equals(plain.recommend(k=5))
+    assert dpaa.evaluate(model, small_world).metrics["recall@20"] > 0
+    compared = dpaa.compare(small_world, {"mine": model, "lightgcn": plain})
+    assert [entry.name for entry in compared.entries] == ["mine", "lightgcn"]
+    model.save(place / "saved")
+    path = os.pathsep.join(map(str, (ROOT / "src", place)))
+    subprocess.run(
+        [sys.executable, "-c", LOAD, place / "saved", place / "lists.parquet"],
+        check=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert pl.read_parquet(place / "lists.parquet").equals(model.recommend(k=5))
+    with pytest.raises(dpaa.InputError, match="method mine has no hyperparameter 'margn'; did you mean margin"):
+        Mine(margn=1)
+    with pytest.raises(dpaa.InputError, match="hyperparameter margin: input should be greater than or equal to 0"):
+        dpaa.fit(small_world, Mine, margin=-1)
+
+
+def test_from_the_command_line(place: Path) -> None:
+    begin = ("train", "data", "--method")
+    answers(
+        (*begin, "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run"),
+        (*begin, "lightgcn", *QUICK, "--out", "plain"),
+        cwd=place,
+    )
+    plugin = ("--plugin", "mine:Mine")
+    evaluated, compared, unknown, bare, known = in_a_new_process(
+        (*plugin, "evaluate", "run", "--json"),
+        (*plugin, "compare", "run", "plain", "--json"),
+        (*begin, "mine:Mine", "--set", "margn=1", "--out", "other"),
+        (*plugin, "recommend", "run", "--out", "lists.csv"),
+        (*plugin, "methods", "mine", "--json"),
+        cwd=place,
+    )
+    assert json.loads(evaluated.out)["metrics"]["recall@20"] > 0
+    assert [entry["name"] for entry in json.loads(compared.out)["entries"]] == ["run", "plain"]
+    assert unknown.code == 2
+    assert "method mine has no hyperparameter 'margn'; did you mean margin?" in unknown.err
+    assert not (place / "other").exists()
+    assert bare.code == 0
+    assert json.loads(known.out)["mine"]["settings"]["margin"]["default"] == 0.5
+    manifest = json.loads((place / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["method"], manifest["method_origin"]["class"]) == ("mine", "mine:Mine")
+    (refused,) = in_a_new_process(("evaluate", "run"), cwd=place)
+    assert refused.code == 2
+    assert "name its class with dpaa --plugin package.module:Class" in refused.err
