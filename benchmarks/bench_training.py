@@ -14,7 +14,7 @@ from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa._machine import computing
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method, attach
-from dpaa.methods.dpaa import DPAA, DpaaSettings
+from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
@@ -172,7 +172,7 @@ def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             plain = attach(LightGCN(**settings), graph)
             plain.start()
             plain.finish()
-            method = DPAA(graph, DpaaSettings(**settings))
+            method = attach(DPAA(**settings), graph)
             method.take_pretrained(Pretrained.of(plain, layers, {}))
             Tables.start(method)
             (one, one_batches), (two, two_batches) = stepper(plain), stepper(method)

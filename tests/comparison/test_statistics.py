@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -84,6 +84,12 @@ def test_level_and_coverage_on_2000_null_comparisons() -> None:
     assert all(agree(one) for one in found)
 
 
+def test_coverage_where_there_is_a_difference_and_power_to_see_it() -> None:
+    found = outcomes_of_worlds(1000, 200, factor=0.65)
+    assert 0.93 <= np.mean([one.low <= -0.05 <= one.high for one in found]) <= 0.97
+    assert np.mean([one.p < 0.05 for one in found]) > 0.4
+
+
 def test_no_harm_is_claimed_wrongly_once_in_forty() -> None:
     """A loss of exactly the margin: the claim "less than that" is false, and made at its level of 2.5 %."""
     found = outcomes_of_worlds(1000, 200, factor=0.8, scale=0.8)
@@ -91,7 +97,47 @@ def test_no_harm_is_claimed_wrongly_once_in_forty() -> None:
     assert 0.012 <= np.mean([one.p_at_most_zero < 0.025 for one in found]) <= 0.04
 
 
+@pytest.mark.parametrize(("runs", "luck"), [((3, 3), 0.0), ((3, 3), 0.02), ((5, 5), 0.05)])
+def test_level_with_several_seeds(runs: tuple[int, int], luck: float) -> None:
+    """Seeds that do nothing, a little, and much: never liberal by much, and not useless either."""
+    found = outcomes_of_worlds(600, 150, runs, luck)
+    assert 0.01 <= np.mean([one.p < 0.05 for one in found]) <= 0.08
+    assert 0.91 <= np.mean([one.low <= 0 <= one.high for one in found]) <= 0.99
+    assert all(agree(one) for one in found)
+
+
+def test_ignoring_seeds_would_be_wrong() -> None:
+    """The same worlds with each side's runs averaged beforehand: training luck passes for a difference."""
+    rng, contrasts = np.random.default_rng(20), PAIR
+    alarms = []
+    for world in range(200):
+        values = users_world(rng, 150, (5, 5), 0.05)
+        averaged = np.stack([values[:, :5].mean(axis=1), values[:, 5:].mean(axis=1)], axis=1)
+        alarms.append(compare_means(averaged, contrasts, resamples=199, seed=world)[0].p < 0.05)
+    assert np.mean(alarms) > 0.3
+
+
 # Several runs: Student's t ###########################################################################################
+
+
+@pytest.mark.parametrize("noise", ["run", "side"])
+def test_surer_users_never_raise_p(noise: str) -> None:
+    """549 users, an effect of −48, 2 + 2 seeds: p was .0005, .135, .61, .76 as users' deviation fell from 60 to 1.
+
+    The chance of users is moved to mean 0 in each run, so that nothing changes but their deviation.
+    """
+    chance = np.random.default_rng(1).standard_normal((549, 4))
+    chance = chance[:, [0, 0, 1, 1]] if noise == "side" else chance
+    chance -= chance.mean(axis=0)
+    runs, found = np.array([4.0 - 1.2, 4.0 + 1.2, 52.0 - 1.2, 52.0 + 1.2]), []
+    for deviation in (200, 60, 20, 5, 1):
+        found += compare_means(runs + deviation * chance, [TWO_AND_TWO])
+    assert all(one.estimate == pytest.approx(-48) for one in found)
+    assert all(agree(one) and one.p < 0.05 for one in found)
+    for more, less in pairwise(found):
+        assert less.p <= more.p * (1 + 1e-9)
+        assert less.high - less.low <= (more.high - more.low) * (1 + 1e-9)
+    assert found[-1].high - found[-1].low == pytest.approx(2 * stats.t.ppf(0.975, 2) * np.sqrt(2) * 1.2, rel=0.01)
 
 
 @given(st.floats(0.01, 100), st.floats(0, 100), st.floats(0, 100), st.integers(1, 12), st.integers(20, 2000))
@@ -131,6 +177,18 @@ def test_the_t_of_users_crossed_with_runs_by_hand() -> None:
     degrees = 1 / ((of_runs / variance) ** 2 / 2 + (1 - of_runs / variance) ** 2 / 2)
     assert unsure[2] - unsure[0] == pytest.approx(stats.t.ppf(0.975, degrees) * np.sqrt(variance))
     assert unsure[3] == pytest.approx(2 * stats.t.sf(3 / np.sqrt(variance), degrees))
+
+
+def test_many_problems_at_once_are_those_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.random((7, 40, 3)), rng.random((7, 40, 2))
+    one[3] = one[3][:, :1]  # runs of this side agree
+    found = np.stack(crossed_t(one, other, 0.9), axis=1)
+    contrast = Contrast((0, 1, 2), (3, 4), 0.9)
+    for numbers, first, second in zip(found, one, other, strict=True):
+        alone = compare_means(np.concatenate([first, second], axis=1), [contrast])[0]
+        np.testing.assert_allclose(numbers, [alone.estimate, alone.low, alone.high, alone.p], rtol=1e-9)
+        assert not alone.by_coins
 
 
 def test_one_run_beside_several() -> None:
@@ -277,6 +335,32 @@ def test_the_interval_is_where_the_shifted_test_is_not_significant(differences: 
         assert slow_p([one - end - 1e-6 * outwards for one in differences]) < 0.05
 
 
+@given(
+    st.lists(st.one_of(st.integers(-2, 2).map(float), st.just(float("nan"))), min_size=8, max_size=60),
+    st.sampled_from([100, 101, 199, 999, 1000]),
+)
+def test_drawn_series_agree_with_their_interval(differences: list[float], resamples: int) -> None:
+    """Many ties and zeros, and levels that fall on an order statistic exactly (199: p of 10/200 is .05)."""
+    column = np.array(differences)
+    found = compare_means(np.stack([column, np.zeros_like(column)], axis=1), PAIR, resamples=resamples)[0]
+    assert agree(found)
+
+
+def test_many_users_are_near_the_exact_share() -> None:
+    differences = np.random.default_rng(5).choice([-0.5, 0.2, 0.25, 1 / 3], 14)
+    p = p_of(differences, 20_000 - 1, seed=1)  # 2^14 = 16,384 series: counted through
+    drawn = p_of(differences, 16_000, seed=1)  # not quite enough: drawn
+    assert p == pytest.approx(slow_p(differences.tolist()))
+    assert drawn == pytest.approx(p, abs=0.015)
+    assert drawn != p
+
+
+def test_sign_flip_by_hand() -> None:
+    """1, 1, 1: of eight series two have |sum| ≥ 3; 1, 1, −1: all have |sum| ≥ 1; 0 counts nowhere."""
+    table = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.0, 0.0]])
+    assert sign_flips(table, 100, seed=0)[2].tolist() == [0.25, 1.0, 1.0]
+
+
 def test_drawn_series_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """In chunks of users and of columns as in one piece; users without a value do not count in their column."""
     table = np.random.default_rng(3).normal(0.2, 1, (17, 3))
@@ -304,6 +388,16 @@ def test_below_six_users_there_is_no_interval() -> None:
     assert (low[1], high[1]) == (1.0, 1.0)
 
 
+def test_the_interval_is_near_that_of_students_t() -> None:
+    values = users_world(np.random.default_rng(6), 500, factor=0.7)
+    values = values[~np.isnan(values).any(axis=1)]
+    found = compare_means(values, PAIR, resamples=9_999, seed=0)[0]
+    theirs = stats.ttest_rel(values[:, 0], values[:, 1])
+    np.testing.assert_allclose([found.low, found.high], theirs.confidence_interval(), atol=0.002)
+    assert found.by_coins
+    assert found.p == pytest.approx(theirs.pvalue, abs=0.005)
+
+
 def test_no_difference_at_all() -> None:
     values = np.random.default_rng(0).random((50, 1)).repeat(2, axis=1)
     found = compare_means(values, PAIR, resamples=200)[0]
@@ -322,6 +416,16 @@ def test_one_user_and_none(runs: int) -> None:
     assert np.isnan([nobody.estimate, nobody.p, nobody.low]).all()
 
 
+def test_users_without_a_value_change_nothing_but_the_draws() -> None:
+    rng = np.random.default_rng(1)
+    values = users_world(rng, 400, factor=0.7)
+    kept = values[~np.isnan(values).any(axis=1)]
+    one, other = compare_means(values, PAIR, seed=4)[0], compare_means(kept, PAIR, seed=4)[0]
+    assert one.estimate == pytest.approx(other.estimate)
+    assert one.users == other.users == len(kept)
+    assert one.low == pytest.approx(other.low, abs=0.1 * (other.high - other.low))
+
+
 @pytest.mark.parametrize("runs", [1, 2])
 def test_values_on_one_side_only(runs: int) -> None:
     """Estimate, interval and test are of the pairs alone: what is on one side only says nothing about a difference."""
@@ -332,6 +436,14 @@ def test_values_on_one_side_only(runs: int) -> None:
     assert repr(found) == repr(compare_means(kept, contrast, resamples=200)[0])  # NaN is not equal to itself
     assert found.estimate == pytest.approx(kept[:, :runs].mean() - 1 / 2)
     assert found.users == 2
+
+
+def test_the_seed_decides_where_coins_are_thrown() -> None:
+    values = users_world(np.random.default_rng(2), 300, (2, 3), 0.02)
+    coins, student = [Contrast((0,), (2,))], [Contrast((0, 1), (2, 3, 4))]
+    assert compare_means(values, coins, seed=7) == compare_means(values, coins, seed=7)
+    assert compare_means(values, coins, seed=7) != compare_means(values, coins, seed=8)
+    assert compare_means(values, student, seed=7) == compare_means(values, student, seed=8, resamples=100)
 
 
 # Holm, non-inferiority, choices ######################################################################################

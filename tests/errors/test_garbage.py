@@ -19,7 +19,6 @@ from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import FORMATS, open_table
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
-from dpaa.methods.settings import make_settings
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
@@ -149,4 +148,4 @@ def test_settings(content: bytes, assignments: list[str], method: str, tmp_path:
     with contextlib.suppress(InputError):
         found = read_settings(file, assignments, None)
         found.pop("method", None)
-        make_settings(METHODS[method].settings_type, found, method)
+        METHODS[method](**found)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpaa.comparison.compare import Choices, compare
-from dpaa.comparison.entry import Entry
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from dpaa.cli.evaluate import print_evaluation
+from dpaa.comparison import Choices, compare
+from dpaa.comparison._compare import Entry
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator

@@ -12,8 +12,8 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.files import from_files
 from dpaa.errors import InputError
+from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.settings import PAPER_TRAINING
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.trace.run import trace_run
