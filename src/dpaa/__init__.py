@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset, read_dataset
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
-    from dpaa.exporting.folder import export
+    from dpaa.exporting import export
     from dpaa.frames import to_pandas
     from dpaa.frontier.debias import debias
     from dpaa.methods import METHODS
@@ -76,7 +76,7 @@ _HOME = {
     "compare": "dpaa.comparison.models",
     "debias": "dpaa.frontier.debias",
     "evaluate": "dpaa.runs.fit",
-    "export": "dpaa.exporting.folder",
+    "export": "dpaa.exporting",
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
