@@ -14,11 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaa.methods.settings import PAPER_TRAINING
+from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.reproduction.sources import LAYERS, Sources
 from dpaa.runs.fit import fit_into, make_method
-from dpaa.trace.run import trace_run
-from dpaa.trace.tracer import RULE
+from dpaa.trace import RULE, trace_run
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset

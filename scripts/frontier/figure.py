@@ -9,8 +9,7 @@ from typing import Any
 from scripts.frontier.lists import SWEPT
 from scripts.frontier.rows import Record, order, title
 
-from dpaa.report.figures import altair, save, styled
-from dpaa.report.theme import PAPER
+from dpaa.report import PAPER, altair, save, styled
 
 FIGURE = "frontier.svg"
 COLUMNS = 2

@@ -8,8 +8,7 @@ from typing import Any
 from scripts.related.pages import ROOT, SHORT, TITLES, Line, mean, read_store
 from scripts.related.trainings import CURVES, CURVES_ON, STEPS
 
-from dpaa.report.figures import altair, save, styled
-from dpaa.report.theme import PAPER, SHAPES
+from dpaa.report import PAPER, SHAPES, altair, save, styled
 
 OUT = ROOT / "docs" / "results"
 PAGE, FIGURE = OUT / "reranking-curves.md", "reranking-curves.svg"

@@ -158,7 +158,7 @@ def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
 
 def _page(folder: Path, page: Path) -> Path | None:
     """The page beside the files; without the extra that draws it there is none, and a note says so."""
-    from dpaa.report.page import write_page
+    from dpaa.report import write_page
 
     try:
         write_page([folder], page)

@@ -55,7 +55,7 @@ def report(
         if live is None:
             raise InputError("missing option '--out'; name the page to write, or a live page with --live")
         return
-    from dpaa.report.page import write_page
+    from dpaa.report import write_page
 
     made = write_page(paths, out_file, k=k, title=title, figures=figures, figure_format=figure_format)
     print_notes(made.notes)

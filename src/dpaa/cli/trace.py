@@ -11,7 +11,7 @@ from dpaa.cli import options
 from dpaa.cli.console import cells, err, out, print_json, print_notes, print_objects, print_table
 
 if TYPE_CHECKING:
-    from dpaa.trace.run import Trace
+    from dpaa.trace import Trace
 
 DECILES = [str(decile) for decile in range(1, 11)]
 
@@ -34,10 +34,10 @@ def trace(
       dpaa trace runs/dpaa --figures figures
     """
     if figures is not None:
-        from dpaa.report.figures import check_figures
+        from dpaa.report import check_figures
 
         check_figures(figures, figure_format)
-    from dpaa.trace.run import trace_run
+    from dpaa.trace import trace_run
 
     found = trace_run(run)
     if as_json:
@@ -46,7 +46,7 @@ def trace(
         print_trace(found)
     print_notes(found.notes)
     if figures is not None:
-        from dpaa.report.figures import save, trace_figures
+        from dpaa.report import save, trace_figures
 
         for name, chart in trace_figures(found).items():
             err.print(f"figure written to {save(chart, figures / f'{name}.{figure_format}')}")
@@ -54,7 +54,7 @@ def trace(
 
 def print_trace(found: Trace) -> None:
     """Verdicts, then tables."""
-    from dpaa.trace.tracer import RULE
+    from dpaa.trace import RULE
 
     out.print(found.headline)
     for premise in found.premises:
