@@ -33,7 +33,7 @@ def report(
     """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
 
     The page is a single file that loads nothing: it opens without network, can be sent and printed.  Runs show the
-    metrics that `dpaa evaluate` wrote; their lists are made anew.  Nothing is trained or measured here.
+    metrics that `dpaa evaluate` wrote; their lists are recomputed.  Nothing is trained or measured here.
 
     \b
     Example:

@@ -370,7 +370,9 @@ def popularity_direction(graph: BipartiteGraph, layers: Iterable[Tensor], readou
         EnergyShare(layer, energy_share(users, table[:n]), energy_share(items, table[n:]))
         for layer, table in [*enumerate(layers), (None, readout)]
     )
-    cosine = float(items @ _unit(graph.item_degree.double().numpy()))
+    counts = graph.item_degree.double().numpy()
+    norm = float(np.linalg.norm(counts))
+    cosine = float(items @ counts / norm) if norm else 0.0
     return Direction(cosine, 1.0 / max(n, 1), 1.0 / max(graph.n_items, 1), shares)
 
 
