@@ -26,7 +26,7 @@ from tests.postgres import Postgres, running
 import dpaa
 from dpaa.data.sources.coat import coat
 from dpaa.data.sources.world import simulate
-from dpaa.exporting.folder import export
+from dpaa.exporting import export
 from dpaa.runs.model import Model
 
 KAPPAS = (-0.5, 0.0, 0.5)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpaa.debiasing import debias
     from dpaa.errors import InputError
     from dpaa.evaluation.evaluator import Evaluation
-    from dpaa.exporting.folder import export
+    from dpaa.exporting import export
     from dpaa.methods import METHODS
     from dpaa.methods.als import ALS as ALS
     from dpaa.methods.als_reg import AlsReg as ALSReg
@@ -75,7 +75,7 @@ _HOME = {
     "compare": "dpaa.comparison",
     "debias": "dpaa.debiasing",
     "evaluate": "dpaa.runs.fit",
-    "export": "dpaa.exporting.folder",
+    "export": "dpaa.exporting",
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",

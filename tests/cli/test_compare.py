@@ -11,11 +11,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from dpaa.report.lenient import lenient
+from dpaa.report.sections import comparison
 
 from dpaa.comparison import Comparison, read_entries
 from dpaa.errors import InputError
-from dpaa.report.lenient import lenient
-from dpaa.report.sections import comparison
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 

@@ -81,7 +81,7 @@ def test_without_the_extra_there_is_no_page_but_a_run(
     def missing(*_: object) -> None:
         raise MissingExtraError("altair", "report")
 
-    monkeypatch.setattr("dpaa.report.page.write_page", missing)
+    monkeypatch.setattr("dpaa.report.write_page", missing)
     said = dpaa_ok("debias", walk / "data", *QUICK, "--out", tmp_path / "trade")
     assert "there is no page: " in said.err.replace("\n", " ")
     assert (tmp_path / "trade" / "run" / "manifest.json").is_file()

@@ -21,7 +21,7 @@ from dpaa.data.sources.world import simulate
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import METRICS, Metric, explain, of_kind
-from dpaa.report.sections.metrics import best_of
+from dpaa.report._runs import best_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -18,12 +17,11 @@ import pytest
 
 from dpaa.data.attributes import ItemAttributes
 from dpaa.errors import InputError
-from dpaa.exporting.folder import export
-from dpaa.exporting.formats import TARGETS
+from dpaa.exporting import export
+from dpaa.exporting._targets import TARGETS
 from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
-from tests.serving.made import drawn_model
+from tests.exporting.agreement import KAPPAS, drawn_model, equal_lists, lists_of
 
 LIBRARIES = {"faiss": "faiss", "hnswlib": "hnswlib", "onnx": "onnxruntime"}
 SYSTEMS = [name for name in TARGETS if name != "pgvector"]
@@ -46,12 +44,6 @@ def opened(folder: Path) -> Any:
     return module.Recommender(folder)
 
 
-def asker(folder: Path) -> Callable[[Any, int, float], list[Any]]:
-    """Its `recommend`."""
-    recommender = opened(folder)
-    return lambda user, k, kappa: recommender.recommend(user, k, kappa)
-
-
 def exported(model: Model, folder: Path, to: str, **how: Any) -> dict[str, Any]:
     if to in LIBRARIES:
         pytest.importorskip(LIBRARIES[to], reason=f"{LIBRARIES[to]} is not installed")
@@ -62,7 +54,7 @@ def exported(model: Model, folder: Path, to: str, **how: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("to", SYSTEMS)
 def test_one_export_serves_every_dial(model: Model, to: str, tmp_path: Path) -> None:
     about = exported(model, tmp_path / "made", to)
-    ask = asker(tmp_path / "made")
+    ask = opened(tmp_path / "made").recommend
     for kappa in KAPPAS:
         expected = lists_of(model, 20, kappa)
         found = {user: ask(user, 20, kappa) for user in expected}
@@ -82,29 +74,11 @@ def test_approximate_indexes_find_nearly_all(kind: str, tmp_path: Path) -> None:
     model = drawn_model(n_users=60, n_items=2_500, size=16)
     about = exported(model, tmp_path / "made", "faiss", index=kind)
     assert about["recall"] >= 0.98
-    ask = asker(tmp_path / "made")
+    ask = opened(tmp_path / "made").recommend
     expected = lists_of(model, 20, -0.5)
     found = [len(set(expected[user]) & {item for item, _ in ask(user, 20, -0.5)}) / 20 for user in expected]
     assert np.mean(found) > 0.95
     assert f"found {about['recall']:.1%} of the best 20" in (tmp_path / "made" / "README.md").read_text()
-
-
-def test_the_folder_can_be_asked_from_a_shell(tmp_path: Path) -> None:
-    model = drawn_model(n_users=5, n_items=60, size=4, text=False)
-    export(model, tmp_path / "made", "npz")
-    call = [sys.executable, "query.py", str(model.user_ids[2]), "--kappa", "-0.5", "--k", "3"]
-    said = subprocess.run(call, cwd=tmp_path / "made", capture_output=True, text=True, check=True).stdout
-    listed = [int(line.split("\t")[1]) for line in said.splitlines()]
-    assert listed == model.recommend([model.user_ids[2]], 3, popularity_dial=-0.5)["item_id"].to_list()
-
-
-def test_some_users_alone(tmp_path: Path) -> None:
-    model = drawn_model(n_users=9, n_items=60, size=4)
-    about = export(model, tmp_path / "made", "npz", users=["u00007", "u00003"])
-    assert about["users"] == 2
-    assert pl.read_parquet(tmp_path / "made" / "users.parquet")["user_id"].to_list() == ["u00003", "u00007"]
-    assert set(pl.read_parquet(tmp_path / "made" / "seen.parquet")["user_id"]) == {"u00003", "u00007"}
-    assert np.load(tmp_path / "made" / "vectors.npz")["users"].shape == (2, 4)
 
 
 def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
@@ -123,25 +97,29 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def refused(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpaa.exporting.folder.write_stream", refused)
+    monkeypatch.setattr("dpaa.exporting._targets.write_stream", refused)
     with pytest.raises(InputError, match="No space left on device"):
         export(drawn_model(n_users=5, n_items=60, size=4), tmp_path / "made", "npz")
     assert not list(tmp_path.iterdir())
 
 
 def test_large_tables_lie_beside_the_onnx_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.exporting.onnx_model.LARGEST", 1000)
+    monkeypatch.setattr("dpaa.exporting._targets.LARGEST_ONNX", 1000)
     model = drawn_model(n_users=30, n_items=200, size=16)
     exported(model, tmp_path / "made", "onnx")
     assert (tmp_path / "made" / "model.onnx.data").stat().st_size > 4 * 16 * 200
-    ask, expected = asker(tmp_path / "made"), lists_of(model, 10, 0.5)
+    ask, expected = opened(tmp_path / "made").recommend, lists_of(model, 10, 0.5)
     assert {user: [item for item, _ in ask(user, 10, 0.5)] for user in expected} == expected
 
 
-def test_titles_go_along(tmp_path: Path) -> None:
-    model = drawn_model(n_users=5, n_items=60, size=4, candidates=True)
+def test_some_users_alone_and_titles_go_along(tmp_path: Path) -> None:
+    model = drawn_model(n_users=9, n_items=60, size=4, candidates=True)
     named = replace(model, attributes=ItemAttributes(pl.DataFrame({"title": [f"Film {n}" for n in range(60)]})))
-    export(named, tmp_path / "made", "npz")
+    about = export(named, tmp_path / "made", "npz", users=["u00007", "u00003"])
+    assert about["users"] == 2
+    assert pl.read_parquet(tmp_path / "made" / "users.parquet")["user_id"].to_list() == ["u00003", "u00007"]
+    assert set(pl.read_parquet(tmp_path / "made" / "seen.parquet")["user_id"]) == {"u00003", "u00007"}
+    assert np.load(tmp_path / "made" / "vectors.npz")["users"].shape == (2, 4)
     items = pl.read_parquet(tmp_path / "made" / "items.parquet")
     assert items.columns == ["item_id", "title"]
     assert items["title"].to_list() == [f"Film {int(item[1:])}" for item in items["item_id"]]

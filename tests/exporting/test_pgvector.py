@@ -12,11 +12,10 @@ import polars as pl
 import pytest
 
 from dpaa.errors import InputError
-from dpaa.exporting.folder import export
+from dpaa.exporting import export
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
+from tests.exporting.agreement import KAPPAS, drawn_model, equal_lists, lists_of
 from tests.postgres import Postgres, running
-from tests.serving.made import drawn_model
 
 pytestmark = pytest.mark.slow
 EVERYBODY = (

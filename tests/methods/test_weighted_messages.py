@@ -13,7 +13,7 @@ from dpaa.methods import METHODS
 from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.fit import fit
 from dpaa.runs.model import load
-from dpaa.trace.run import trace_run
+from dpaa.trace import trace_run
 
 OFFERING = [
     name

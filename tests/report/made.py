@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.dataset import Dataset
-from dpaa.report.inputs import Family, Inputs, Run
+from dpaa.report._inputs import Family, Inputs, Run
+from dpaa.report._partial import Partial
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
 
@@ -35,13 +36,15 @@ def add_run(
     lists: Sequence[str] | None = None,
     history: Sequence[dict[str, Any]] = (),
     manifest: dict[str, Any] | None = None,
+    groups: Any = None,
     **protocol: Any,
 ) -> Run:
     """A run of the family: its `lists` are items such as "cd", one for each user; without metrics it is unmeasured."""
     assert family.dataset is not None
     model = fit(family.dataset, method, **QUICK.get(method, {}))
     model = replace(model, manifest=model.manifest | (manifest or {}))
-    evaluation = None if metrics is None else {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"} | protocol}
+    content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"} | protocol, "groups": groups or {}}
+    evaluation = None if metrics is None else Partial(content)
     run = Run(name, RunFolder(Path(name)), model, list(history), evaluation, family)
     if lists is not None:
         vars(run)["lists"] = np.array([["abcde".index(item) for item in one] for one in lists])

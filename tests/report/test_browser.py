@@ -127,15 +127,16 @@ def test_dark_by_button_and_by_system(opened: Opened) -> None:
     assert opened.ground() == light
 
 
-@pytest.mark.parametrize("width", [360, 700, 1280])
+@pytest.mark.parametrize("width", [360, 640, 1280])  # 640: a screen of 1280 at a zoom of 200%
 def test_nothing_sticks_out(opened: Opened, width: int) -> None:
     opened.page.set_viewport_size({"width": width, "height": 740})
+    unfold(opened.page)
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
     kind = "phone" if width < 500 else "wide"
     shown = opened.page.evaluate(
         "[...document.querySelectorAll('.chart')].filter((c) => c.offsetWidth).map((c) => c.className.split(' ')[1])"
     )
-    assert set(shown) == ({kind} if width != 700 else set(shown))
+    assert set(shown) == ({kind} if width != 640 else set(shown))
     assert opened.page.evaluate(CUT_TEXT) == [], "text of figures that is cut off"
 
 
@@ -196,23 +197,9 @@ def test_by_keyboard_alone(opened: Opened) -> None:
     chapters = opened.page.locator("nav a").evaluate_all("(all) => all.map((one) => one.getAttribute('href'))")
     assert [one for one in reached if one in chapters] == chapters
     assert any(one.startswith("Accuracy on") for one in reached), "tables scroll by keyboard"
-    training = opened.page.locator("#training summary").first
-    training.focus()
-    opened.page.keyboard.press("Enter")
-    expect(opened.page.locator("#training-loss")).to_be_visible()
-
-
-def test_a_link_opens_the_chapter_that_it_leads_to(opened: Opened) -> None:
     assert opened.page.locator("#training-loss").is_hidden()
-    opened.page.click("nav a[href='#training']")
+    opened.page.locator("nav a[href='#training']").press("Enter")  # a link opens the section that it leads to
     expect(opened.page.locator("#training-loss")).to_be_visible()
-
-
-def test_at_twice_the_size_nothing_sticks_out(opened: Opened) -> None:
-    """Zoom of 200 % on a screen of 1280: half as many pixels to lay out in."""
-    opened.page.set_viewport_size({"width": 640, "height": 450})
-    unfold(opened.page)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 640
 
 
 def test_nothing_moves_for_those_who_asked_for_that(opened: Opened) -> None:
@@ -239,31 +226,3 @@ def test_the_verdict_is_on_the_first_screen_of_a_phone(opened: Opened) -> None:
     box = opened.page.locator("#summary .verdict").first.bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < 844
-
-
-def test_contrast_is_enough_in_both_colours(opened: Opened) -> None:
-    """Ink, soft text and accents against both grounds: 4.5 or more, as WCAG AA asks of text."""
-    for dark in (False, True):
-        opened.page.emulate_media(color_scheme="dark" if dark else "light")
-        names = ("ink", "soft", "accent", "hit", "niche", "paper", "panel", "best", "niche-ground", "warn")
-        colours = {
-            name: opened.page.evaluate(
-                f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()"
-            )
-            for name in names
-        }
-        pairs = [(text, under) for text in ("ink", "soft", "accent", "hit") for under in ("paper", "panel")]
-        pairs += [("niche", "niche-ground"), ("ink", "best"), ("hit", "best"), ("ink", "warn")]
-        for text, under in pairs:
-            assert contrast(colours[text], colours[under]) >= 4.5, (dark, text, under)
-
-
-def contrast(one: str, other: str) -> float:
-    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

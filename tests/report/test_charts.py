@@ -1,57 +1,70 @@
+"""What is drawn: the numbers in the charts, their files, and their SVG on the page."""
+
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import replace
+from math import nan
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pytest
 
-from dpaa.report.charts import (
-    FrontierDot,
-    Interval,
-    Line,
-    Point,
-    _beside,
-    concentration,
-    curves,
-    frontier,
-    intervals,
-    long_tail,
-    scatter,
+from dpaa.auditing import audit
+from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError, MissingExtraError
+from dpaa.evaluation.dial_curve import DialCurve, DialPoint, Objective
+from dpaa.evaluation.offpolicy import ValidationExposure
+from dpaa.report import (
+    PAPER,
+    PHONE,
+    WIDE,
+    check_figure,
+    dial_figure,
+    lorenz_curve,
+    popularity_curves,
+    save,
+    trace_figures,
 )
-from dpaa.report.theme import PAPER, PHONE, WIDE
+from dpaa.report._charts import POINTS, Dot, Interval, Line, curves, intervals, popularity_line, scatter
+from dpaa.report._svg import _clean, inline_svg
+from dpaa.runs.fit import fit_into, make_method
+from dpaa.trace import trace_run
+from tests.report.reader import Reader
 
 pytest.importorskip("altair")
-COUNTS = np.array([1, 4, 0, 2, 1])
+BEGINS = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>", "json": b"{"}
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg">'
 
 
 def rows_of(chart: Any, *columns: str) -> list[tuple[Any, ...]]:
-    """What is drawn: rows of the table that has these columns."""
-    tables = chart.to_dict()["datasets"].values()
-    (found,) = [rows for rows in tables if rows and set(columns) <= set(rows[0])]
-    return [tuple(row[column] for column in columns) for row in found]
+    """What is drawn: rows of the longest table that has these columns."""
+    tables = [rows for rows in chart.to_dict()["datasets"].values() if rows and set(columns) <= set(rows[0])]
+    return [tuple(row[column] for column in columns) for row in max(tables, key=len)]
 
 
-def test_the_niche_begins_where_the_popular_items_end() -> None:
-    found = rows_of(long_tail(COUNTS, PAPER), "group", "rank", "count")
-    popular, niche = "popular: 3 items", "niche: 2 items"
-    assert found == [(popular, 1, 4.0), (popular, 2, 2.0), (popular, 3, 1.0), (niche, 3, 1.0), (niche, 4, 1.0)]
+def test_popularity_falls_from_the_first_item_to_the_last_used_one() -> None:
+    counts = np.array([1, 4, 0, 2, 1])
+    line = popularity_line("all", counts, 0)
+    assert (list(line.x), list(line.y)) == ([1, 2, 3, 4], [4, 2, 1, 1])
+    assert list(popularity_line("niche", counts, 0, first=3).x) == [3, 4]
+    assert list(popularity_line("nothing", np.zeros(3), 0).x) == []
+    many = {str(seed): np.random.default_rng(seed).zipf(1.5, 9_000) - 1 for seed in range(10)}
+    drawn = rows_of(popularity_curves(many, by="severity"), "name", "y")
+    assert len(drawn) <= len(many) * POINTS
+    assert {name for name, _ in drawn} == {f"severity {seed}" for seed in many}
 
 
-def test_concentration_adds_up_from_the_most_popular() -> None:
-    found = rows_of(concentration(COUNTS, PAPER), "name", "x", "y")
-    log = {x: y for name, x, y in found if name == "this log"}
-    assert log == pytest.approx({0: 0, 0.2: 0.5, 0.4: 0.75, 0.6: 0.875, 0.8: 1, 1: 1})
-
-
-def test_what_has_no_value_is_left_out_of_a_line() -> None:
-    lines = [Line("one", [1, 2, 3], [0.1, None, 0.3], 0), Line("none", [1], [None], 1)]
-    assert rows_of(curves(lines, PAPER, "x", "y"), "name", "x", "y") == [("one", 1.0, 0.1), ("one", 3.0, 0.3)]
-
-
-def test_lines_beyond_the_palette_are_dashed_and_what_is_measured_against_is_too() -> None:
+def test_what_has_no_value_is_left_out_and_lines_beyond_the_palette_are_dashed() -> None:
     n = len(PAPER.palette)
-    lines = [Line(str(place), [0, 1], [0, 1], place) for place in (0, n)] + [Line("base", [0, 1], [0, 1], None)]
-    encoding = curves(lines, PAPER, "x", "y").to_dict()["layer"][0]["encoding"]
+    lines = [Line("one", [1, 2, 3], [0.1, None, 0.3], 0), Line("two", [1], [0.2], n), Line("base", [0], [0], None)]
+    chart = curves(lines, PAPER, "x", "y")
+    assert rows_of(chart, "name", "x", "y")[:2] == [("one", 1.0, 0.1), ("one", 3.0, 0.3)]
+    encoding = chart.to_dict()["layer"][0]["encoding"]
     assert encoding["color"]["scale"]["range"] == [PAPER.colour(0), PAPER.colour(0), PAPER.soft]
     assert encoding["strokeDash"]["scale"]["range"] == [[1, 0], [6, 3], [3, 3]]
 
@@ -61,52 +74,135 @@ def test_lines_beyond_the_palette_are_dashed_and_what_is_measured_against_is_too
     [((0.1, 0.2), (0.088, 0.212)), ((0.001, 0.2), (0.0, 0.22388)), ((5.0, 5.0), (4.5, 5.5)), ((0.0, 0.0), (0.0, 1.0)),
      ((-1.0, 1.0), (-1.24, 1.24))],
 )  # fmt: skip
-def test_points_have_room_around_them_but_none_below_zero(
+def test_dots_have_space_around_them_but_none_below_zero(
     values: tuple[float, float], domain: tuple[float, float]
 ) -> None:
-    points = [Point(str(place), value, value, place, "") for place, value in enumerate(values)]
-    encoding = scatter(points, PAPER, "x", "y").to_dict()["encoding"]
+    dots = [Dot(str(index), index, value, value, "") for index, value in enumerate(values)]
+    encoding = scatter(dots, PAPER, "x", "y").to_dict()["layer"][0]["encoding"]
     for axis in ("x", "y"):
         assert encoding[axis]["scale"]["domain"] == pytest.approx(domain)
 
 
-def test_intervals_keep_the_order_they_come_in_and_grow_with_it() -> None:
+def test_a_frontier_marks_the_choice_and_turns_a_falling_goal() -> None:
+    dots = [
+        Dot("a", 0, x, x, "", joined=True, mark=mark) for x, mark in ((0.0, "baseline"), (0.5, ""), (1.0, "chosen"))
+    ]
+    chart = scatter(dots, WIDE, "x", "y", relative=True, falling=True).to_dict()
+    labels = {str(each["transform"]): each["mark"] for each in chart["layer"] if each["mark"]["type"] == "text"}
+    assert len(labels) == 2
+    (baseline,) = [mark for transform, mark in labels.items() if "baseline" in transform]
+    assert baseline["align"] == "left", "to the right of the leftmost dot"
+    (y,) = [each["encoding"]["y"] for each in chart["layer"] if each["mark"]["type"] == "line"]
+    assert y["scale"]["reverse"] is True
+
+
+def test_intervals_keep_their_order_and_legends_take_more_rows_on_a_phone() -> None:
     rows = [Interval(label, name, 0, 0.1, 0.0, 0.2, "") for label in ("z", "a") for name in ("new", "best")]
     chart = intervals(rows, WIDE, "change").to_dict()
-    encoding = chart["layer"][1]["encoding"]
-    assert encoding["y"]["sort"] == ["z", "a"]
-    assert encoding["yOffset"]["sort"] == ["new", "best"]
+    assert chart["layer"][1]["encoding"]["y"]["sort"] == ["z", "a"]
     assert chart["height"] == 60 + 2 * 26 + 20
-    assert intervals([*rows, Interval("m", "new", 0, 0, 0, 0, "")], WIDE, "change").to_dict()["height"] == 158
-
-
-def test_a_legend_of_long_names_takes_more_rows_on_a_phone() -> None:
-    lines = [Line(f"a name of some length {place}", [0, 1], [0, 1], place) for place in range(4)]
+    lines = [Line(f"a name of some length {index}", [0, 1], [0, 1], index) for index in range(4)]
     heights = [curves(lines, theme, "x", "y").to_dict()["height"] - theme.height for theme in (WIDE, PHONE)]
     assert heights == [40, 80]
+    title = "popularity decile (1 = rarest items, 10 = most popular)"
+    assert WIDE.lines(title) == title
+    assert PHONE.lines(title) == ["popularity decile (1 = rarest", "items, 10 = most popular)"]
+
+
+# ---------------------------------------------------------------------- figures of commands
+
+
+def test_lorenz_curves_of_log_and_lists() -> None:
+    log = pl.DataFrame({"user_id": [*range(6), 6, 7, 8, 9], "item_id": [0] * 6 + [1, 2, 3, 4]})
+    recs = pl.DataFrame({"user_id": [0, 1], "item_id": [1, 2], "rank": [1, 1]})
+    drawn = rows_of(lorenz_curve(audit(log, recs)), "name", "x", "y")
+    points = {round(x, 6): y for name, x, y in drawn if name == "interactions of the log"}
+    assert points[0.2] == pytest.approx(0.6), "the top fifth has six of ten"
+    assert {name for name, *_ in drawn} == {"interactions of the log", "recommendations", "if all items were alike"}
+
+
+def test_the_dial_is_drawn_in_shares_and_what_has_no_value_is_left_out() -> None:
+    points = tuple(DialPoint(kappa, 0.3 - kappa / 50, 0.2, nan, 10 + kappa, 0.5) for kappa in (-2.0, 0.0, 4.0))
+    curve = DialCurve(points, Objective("ndcg"), 10, 5, ValidationExposure(True, True, 0.9), -2.0, 4.0)
+    drawn = rows_of(dial_figure(curve, "lightgcn"), "name", "x", "y")
+    names = {name for name, *_ in drawn}
+    assert names == {"accuracy (NDCG@10)", "items shown to anybody", "mean popularity (ARP)"}
+    assert max(y for *_, y in drawn) == 1.0
+    whole = replace(curve, points=tuple(replace(point, niche_recall=0.1) for point in points))
+    assert len(rows_of(dial_figure(whole, "lightgcn"), "name")) == len(drawn) + len(points)
+
+
+def test_trace_figures_hold_the_numbers(small_world: Dataset, tmp_path: Path) -> None:
+    chosen = {"embedding_size": 8, "layers": 3, "epochs": 4, "threads": 1}
+    for name in ("dpaa", "lightgcn"):
+        fit_into(tmp_path / name, small_world, make_method(small_world, name, chosen))
+    traced = trace_run(tmp_path / "dpaa")
+    charts = trace_figures(traced)
+    always = ["relative-weights", "message-mass", "inverse-interaction-weights"]
+    assert list(charts) == [*always, "share-and-shift", "weights-over-epochs"]
+    drawn = {name: json.loads(chart.to_json())["datasets"] for name, chart in charts.items()}
+    values = [row["value"] for row in next(iter(drawn["relative-weights"].values()))]
+    assert values == pytest.approx([value for layer in traced.weights for value in layer.relative])
+    assert len(next(iter(drawn["inverse-interaction-weights"].values()))) == 10 * len(traced.premises)
+    assert len(next(iter(drawn["weights-over-epochs"].values()))) == 10 * len(traced.epochs)
+    assert list(trace_figures(trace_run(tmp_path / "lightgcn"))) == always, "its history has no weights"
+
+
+# ---------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("ending", BEGINS)
+def test_every_format(tmp_path: Path, ending: str) -> None:
+    file = save(popularity_curves({"a": np.array([3, 2, 1])}), tmp_path / "new folder" / f"figure.{ending}")
+    content = file.read_bytes()
+    assert content.lstrip().startswith(BEGINS[ending])
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert b"cdn.jsdelivr" not in content or ending == "json"
 
 
 @pytest.mark.parametrize(
-    ("base", "chosen", "side"),
+    ("name", "says"), [("x.gif", "a figure is written to"), ("in/x.png", "cannot write .*in/x.png")]
+)
+def test_files_that_cannot_be_written(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "in").write_text("a file")
+    with pytest.raises(InputError, match=says):
+        save(popularity_curves({"a": np.array([3, 2, 1])}), tmp_path / name)
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dpaa\[report\]'"):
+        check_figure(tmp_path / "x.png")
+
+
+# ---------------------------------------------------------------------- SVG
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
     [
-        (0.5, 0.8, "right"),  # the text ends at the dot: it stands to its left
-        (0.5, 0.2, "left"),
-        (0.0, 0.8, "left"),
-        (1.0, 0.2, "right"),
-        (0.9, 0.95, "right"),
-        (0.5, None, "left"),
+        ("<script>alert(1)</script><g />", "<g />"),
+        ('<image href="http://x" /><a href="x"><path /></a><foreignObject /><g />', "<g />"),
+        ('<rect fill="white" /><rect fill="red" />', '<rect fill="red" />'),
+        ('<path d="" /><path display="none" /><path d="M1.23456,2" />', '<path d="M1.23,2" />'),
+        ('<g id="a" clip-path="url(#b)" />', '<g id="fig-a" clip-path="url(#fig-b)" />'),
+        ('<path aria-label="0.5" aria-roledescription="point" style="x" />', '<path data-tip="0.5" />'),
+        ('<g aria-label="X-axis" aria-roledescription="axis" role="x" />', "<g />"),
     ],
 )
-def test_the_baselines_label_stands_beside_its_dot_where_there_is_room(
-    base: float, chosen: float | None, side: str
-) -> None:
-    marks = {0.0: "", 1.0: "", base: "baseline"} | ({} if chosen is None else {chosen: "chosen"})
-    dots = [FrontierDot("a", 0, x, 0.5, False, False, mark, "") for x, mark in marks.items()]
-    assert _beside(dots)["align"] == side
-    (label,) = [
-        layer
-        for layer in frontier(dots, WIDE, "x", "y").to_dict()["layer"]
-        if layer["mark"]["type"] == "text" and "baseline" in str(layer["transform"])
-    ]
-    assert label["mark"]["align"] == side
-    assert label["mark"]["dy"] < 0, "above the axis that the lowest dot stands on"
+def test_what_draws_is_kept(before: str, after: str) -> None:
+    root = ElementTree.fromstring(f"{HEAD}{before}</svg>")
+    ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+    _clean(root, "fig")
+    assert ElementTree.tostring(root, encoding="unicode").removeprefix(HEAD).removesuffix("</svg>") == after
+
+
+def test_text_of_a_chart_stays_text_and_is_a_hint_of_its_mark() -> None:
+    hostile = "</svg><b onclick=a>&"
+    dots = [Dot(hostile, 0, 1.0, 1.0, hostile), Dot("other", 1, 2.0, 2.0, "other")]
+    page = Reader(str(inline_svg(scatter(dots, WIDE, "x", "y"), "one", '"<i>')))
+    (svg,) = page.named("svg")
+    assert (svg.attributes["aria-label"], svg.attributes["role"]) == ('"<i>', "img")
+    assert not page.named("b") + page.named("i")
+    assert {tag.attributes["data-tip"] for tag in page.tags if "data-tip" in tag.attributes} == {hostile, "other"}
+    assert hostile in svg.text

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpaa._io import as_json
 from dpaa.data.dataset import read_dataset
 from dpaa.errors import InputError
 from dpaa.ranking import Dial
-from dpaa.report.inputs import gather
+from dpaa.report._inputs import gather
 from dpaa.runs.fit import evaluate, fit_into, make_method
-from dpaa.runs.folder import RunFolder
-from tests.report.folders import copy_of, put_metrics
+from tests.report.folders import copy_of
 from tests.report.made import add_run, made_family
 
 
@@ -70,7 +70,7 @@ def test_a_run_is_measured_against_its_origin_then_lightgcn_then_the_first() -> 
     assert family.reference(born) is second
 
 
-def test_places_and_metrics_are_counted_by_hand() -> None:
+def test_exposure_and_metrics_by_hand() -> None:
     family = made_family()
     run = add_run(family, "new", lists=["cd", "bd", "cd", "bc"], metrics={"recall@2": 0.5, "upd@2": None, "odd": 1})
     assert run.exposure.tolist() == [0, 2, 3, 3, 0]
@@ -83,7 +83,7 @@ def test_places_and_metrics_are_counted_by_hand() -> None:
 
 
 def test_of_many_users_evenly_spaced_ones_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.report.inputs.LISTED_USERS", 2)
+    monkeypatch.setattr("dpaa.report._inputs.LISTED_USERS", 2)
     family = made_family()
     run = add_run(family, "new")
     assert family.users.tolist() == [0, 3]
@@ -91,27 +91,19 @@ def test_of_many_users_evenly_spaced_ones_are_listed(monkeypatch: pytest.MonkeyP
     assert run.lists.shape == (2, 2)
 
 
-@pytest.mark.parametrize(("dial", "name"), [(None, "new"), (0.0, "new"), (-0.5, "new (dial at -0.5)")])
-def test_a_run_measured_with_another_dial_says_so(dial: float | None, name: str) -> None:
-    assert add_run(made_family(), "new", metrics={}, popularity_dial=dial).name == name
-
-
-def test_lists_are_made_by_the_reranker_that_was_measured(demo_folder: Path, tmp_path: Path) -> None:
+def test_metrics_of_other_lists_than_the_runs_own_are_left_out(demo_folder: Path, tmp_path: Path) -> None:
+    """Earlier versions kept them; the lists on the page are those of the run's own re-ranker."""
     data = read_dataset(demo_folder / "data")
     model = fit_into(tmp_path / "run", data, make_method(data, "ease", {}), rerank=Dial(kappa=-2.0))
     known = model.user_ids.gather(np.unique(model.train.user))
-    turned, plain = (model.recommend(known, rerank=one)["item_id"].to_list() for one in ("run", None))
-    assert turned != plain
-
-    def seen() -> tuple[str, list[object]]:
-        (family,) = gather([tmp_path / "run"]).families
-        (run,) = family.runs
-        return run.name, run.model.item_ids.gather(run.lists.ravel()).to_list()
-
-    assert seen() == ("run", turned)
-    RunFolder(tmp_path / "run").write_evaluation(evaluate(model, data), model)
-    assert seen() == ("run", turned)
-    put_metrics(tmp_path / "run", evaluate(model, data, rerank=None))
-    assert seen() == ("run (not re-ranked)", plain)
-    put_metrics(tmp_path / "run", evaluate(model, data, rerank=Dial(kappa=0.0)))
-    assert seen() == ("run (re-ranked by dial,kappa=0.0)", plain)
+    for rerank, measured in ((model.reranker(), True), (None, False)):
+        content = as_json(evaluate(model, data, rerank=rerank).as_json())
+        (tmp_path / "run" / "metrics.json").write_text(content)
+        inputs = gather([tmp_path / "run"])
+        (run,) = inputs.runs
+        assert bool(run.metrics) is measured
+        assert (
+            any("another popularity dial or re-ranker than it keeps" in note for note in inputs.notes) is not measured
+        )
+        listed = run.model.item_ids.gather(run.lists.ravel()).to_list()
+        assert listed == model.recommend(known)["item_id"].to_list()

@@ -16,7 +16,7 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.folder import RunFolder
-from dpaa.trace.run import trace_run
+from dpaa.trace import trace_run
 
 COMMON = {"embedding_size": 12, "layers": 2, "epochs": 5, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -47,18 +47,12 @@ def test_lemma_1_holds_in_trained_runs(runs: Path, name: str) -> None:
     assert [pair.groups for pair in found.contributions] == ["popular / niche", "decile 10 / decile 1"]
     assert max(pair.difference for pair in found.contributions) < 1e-6
     assert found.notes == []
-
-
-@pytest.mark.parametrize("name", ["lightgcn", "first", "all", "as-printed", "row", "apda"])
-def test_shares_sum_to_one(runs: Path, name: str) -> None:
-    found = trace_run(runs / name)
-    assert len(found.weights) == 2
-    for layer in found.weights:
-        for shares in (layer.mass_share, layer.plain_mass_share):
-            assert shares is None or sum(share or 0 for share in shares) == pytest.approx(1)
-    assert found.weights[0].mass_share is not None
+    for shares in (layer.mass_share for layer in found.weights):
+        assert shares is not None
+        assert sum(share or 0 for share in shares) == pytest.approx(1)
     for values in ([row.readout for row in found.shares], [row.gradient for row in found.shares]):
-        assert not values or sum(values) == pytest.approx(1)
+        assert sum(values) == pytest.approx(1)
+    assert sum(found.edges) == len(pl.read_parquet(runs / name / "edges.parquet"))
 
 
 def test_a_neutral_run_equals_the_plain_one(runs: Path) -> None:

@@ -164,11 +164,11 @@ def _check_targets(
         if any(same_place(per_user, one) for one in sources):
             raise InputError(f"{per_user} is what is audited; name another file for --per-user")
     if figure is not None:
-        from dpaa.report.figures import check_figure
+        from dpaa.report import check_figure
 
         check_figure(figure)
     if html is not None:
-        from dpaa.report.page import check_page
+        from dpaa.report import check_page
 
         check_page(html)
 
@@ -176,12 +176,11 @@ def _check_targets(
 def _write(result: Audit, per_user: Path | None, figure: Path | None, html: Path | None) -> None:
     """The file that is not replaced without --overwrite comes last: a call that was cut short can be repeated."""
     if figure is not None:
-        from dpaa.report.audit_figures import lorenz_curve
-        from dpaa.report.figures import save
+        from dpaa.report import lorenz_curve, save
 
         err.print(f"figure written to {save(lorenz_curve(result), figure)}")
     if html is not None:
-        from dpaa.report.page import audit_page
+        from dpaa.report import audit_page
 
         audit_page(result, html)
         err.print(f"page written to {html}")

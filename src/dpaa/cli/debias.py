@@ -130,7 +130,7 @@ def debias(
         sys.exit(1)
     page: Path | None = out_folder / PAGE
     try:
-        from dpaa.report.page import write_page
+        from dpaa.report import write_page
 
         write_page([out_folder], out_folder / PAGE)
     except MissingExtraError as error:

@@ -190,7 +190,7 @@ def _conclude(trade: Debiased, before: Evaluation, after: Evaluation) -> None:
 
 def _write_page(paths: list[Path], page: Path) -> None:
     """The report of everything; without its extra the walk still ends well, and says what to install."""
-    from dpaa.report.page import write_page
+    from dpaa.report import write_page
 
     try:
         print_notes(write_page(paths, page).notes)

@@ -59,7 +59,7 @@ class DialOptions:
     def curve(self, model: Model, data: Dataset) -> DialCurve | None:
         """The curve the run has, or with an objective is to have from now on; wrong options are refused before."""
         from dpaa._text import finite
-        from dpaa.report.figures import check_figure
+        from dpaa.report import check_figure
         from dpaa.runs.dial import choose_dial
 
         if self.figure is not None:
@@ -83,8 +83,7 @@ class DialOptions:
         if self.objective is not None:  # first: it is refused where the run was replaced meanwhile
             folder.write_dial(curve, model)
         if self.figure is not None:
-            from dpaa.report.dial_figure import dial_figure
-            from dpaa.report.figures import save
+            from dpaa.report import dial_figure, save
 
             save(dial_figure(curve, model.method.name), self.figure)
 

@@ -40,8 +40,8 @@ def export(
       dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
     """
     from dpaa.cli.ids import read_ids
-    from dpaa.exporting.folder import check_export
-    from dpaa.exporting.folder import export as write
+    from dpaa.exporting import check_export
+    from dpaa.exporting import export as write
     from dpaa.runs.model import load
 
     check_export(out_folder, to, index, overwrite)

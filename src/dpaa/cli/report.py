@@ -33,7 +33,7 @@ def report(
     """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
 
     The page is a single file that loads nothing: it opens without network, can be sent and printed.  Runs show the
-    metrics that `dpaa evaluate` wrote; their lists are made anew.  Nothing is trained or measured here.
+    metrics that `dpaa evaluate` wrote; their lists are recomputed.  Nothing is trained or measured here.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def report(
         if live is None:
             raise InputError("missing option '--out'; name the page to write, or a live page with --live")
         return
-    from dpaa.report.page import write_page
+    from dpaa.report import write_page
 
     made = write_page(paths, out_file, k=k, title=title, figures=figures, figure_format=figure_format)
     print_notes(made.notes)

@@ -1,1 +1,7 @@
 """Vectors for other systems: one index for every user and every κ of the popularity dial."""
+
+from __future__ import annotations
+
+from dpaa.exporting._folder import check_export, export
+
+__all__ = ["check_export", "export"]

@@ -17,9 +17,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.report.figures import Chart, altair, by_name, strokes, styled
-from dpaa.report.parts import Figure, minus
-from dpaa.report.theme import Theme
+from dpaa.report import Chart, Figure, Theme, altair, by_name, minus, styled
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._plan import Plan
 from dpaa.reproduction._results import RunResult
@@ -391,7 +389,8 @@ def _draw(table: pl.DataFrame, theme: Theme) -> Chart:
     names = list(table.sort("main", descending=True, maintain_order=True)["name"].unique(maintain_order=True))
     cycles = [index // len(theme.palette) for index in range(len(names))]  # beyond the palette: another dash
     columns = max(1, int(theme.width // (7.2 * max(map(len, names), default=0) + 60)))
-    legend = strokes(orient="bottom", columns=columns, labelLimit=0, symbolOpacity=1)
+    lines = {"symbolType": "stroke", "symbolSize": 300, "symbolOpacity": 1}
+    legend = alt.Legend(orient="bottom", columns=columns, labelLimit=0, **lines)
     colour = by_name("Color", "name", names, [theme.colour(index) for index in range(len(names))], legend)
     dash = by_name("StrokeDash", "name", names, [([1, 0], [5, 3], [2, 2])[cycle % 3] for cycle in cycles], legend)
 

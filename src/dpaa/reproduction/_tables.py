@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from dpaa import report as parts
 from dpaa._io import write_file
 from dpaa.errors import InputError
-from dpaa.report import parts
-from dpaa.report.figures import altair, save
-from dpaa.report.page import page
-from dpaa.report.rendering import html, render, with_code
-from dpaa.report.theme import PAPER
+from dpaa.report import PAPER, altair, html, page, render, save, with_code
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._results import RunResult
 

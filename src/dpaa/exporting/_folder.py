@@ -1,0 +1,140 @@
+"""An export: a folder with the vectors in the form of a system, the ids, and how to query; whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import dpaa
+from dpaa._io import as_json, check_folder_name, settled, whole_folder, write_into
+from dpaa.errors import InputError
+from dpaa.exporting._targets import asset, find_target, write_blocks
+from dpaa.exporting._vectors import ExportedVectors
+from dpaa.runs.lists import Ids
+from dpaa.runs.model import Model
+from dpaa.runs.stream import REMEDY
+
+ABOUT = "export.json"
+FORMAT = 1
+"""Of the folder: raised when its content, or how it is queried, changes."""
+
+
+def check_export(folder: Path, to: str, index: str | None, overwrite: bool) -> None:
+    """Refuse, before any work, what could not be written; what is not an export is never replaced.
+
+    Parameters
+    ----------
+    folder : where the export will be
+    to, index : as in `export`
+    overwrite : whether an export that is there may be replaced
+    """
+    find_target(to, index)
+    check_folder_name(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder for the export")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not (folder / ABOUT).is_file():
+            raise InputError(f"{folder} holds something else than an export; name another folder")
+        if not overwrite:
+            raise InputError(f"{folder} already exists; pass --overwrite or name another folder")
+
+
+def export(
+    model: Model,
+    folder: str | Path,
+    to: str,
+    *,
+    index: str | None = None,
+    users: Ids | None = None,
+    overwrite: bool = False,
+    without_reranker: bool = False,
+) -> dict[str, Any]:
+    """Write a model's vectors for another system; the popularity dial stays a choice of each query.
+
+    Parameters
+    ----------
+    model : a fitted or loaded model that ranks by an inner product
+    folder : where the export will be
+    to : `faiss`, `hnswlib`, `pgvector`, `onnx` or `npz`
+    index : kind of FAISS's index: `exact`, `hnsw` or `ivf`
+    users : ids of the users whose vectors are wanted; None = all
+    overwrite : whether an export that is there may be replaced
+    without_reranker : leave out the re-ranker of a model that keeps one, which vectors cannot carry; else it is refused
+
+    Returns
+    -------
+    what `export.json` says
+    """
+    target = Path(folder)
+    check_export(target, to, index, overwrite)
+    reranker, shown = model.reranker(), model.path or "RUN"
+    if reranker is not None and not without_reranker:
+        raise InputError(
+            f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot carry; write the "
+            f"lists with `dpaa recommend {shown} --out recs.parquet`, or export the scores alone with "
+            "--without-reranker"
+        )
+    system, kind = find_target(to, index)
+    vectors = ExportedVectors(model, users)
+    with whole_folder(settled(target), REMEDY) as staged:
+        about = {
+            "kind": "export",
+            "format": FORMAT,
+            "to": to,
+            "index": kind,
+            "version": dpaa.__version__,
+            "method": model.method.name,
+            "dataset": model.manifest.get("dataset"),
+            "popularity_dial": model.kappa(),
+            "reranker_left_out": model.manifest.get("rerank"),
+            "users": len(vectors.users),
+            "items": len(vectors.items),
+            "coordinates": vectors.items.shape[1],
+            "popularity_mean": float(vectors.mean[-1]),
+            "popularity_scale": vectors.scale,
+        } | system.write(vectors, staged, kind)
+        if to != "pgvector":
+            _write_query(vectors, staged, to, system.packages)
+        write_into(staged, ABOUT, as_json(about))
+        write_into(staged, "README.md", _readme(about, system.packages))
+    return about
+
+
+def _write_query(vectors: ExportedVectors, folder: Path, to: str, packages: str) -> None:
+    """The tables of users, items and seen pairs, and the script that queries them."""
+    wide = [f"v{number}" for number in range(vectors.items.shape[1] - 1)]
+    unnested = pl.col("vector").arr.to_struct(fields=wide)
+    write_blocks((b.with_columns(unnested).unnest("vector") for b in vectors.user_blocks()), folder / "users.parquet")
+    write_blocks(iter([vectors.model.items[vectors.candidates]]), folder / "items.parquet")
+    write_blocks(vectors.seen_blocks(), folder / "seen.parquet")
+    own = asset(f"search_{to}.py").template
+    search = own if to == "onnx" else asset("recommend.py").template + own
+    library = {"faiss": "faiss", "hnswlib": "hnswlib", "onnx": "onnxruntime"}.get(to)
+    code = {"packages": packages, "imports": f"\nimport {library}\n" if library else "", "search": search}
+    write_into(folder, "query.py", asset("query.py").substitute(code, kappa=f"{vectors.model.kappa():g}"))
+
+
+def _readme(about: dict[str, Any], packages: str) -> str:
+    to = about["to"]
+    how = asset("how_pgvector.md" if to == "pgvector" else "how.md").substitute(packages=packages).rstrip()
+    if "recall" in about:
+        how += (
+            f"\n\nThe index is approximate ({about['index']}, searched {about['width']:,} wide): it found "
+            f"{about['recall']:.1%} of the best 20 when it was tried with users of the run at κ from −1 to 1."
+        )
+    if about["reranker_left_out"]:
+        how += (
+            f"\n\nThe run re-ranks its lists by {about['reranker_left_out']['name']}, which is left out here: lists "
+            "from this export are those of `dpaa recommend RUN --rerank none`."
+        )
+    tables = "" if to == "pgvector" else asset("files.md").template
+    return asset("README.md").substitute(
+        {name: about[name] for name in ("method", "to", "version")}
+        | {name: f"{about[name]:,}" for name in ("users", "items", "coordinates")},
+        dataset=" ".join(str((about["dataset"] or {}).get("name", "a dataset")).split()),
+        kappa=f"{about['popularity_dial']:g}",
+        how=how,
+        files=(asset(f"files_{to}.md").template + tables).rstrip(),
+    )

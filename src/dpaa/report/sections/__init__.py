@@ -1,1 +1,0 @@
-"""The chapters of the page, one file each: inputs in, a `Section` out; a chapter without inputs is empty."""
