@@ -10,7 +10,8 @@ import pytest
 
 from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes, attributes_of
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.tables import as_table, open_table
+from dpaa.data.inputs import open_table
+from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from tests.command import dpaa_ok
 
@@ -51,7 +52,23 @@ def test_recbole_items(tmp_path: Path) -> None:
     dpaa_ok("data", "log", folder, "--items", folder / "log.item", "--out", tmp_path / "data")  # no log, in the folder
     found = read_dataset(tmp_path / "data")
     assert found.n_interactions == 2
-    assert found.items.rows() == [(5, "Toy Story", "Comedy Drama"), (6, "Golden, Eye", "Action")]
+    assert found.items.rows() == [(5, "Toy Story", ["Comedy", "Drama"]), (6, "Golden, Eye", ["Action"])]
+
+
+def test_words_of_a_token_seq_column_are_single_values(tmp_path: Path) -> None:
+    (tmp_path / "log.inter").write_text("user_id:token\titem_id:token\n1\t5\n1\t6\n2\t6\n2\t7\n3\t5\n3\t7\n")
+    items = (
+        "item_id:token\tclass:token_seq\tstudio:token\n5\tComedy Drama\tTwo Cats\n6\tDrama\tTwo Cats\n7\tComedy\tCats\n"
+    )
+    (tmp_path / "log.item").write_text(items)
+    data, run, recs = (tmp_path / name for name in ("data", "run", "recs.csv"))
+    words = ("--items", tmp_path / "log.item", "--valid", 0, "--test", 0, "--out", data)
+    dpaa_ok("data", "log", tmp_path / "log.inter", *words)
+    dpaa_ok("train", data, "--method", "most-popular", "--out", run)
+    dpaa_ok("recommend", run, "--only", "studio=Two Cats", "--seen", "--out", recs)  # a token column is not split
+    assert set(pl.read_csv(recs)["item_id"]) == {5, 6}
+    dpaa_ok("recommend", run, "--only", "class=Comedy", "--seen", "--out", recs, "--overwrite")
+    assert set(pl.read_csv(recs)["item_id"]) == {5, 7}
 
 
 def test_without_items_there_are_ids_alone() -> None:

@@ -20,8 +20,8 @@ from dpaa.auditing.schema import SCHEMA_VERSION
 from dpaa.auditing.sentences import drift_in_words, lists_in_words, log_in_words
 from dpaa.auditing.skew import PERIODS, Skew, skew
 from dpaa.data.dataset import Dataset
+from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
-from dpaa.data.tables import TextForm
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import open_recommendations, read_recommendations
 

@@ -11,17 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa.data._values import Wanted, read_frame
 from dpaa.data.attributes import attributes_of
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.data.inputs import OURS, open_log
-from dpaa.data.log import ColumnNames, Reading, once_each, read_log
-from dpaa.data.parquet import parquet_schema, read_parquet
+from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
+from dpaa.data.log import ColumnNames, Reading, read_log
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import BY_ENDING, Table, TextForm, as_table, ending_of, open_table
-from dpaa.data.values import outside_calendar, plain_numbers
+from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError
 from dpaa.evaluation.tastes import mean_per_row, tastes
 
@@ -107,15 +106,17 @@ class Interactions:
     ) -> Interactions:
         """The positive rows of a log, each pair once, as `dpaa data log` reads them; `items` has titles."""
         rule = None if positive is None else PositiveRule.parse(positive)
-        rows = read_log(table, names, rule, Reading(drop_invalid))
-        log = once_each(rows, keep_duplicates)
-        repeated = log.frame.height < rows.frame.height
+        log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
+        repeated = any("duplicate pair" in note for note in log.notes)
         frame = log.frame
-        del rows  # as large as the log
         user_ids, item_ids = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
         item = encode(frame[Column.ITEM], item_ids)
         count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
-        times = Times.of(item, frame[Column.TIMESTAMP], count, repeated) if Column.TIMESTAMP in frame.columns else None
+        times = (
+            Times.of(item, _comparable(frame[Column.TIMESTAMP]), count, repeated)
+            if Column.TIMESTAMP in frame.columns
+            else None
+        )
         known, told = (None, []) if items is None else attributes_of(items, item_ids, (names or ColumnNames()).item)
         return cls(
             f"log {table.name}",
@@ -182,8 +183,8 @@ def interactions(
     paths = _paths(data)
     folder = len(paths) == 1 and Path(paths[0]).is_dir() and not _holds_logs(Path(paths[0]))
     if isinstance(data, Dataset) or folder:
-        told = form is not None and form.told
-        if fmt or positive or keep_duplicates or told or drop_invalid or (names or ColumnNames()) != ColumnNames():
+        of_text = form not in (None, TextForm())
+        if fmt or positive or keep_duplicates or of_text or drop_invalid or (names or ColumnNames()) != ColumnNames():
             raise InputError(
                 f"{'the dataset' if isinstance(data, Dataset) else paths[0]} is prepared already: format, columns, "
                 "--positive, --drop-invalid and --keep-duplicates go with a log; leave them out"
@@ -221,24 +222,26 @@ def _times_of(dataset: Dataset) -> Times | None:
         if columns is None or Column.TIMESTAMP not in columns.columns:
             return None
         return Times.of(dataset.train.item, columns[Column.TIMESTAMP], dataset.train.count, _repeated(dataset))
-    file = dataset.path / "train.parquet"
-    try:
-        present = parquet_schema(file)
-        if Column.TIMESTAMP not in present:
-            return None
-        wanted = [column for column in (Column.ITEM, Column.TIMESTAMP, Column.COUNT) if column in present]
-        frame = read_parquet(file, wanted)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is not a readable Parquet file; make it again with `dpaa data`") from error
-    time = frame[Column.TIMESTAMP]
-    known = time.is_not_nan().fill_null(value=True) if time.dtype.is_float() else pl.Series([True])
-    told = time.dtype.is_numeric() or (isinstance(time.dtype, pl.Datetime) and not outside_calendar(time).any())
-    if not told or not known.all():
-        raise InputError(f"column 'timestamp' of {file} must hold numbers or datetimes; make it again with `dpaa data`")
-    count = frame[Column.COUNT].to_numpy() if Column.COUNT in wanted else None
-    if time.dtype.is_numeric():
-        time = plain_numbers(time)
-    return Times.of(encode(frame[Column.ITEM], dataset.item_ids), time, count, _repeated(dataset))
+    table = open_table(dataset.path / "train.parquet", "parquet")
+    if Column.TIMESTAMP not in table.columns:
+        return None
+    wanted = {
+        Column.ITEM: Wanted(Column.ITEM, "id"),
+        Column.TIMESTAMP: Wanted(Column.TIMESTAMP, "time", required=False),
+    }
+    if Column.COUNT in table.columns:
+        wanted[Column.COUNT] = Wanted(Column.COUNT, "number")
+    frame = read_frame(table, wanted)
+    if Column.TIMESTAMP not in frame.columns:
+        return None
+    count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
+    item = encode(frame[Column.ITEM], dataset.item_ids)
+    return Times.of(item, _comparable(frame[Column.TIMESTAMP]), count, _repeated(dataset))
+
+
+def _comparable(time: pl.Series) -> pl.Series:
+    """Times in a type that numpy has."""
+    return time.cast(pl.Float64) if time.dtype.is_decimal() else time
 
 
 def _repeated(dataset: Dataset) -> bool:

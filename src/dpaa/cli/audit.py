@@ -38,15 +38,17 @@ def _show_schema(wanted: bool) -> None:
         raise typer.Exit
 
 
+@options.grouped(log=options.LogOptions)
 def audit(
     data: Annotated[
         list[str],
         Argument(
             metavar="DATASET|LOG…",
-            help="A prepared dataset (its training split), or a log: files, folders, patterns, URLs or -, as in "
+            help="A prepared dataset (its training split), or a log: files, folders, patterns or -, as in "
             "`dpaa data log`.",
         ),
     ],
+    log: options.LogOptions,
     recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
     k: Annotated[int | None, Option("--k", min=1, help="Cut the lists after this many places.")] = None,
     fail_if: Annotated[
@@ -57,19 +59,6 @@ def audit(
             "repeatable.  A wrong NAME lists them all.",
         ),
     ] = None,
-    file_format: options.FileFormat = None,
-    separator: options.Separator = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
-    rating_column: options.RatingColumn = None,
-    timestamp_column: options.TimestampColumn = None,
-    positive: options.Positive = None,
-    keep_duplicates: options.KeepDuplicates = False,
-    drop_invalid: options.DropInvalid = False,
-    invalid_out: options.InvalidOut = None,
-    items: options.Items = None,
     periods: Annotated[int, Option(min=1, help="Time periods, of equally many interactions each.")] = 10,
     per_user: Annotated[
         Path | None, Option(metavar="FILE", help="Write a table: list against history, per user.")
@@ -111,29 +100,28 @@ def audit(
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
       dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
     """
-    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
+    log.check(overwrite)
     _check_targets(data, recs, per_user, figure, html, overwrite)
     if metrics_out is not None:
         from dpaa.auditing.openmetrics import check_metrics_file
 
         check_metrics_file(metrics_out)
     from dpaa.auditing.audit import audit as measure
-    from dpaa.data.log import ColumnNames
 
     found = measure(
         data,
         recs,
         k=k,
         fail_if=fail_if or [],
-        fmt=file_format,
-        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
-        positive=positive,
-        keep_duplicates=keep_duplicates,
+        fmt=log.file_format,
+        names=log.names,
+        positive=log.positive,
+        keep_duplicates=log.keep_duplicates,
         periods=periods,
         against=against,
-        form=options.text_form(separator, columns, encoding),
-        drop_invalid=drop_invalid,
-        items=items,
+        form=log.form,
+        drop_invalid=log.drop_invalid,
+        items=log.items,
     )
     if as_json:
         print_json(found.as_json())
@@ -146,8 +134,7 @@ def audit(
         write_metrics(found.openmetrics(), metrics_out)
         err.print(f"metrics written to {metrics_out}")
     _write(found, per_user, figure, html)
-    if told := options.write_invalid(found.invalid, invalid_out):
-        err.print(told)
+    log.write_invalid(found.invalid, err.print)
     for check in found.failed:
         err.print(Styled("check failed:", "bold red"), " ", check.sentence)
     if found.failed:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from dpaa.data.attributes import TITLE, attributes_of
-from dpaa.data.tables import open_table
+from dpaa.data.inputs import open_table
 from dpaa.errors import InputError
 
 

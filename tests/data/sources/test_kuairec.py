@@ -42,13 +42,16 @@ def test_other_files_of_the_shape(tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1.5,2,1,1,t,20200705,5.0,3\n", "'user_id' has '1.5' in line 3"),
+        (
+            HEADER + "1,2,1,1,t,20200705,5.0,3\n1.5,2,1,1,t,20200705,5.0,3\n",
+            "that are no whole numbers",
+        ),
         ("user_id,video_id,timestamp\n1,2,3\n", "has no column 'watch_ratio'"),
         (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,2,1,1,t,20200705,5.0,long\n", "'watch_ratio' has 'long' in line 3"),
         (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,2,1,1,t\n", "line 3 of {path} has 5 fields where the header has 8"),
-        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,,1,1,t,20200705,5.0,3\n", "'video_id' has nothing in line 3"),
+        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,,1,1,t,20200705,5.0,3\n", "'video_id' is empty in line 3"),
         (HEADER + "1,2,1,1,t,20200705,5.0,1\n", "has no watch_ratio above 2"),
-        (HEADER, "has no watch_ratio above 2"),
+        (HEADER, "has no rows"),
         ("", "is empty"),
     ],
 )
