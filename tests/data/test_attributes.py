@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes, attributes_of
+from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.inputs import open_table
-from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from tests.command import dpaa_ok
 
@@ -110,22 +109,6 @@ def test_a_file_that_was_not_written_there_is_refused(spoil: str, tmp_path: Path
         read_dataset(tmp_path / "data")
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("item_id,title\n1,a\n2,b\n1,c\n", "has item 1 twice, in line 2 of .* and line 4 of .*; remove one"),
-        ("item_id,title\nx,a\n", "no item of .* is in the log .it has 'x', the log 1.; use the ids of the log"),
-        ("item_id\n1\n", "has no column besides 'item_id'; give at least a title"),
-        ("item_id,title\n", "has no rows; leave the items out"),
-        ("item_id,title\n1,a\n,b\n", "column 'item_id' is empty in line 3"),
-        ("what,title\n1,a\n", "has no column that is known as item_id"),
-    ],
-)
-def test_wrong_items(text: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=sentence):
-        Dataset.from_frame(LOG).with_items(open_table(csv(tmp_path, text)))
-
-
 def test_ids_keep_their_type(tmp_path: Path) -> None:
     text = csv(tmp_path, "item_id,title\n007,Bond\n1,One\n")
     data = Dataset.from_frame(LOG).with_items(open_table(text))
@@ -183,13 +166,3 @@ def test_groups_of_too_many_values_or_of_no_column() -> None:
         found.groups("title")
     with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
         found.groups("genre")
-
-
-def test_a_large_table_of_another_order() -> None:
-    n = 5000
-    rng = np.random.default_rng(0)
-    order = rng.permutation(n)
-    table = as_table({"item_id": order, "double": 2 * order}, "items")
-    found, notes = attributes_of(table, pl.Series(np.arange(n)))
-    assert notes == []
-    assert found.frame["double"].to_list() == list(range(0, 2 * n, 2))

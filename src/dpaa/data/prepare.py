@@ -36,6 +36,7 @@ from dpaa.data.log import (
     read_log,
 )
 from dpaa.data.positive import PositiveRule
+from dpaa.data.spark import SparkEngine, define_spark_log
 from dpaa.data.splits import LABELS, SplitRule, define_labels, drop_rare
 from dpaa.data.tables import Table
 from dpaa.errors import InputError
@@ -207,8 +208,6 @@ def write_log(
         stack.enter_context(in_words(table.name))
         work: SqlEngine
         if engine == "spark":
-            from dpaa.data.spark import SparkEngine, define_spark_log
-
             work = stack.enter_context(SparkEngine(next(iter(fresh.values())).parent))
             values = define_spark_log(work, table, how.names, how.rule, reading)
         else:
