@@ -99,8 +99,7 @@ def test_links_out_of_the_site_lead_to_its_pages_or_to_the_repository() -> None:
     assert relinked("[a](overall.csv)", "results/README.md", home) == "[a](overall.csv)"
     assert relinked("[dial.md](dial.md#x)", "index.md", home) == "[The popularity dial](dial.md#x)"
     assert (
-        relinked("[../SECURITY.md](../SECURITY.md)", "a.md", home)
-        == "[Security: strangers' files](project/SECURITY.md)"
+        relinked("[../SECURITY.md](../SECURITY.md)", "a.md", home) == "[Security: untrusted files](project/SECURITY.md)"
     )
     code = "```\n[a](nowhere.md)\n```\n"
     assert relinked(code, "index.md", home) == code

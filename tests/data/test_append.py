@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -12,7 +12,6 @@ import pytest
 from dpaa.data.append import RULES
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.parquet import _read_footer
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.errors import InputError
 
@@ -80,7 +79,7 @@ def test_counts_are_added() -> None:
 
 
 def test_numbers_of_a_text_file_become_the_text_that_the_dataset_has(tmp_path: Path) -> None:
-    from dpaa.data.tables import open_table
+    from dpaa.data.inputs import open_table
 
     data = Dataset.from_frame(pl.DataFrame({"user_id": ["7", "x"], "item_id": ["1", "2"]}), split=SplitRule(test=0))
     (tmp_path / "more.csv").write_text("user_id,item_id\n7,3\n8,1\n")
@@ -145,8 +144,8 @@ def test_damage_in_a_column_that_only_appending_reads_is_told(tmp_path: Path) ->
     data, file = read_dataset(tmp_path / "data"), tmp_path / "data" / "train.parquet"
     pl.read_parquet(file).write_parquet(file, compression="uncompressed", statistics=False)
     content = bytearray(file.read_bytes())
-    _, _, chunks = _read_footer(io.BytesIO(content))
-    (place,) = (chunk.start for chunk in chunks if chunk.column == "timestamp")
+    query = "SELECT min(data_page_offset) FROM parquet_metadata(?) WHERE path_in_schema = 'timestamp'"
+    place = duckdb.execute(query, [str(file)]).fetchall()[0][0]
     content[place : place + 8] = b"\xff" * 8
     file.write_bytes(content)
     with pytest.raises(InputError, match=r"train\.parquet is not a readable Parquet file"):

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes, attributes_of
+from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.tables import as_table, open_table
+from dpaa.data.inputs import open_table
 from dpaa.errors import InputError
 from tests.command import dpaa_ok
 
@@ -51,7 +51,23 @@ def test_recbole_items(tmp_path: Path) -> None:
     dpaa_ok("data", "log", folder, "--items", folder / "log.item", "--out", tmp_path / "data")  # no log, in the folder
     found = read_dataset(tmp_path / "data")
     assert found.n_interactions == 2
-    assert found.items.rows() == [(5, "Toy Story", "Comedy Drama"), (6, "Golden, Eye", "Action")]
+    assert found.items.rows() == [(5, "Toy Story", ["Comedy", "Drama"]), (6, "Golden, Eye", ["Action"])]
+
+
+def test_words_of_a_token_seq_column_are_single_values(tmp_path: Path) -> None:
+    (tmp_path / "log.inter").write_text("user_id:token\titem_id:token\n1\t5\n1\t6\n2\t6\n2\t7\n3\t5\n3\t7\n")
+    items = (
+        "item_id:token\tclass:token_seq\tstudio:token\n5\tComedy Drama\tTwo Cats\n6\tDrama\tTwo Cats\n7\tComedy\tCats\n"
+    )
+    (tmp_path / "log.item").write_text(items)
+    data, run, recs = (tmp_path / name for name in ("data", "run", "recs.csv"))
+    words = ("--items", tmp_path / "log.item", "--valid", 0, "--test", 0, "--out", data)
+    dpaa_ok("data", "log", tmp_path / "log.inter", *words)
+    dpaa_ok("train", data, "--method", "most-popular", "--out", run)
+    dpaa_ok("recommend", run, "--only", "studio=Two Cats", "--seen", "--out", recs)  # a token column is not split
+    assert set(pl.read_csv(recs)["item_id"]) == {5, 6}
+    dpaa_ok("recommend", run, "--only", "class=Comedy", "--seen", "--out", recs, "--overwrite")
+    assert set(pl.read_csv(recs)["item_id"]) == {5, 7}
 
 
 def test_without_items_there_are_ids_alone() -> None:
@@ -91,22 +107,6 @@ def test_a_file_that_was_not_written_there_is_refused(spoil: str, tmp_path: Path
         about.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"attributes.*make it again with `dpaa data`|there is no file"):
         read_dataset(tmp_path / "data")
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("item_id,title\n1,a\n2,b\n1,c\n", "has item 1 twice, in line 2 of .* and line 4 of .*; remove one"),
-        ("item_id,title\nx,a\n", "no item of .* is in the log .it has 'x', the log 1.; use the ids of the log"),
-        ("item_id\n1\n", "has no column besides 'item_id'; give at least a title"),
-        ("item_id,title\n", "has no rows; leave the items out"),
-        ("item_id,title\n1,a\n,b\n", "column 'item_id' is empty in line 3"),
-        ("what,title\n1,a\n", "has no column that is known as item_id"),
-    ],
-)
-def test_wrong_items(text: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=sentence):
-        Dataset.from_frame(LOG).with_items(open_table(csv(tmp_path, text)))
 
 
 def test_ids_keep_their_type(tmp_path: Path) -> None:
@@ -166,13 +166,3 @@ def test_groups_of_too_many_values_or_of_no_column() -> None:
         found.groups("title")
     with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
         found.groups("genre")
-
-
-def test_a_large_table_of_another_order() -> None:
-    n = 5000
-    rng = np.random.default_rng(0)
-    order = rng.permutation(n)
-    table = as_table({"item_id": order, "double": 2 * order}, "items")
-    found, notes = attributes_of(table, pl.Series(np.arange(n)))
-    assert notes == []
-    assert found.frame["double"].to_list() == list(range(0, 2 * n, 2))

@@ -169,15 +169,3 @@ def test_a_query_that_writes_is_not_run(
     assert said.code == 2
     assert said.err.startswith(f"error: the query to {kind}:///clicks.db failed ({words})")
     assert [file.name for file in tmp_path.iterdir()] == ["clicks.db"]
-
-
-@pytest.mark.parametrize("url", ["clicks.db", "mysql://me:s3cret@host/x", "://", "oracle:s3cret"])
-def test_no_database(url: str) -> None:
-    with pytest.raises(InputError, match="this is no URL of a database that can be read") as refused:
-        query_table(url, QUERY)
-    assert "s3cret" not in str(refused.value)
-
-
-def test_no_query(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the query is empty"):
-        query_table("sqlite:///a.db", "  ")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
 import pytest
 
-from dpaa.data.json_lines import JsonLinesTable
-from dpaa.data.log import read_log
-from dpaa.data.tables import open_table
-from dpaa.errors import InputError
 from tests.command import run_dpaa
 
 
@@ -58,16 +53,3 @@ def test_pipes_and_devices_neither_hang_nor_fill_memory(
     assert said.code == 2
     assert "is a pipe or device" in said.err or "is not a prepared dataset" in said.err
     assert not Path("made").exists()
-
-
-def test_rows_of_a_file_that_unpacks_to_too_much_are_not_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A minute went by until the same sentence came."""
-    monkeypatch.setattr("dpaa.data.text_lines.UNPACKED_AT_LEAST", 300_000)
-    monkeypatch.setattr("dpaa.data.text_lines.UNPACKED_PER_BYTE", 2)
-    monkeypatch.setattr(JsonLinesTable, "without_torn", lambda *_: pytest.fail("its rows were looked at"))
-    file = tmp_path / "log.jsonl.gz"
-    file.write_bytes(gzip.compress(b'{"user_id": 1, "item_id": 2}\n' * 100_000))
-    with pytest.raises(InputError, match="unpacks from"):
-        read_log(open_table(file))

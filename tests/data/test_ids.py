@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.ids import LARGEST_TABLE, checked_type, distinct_ids, encode, integers_if_unchanged, look_up, one_type
+from dpaa.data.ids import LARGEST_TABLE, checked_type, distinct_ids, encode, integers_if_unchanged, look_up
 from dpaa.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -24,12 +24,6 @@ def test_text_ids_go_there_and_back(given_ids: list[str]) -> None:
 def test_integer_ids_go_there_and_back(given_ids: list[int]) -> None:
     ids = distinct_ids([pl.Series(given_ids, dtype=pl.Int64)])
     assert ids.gather(look_up(given_ids, ids, "user")).to_list() == given_ids
-
-
-@given(st.lists(st.integers(0, 2**64 - 1), min_size=1))
-def test_large_ids_go_there_and_back(given_ids: list[int]) -> None:
-    ids = distinct_ids([checked_type(pl.Series(given_ids, dtype=pl.UInt64), "ids")])
-    assert ids.gather(encode(pl.Series(given_ids, dtype=pl.UInt64), ids)).to_list() == given_ids
 
 
 @given(st.lists(st.integers(0, 30), min_size=1), st.lists(st.integers(-40, 40)), st.sampled_from([1, LARGEST_TABLE]))
@@ -100,17 +94,6 @@ def test_look_up_takes_lists_arrays_and_series() -> None:
     assert look_up([], ids, "item").tolist() == []
 
 
-def test_one_type() -> None:
-    small, large = pl.Series([1]), pl.Series([2**63], dtype=pl.UInt64)
-    assert {column.dtype for column in one_type([small, large], "user_id")} == {pl.UInt64()}
-    empty = pl.Series([], dtype=pl.Int64)
-    assert {column.dtype for column in one_type([pl.Series(["a"]), empty], "user_id")} == {pl.String()}
-    with pytest.raises(InputError, match="text in one split and integers in another"):
-        one_type([pl.Series(["a"]), small], "user_id")
-    with pytest.raises(InputError, match="negative"):
-        one_type([pl.Series([-1]), large], "user_id")
-
-
 @given(st.sets(texts, min_size=1), st.lists(texts | st.none()), st.sampled_from([0, 10**6]))
 def test_few_and_many_text_ids_are_found_alike(known: set[str], wanted: list[str | None], few: int) -> None:
     ids = distinct_ids([pl.Series(sorted(known))])
@@ -118,14 +101,4 @@ def test_few_and_many_text_ids_are_found_alike(known: set[str], wanted: list[str
     expected = [ids.to_list().index(value) if value in known else -1 for value in values]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpaa.data.ids.FEW", few)  # 0: always by bisection
-        assert encode(values, ids).tolist() == expected
-
-
-@given(st.sets(integers, min_size=1), st.lists(integers), st.sampled_from([0, 10**6]))
-def test_few_and_many_integer_ids_are_found_alike(known: set[int], wanted: list[int], few: int) -> None:
-    ids = distinct_ids([pl.Series(sorted(known))])
-    values = pl.Series([*wanted, *list(known)[:2]], dtype=pl.Int64)
-    expected = [ids.to_list().index(value) if value in known else -1 for value in values]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaa.data.ids.FEW", few)
         assert encode(values, ids).tolist() == expected

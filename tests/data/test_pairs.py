@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,8 +38,3 @@ def test_indptr_and_keys(pairs: list[tuple[int, int]]) -> None:
 
 def test_keys_do_not_overflow() -> None:
     assert Pairs.of([2_000_000], [1_999_999]).keys(2_000_000).tolist() == [4_000_001_999_999]
-
-
-def test_unequal_lengths() -> None:
-    with pytest.raises(ValueError, match="one length"):
-        Pairs.of([1, 2], [1])

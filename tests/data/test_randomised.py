@@ -43,14 +43,6 @@ def test_a_part_of_validation_becomes_the_sample_and_the_rest_stays(tmp_path: Pa
     assert not np.array_equal(other.keys(data.n_items), shared.randomised.keys(data.n_items))
 
 
-def test_ids_that_only_the_sample_has_are_kept(tmp_path: Path) -> None:
-    train = pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
-    valid = pl.DataFrame({"user_id": [7, 8, 9, 10], "item_id": [7, 8, 9, 10]})
-    shared = with_randomised(Dataset.from_frame(train, valid=valid), 0.5)
-    shared.write(tmp_path / "shared")
-    assert read_dataset(tmp_path / "shared").user_ids.to_list() == [1, 2, 7, 8, 9, 10]
-
-
 def test_what_cannot_be_a_randomised_sample(tmp_path: Path) -> None:
     data, shared = unbiased()
     biased = replace(data, about=data.about | {"validation_exposure": "biased"})

@@ -1,43 +1,30 @@
-"""Splits: every pair in one of them, nothing lost, the promised sizes."""
+"""Splits: every pair in one of them, nothing lost, the promised sizes, the pairs of earlier versions."""
 
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpaa.data.columns import SPLITS
+from dpaa.data.dataset import Dataset
+from dpaa.data.inputs import open_log
 from dpaa.data.prepare import one_table
-from dpaa.data.splits import (
-    SPLIT_KINDS,
-    SplitRule,
-    drawn_by_id,
-    drop_rare,
-    leave_last,
-    pair_numbers,
-    random_per_user,
-    split_frame,
-    temporal,
-    time_window,
-)
+from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=60, unique_by=lambda pair: pair)
-rules = st.builds(
-    SplitRule,
-    st.sampled_from([kind for kind in SPLIT_KINDS if kind != "time-windows"]),
-    st.floats(0, 0.49),
-    st.floats(0, 0.49),
-    st.integers(1, 3),
-    support=st.integers(0, 3),
-)
-windows = st.builds(SplitRule, st.just("time-windows"), st.floats(0, 0.15), st.floats(0, 0.15))
+shares = st.floats(0, 0.15)
+rules = st.builds(SplitRule, st.sampled_from(SPLIT_KINDS), shares, shares, st.integers(1, 3), support=st.integers(0, 3))
+few = settings(max_examples=25, deadline=None)
 
 
 def log(rows: list[tuple[int, int]], times: list[int] | None = None) -> pl.DataFrame:
@@ -45,226 +32,171 @@ def log(rows: list[tuple[int, int]], times: list[int] | None = None) -> pl.DataF
     return frame.with_columns(timestamp=pl.Series(times if times is not None else range(len(rows))))
 
 
-@given(pairs, rules, st.integers(0, 5), st.booleans())
-def test_disjoint_and_complete(rows: list[tuple[int, int]], rule: SplitRule, seed: int, tied: bool) -> None:
+def split(frame: pl.DataFrame, rule: SplitRule, seed: int = 0, **how: object) -> dict[str, pl.DataFrame]:
+    return one_table(as_table(frame, "log"), rule, seed=seed, **how).frames  # type: ignore[return-value]
+
+
+def items(parts: dict[str, pl.DataFrame]) -> list[list[int]]:
+    return [parts[name]["item_id"].to_list() for name in SPLITS]
+
+
+@given(pairs, rules, st.integers(0, 5), st.booleans(), st.randoms(use_true_random=False))
+@few
+def test_disjoint_complete_and_the_same_for_rows_in_any_order(
+    rows: list[tuple[int, int]], rule: SplitRule, seed: int, tied: bool, random: Random
+) -> None:
     frame = log(rows, [index // 4 if tied else index for index in range(len(rows))])
-    parts, _ = split_frame(frame, rule, seed, "log")
-    together = [row for part in parts.values() for row in part.rows()]
-    assert sorted(together) == sorted(frame.rows())
-    again, _ = split_frame(frame, rule, seed, "log")
-    assert all(parts[name].equals(again[name]) for name in parts)
+    parts = split(frame, rule, seed)
+    shuffled = split(frame[random.sample(range(frame.height), frame.height)], rule, seed)
+    assert all(parts[name].equals(shuffled[name]) for name in SPLITS)
+    labelled = sorted(row for part in parts.values() for row in part.rows())
+    assert labelled == sorted(frame.rows()) if rule.kind != "time-windows" else set(labelled) <= set(frame.rows())
     if rule.kind in ("random", "leave-last"):
         assert set(parts["train"]["user_id"]) == set(frame["user_id"])
+    if rule.needs_times and rule.kind != "leave-last":
+        ends = [(part["timestamp"].min(), part["timestamp"].max()) for part in parts.values() if part.height]
+        assert all(before[1] < after[0] for before, after in pairwise(ends))  # type: ignore[operator]
 
 
-@given(pairs, st.floats(0, 0.49), st.floats(0, 0.49))
-def test_temporal_never_looks_ahead(rows: list[tuple[int, int]], valid: float, test: float) -> None:
-    time = np.array([item for _, item in rows])  # many ties
-    labels, tied = temporal(time, valid, test)
-    for earlier, later in ((0, 1), (1, 2), (0, 2)):
-        before, after = time[labels == earlier], time[labels == later]
-        assert not len(before) or not len(after) or before.max() < after.min()
-    assert (labels == 2).sum() <= round(len(time) * test)
-    assert bool(tied) <= (len(set(time.tolist())) < len(time))
+def test_random_labels_are_digests_of_the_seed_and_the_ids() -> None:
+    """A slow twin in Python: MD5 of the seed and the ids, as docs/how-to/logs.md says."""
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"user_id": rng.integers(0, 30, 900), "item_id": rng.integers(0, 90, 900)}).unique()
+    test = set()
+    for user in frame["user_id"].unique():
+        own = frame.filter(pl.col("user_id") == user)["item_id"].to_list()
+        own.sort(key=lambda item: hashlib.md5(f"3\0{user}\0{item}".encode()).hexdigest()[:16])
+        fraction = (int(hashlib.md5(f"3\0{user}".encode()).hexdigest()[:16], 16) >> 11) / 2**53
+        test |= {(user, item) for item in own[: min(int(len(own) * 0.2 + fraction), len(own) - 1)]}
+    assert set(split(frame, SplitRule("random"), 3)["test"].rows()) == test
+    ordered = sorted(frame.rows(), key=lambda pair: hashlib.md5(f"3\0{pair[0]}\0{pair[1]}".encode()).hexdigest())
+    wanted = set(ordered[: round(frame.height * 0.2)])
+    assert set(split(frame, SplitRule("random-global"), 3)["test"].rows()) == wanted
 
 
-def test_temporal_sizes_without_ties() -> None:
-    labels, tied = temporal(np.random.default_rng(0).permutation(100), 0.1, 0.2)
-    assert np.bincount(labels).tolist() == [70, 10, 20]
-    assert tied == 0
+GOLDEN = {
+    "random": ("f860d86792f2", "a67a26096102"),
+    "random-global": ("5f84dddb267c", "adc765e723cb"),
+    "temporal": ("7635092175c2", "6e77c57de4fe"),
+    "leave-last": ("c22910a472b5", "84267b03dcdd"),
+    "user-folds": ("5330c88984c5", "e64edded8c67"),
+    "cold-users": ("91580c39d445", "cb94e3eb320f"),
+    "cold-items": ("7f5be47da958", "b884f69657a3"),
+    "time-windows": ("505425823997", "7b8a713f3f77"),
+}
+"""Fingerprints that the version before this one gave, with integer and with text ids of users."""
 
 
-def test_ties_are_told() -> None:
-    frame = log([(1, item) for item in range(10)], [0, 1, 2, 3, 4, 5, 6, 7, 7, 9])
-    parts, notes = split_frame(frame, SplitRule("temporal", valid=0, test=0.2), 0, "log")
-    assert parts["test"]["timestamp"].to_list() == [9]
-    assert notes[0].startswith("1 pair at the time of a cut went to the earlier split")
+@pytest.mark.parametrize("kind", SPLIT_KINDS)
+def test_pairs_of_the_last_version(kind: str, tmp_path: Path) -> None:
+    rng, n = np.random.default_rng(0), 3000
+    frame = pl.DataFrame(
+        {
+            "user_id": (rng.random(n) ** 2 * 170).astype(int),
+            "item_id": (rng.random(n) ** 2 * 60).astype(int),
+            "rating": rng.integers(1, 6, n),
+            "timestamp": rng.permutation(n) // 3,
+        }
+    )
+    how = {"min_user_interactions": 3, "min_item_interactions": 5, "keep_duplicates": kind == "random", "seed": 3}
+    for wanted, made in zip(GOLDEN[kind], (frame, frame.with_columns(pl.format("u{}", "user_id").alias("user_id")))):  # noqa: B905
+        made.write_csv(tmp_path / "log.csv", separator=";")
+        made.write_ndjson(tmp_path / "log.jsonl")
+        for file in ("log.csv", "log.jsonl"):
+            prepared = one_table(
+                open_log(tmp_path / file), SplitRule(kind, parts=3, part=2), positive="rating>2", **how
+            )
+            assert Dataset.of_prepared(prepared, "a").fingerprint.startswith(wanted)
+
+
+def test_sizes_without_ties() -> None:
+    frame = log([(0, item) for item in range(10)])
+    assert items(split(frame, SplitRule("temporal", 0.2, 0.3))) == [[0, 1, 2, 3, 4], [5, 6], [7, 8, 9]]
+    assert items(split(frame, SplitRule("leave-last", last_k=2))) == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
+    window = SplitRule("time-windows", 0.1, 0.2, parts=3, part=2)
+    assert items(split(frame, window)) == [[0, 1, 2, 3, 4], [5], [6, 7]]
+    assert items(split(log([(0, 5)]), SplitRule("leave-last"))) == [[5], [], []]
+
+
+def test_ties_are_noted() -> None:
+    prepared = one_table(as_table(log([(0, n) for n in range(4)], [0, 1, 1, 1]), "log"), SplitRule("temporal", 0, 0.5))
+    assert items(prepared.frames) == [[0, 1, 2, 3], [], []]  # type: ignore[arg-type]
+    assert "2 pairs at the time of a cut went to the earlier split, so the shares are not exact" in prepared.notes
 
 
 def test_random_shares_hold_on_average() -> None:
-    user = np.repeat(np.arange(3000, dtype=np.int32), 3)
     rng = np.random.default_rng(0)
-    numbers, chances = rng.integers(0, 2**64, len(user), dtype=np.uint64), rng.random((2, 3000))
-    labels = random_per_user(user, numbers, chances, 0.1, 0.2)
-    share = np.bincount(labels) / len(labels)
-    assert share == pytest.approx([0.7, 0.1, 0.2], abs=0.01)
-
-
-@given(pairs, st.floats(0, 0.15), st.floats(0, 0.15), st.integers(2, 5))
-def test_windows_slide_to_the_end_and_never_look_ahead(
-    rows: list[tuple[int, int]], valid: float, test: float, parts: int
-) -> None:
-    frame = log(rows, [item for _, item in rows])  # many ties
-    tested: list[tuple[int, ...]] = []
-    sizes = []
-    for rule in SplitRule("time-windows", valid, test, parts=parts).each():
-        found, notes = split_frame(frame, rule, 0, "log")
-        times = [found[name]["timestamp"] for name in ("train", "valid", "test")]
-        for earlier, later in ((0, 1), (1, 2), (0, 2)):
-            assert not len(times[earlier]) or not len(times[later]) or times[earlier].max() < times[later].min()
-        tested += found["test"].rows()
-        sizes.append(found["train"].height)
-        left = frame.height - sum(part.height for part in found.values())
-        assert any("after the window" in note for note in notes) == bool(left)
-    assert len(tested) == len(set(tested))  # no pair is tested twice
-    assert sizes == sorted(sizes)
-
-
-def test_windows_without_ties() -> None:
-    labels, tied = time_window(np.arange(100), 0.1, 0.1, 5, 2)
-    assert np.bincount(labels + 1).tolist() == [30, 50, 10, 10]
-    assert (labels[50:60] == 1).all()
-    assert (labels[60:70] == 2).all()
-    assert tied == 0
+    frame = pl.DataFrame({"user_id": rng.integers(0, 2000, 6000), "item_id": rng.integers(0, 500, 6000)}).unique()
+    parts = split(frame, SplitRule("random", 0.1, 0.2))
+    assert parts["test"].height / frame.height == pytest.approx(0.2, abs=0.02)
+    assert parts["valid"].height / frame.height == pytest.approx(0.1, abs=0.02)
+    assert not parts["test"].equals(split(frame, SplitRule("random", 0.1, 0.2), seed=1)["test"])
 
 
 def test_every_user_is_in_the_test_of_one_fold() -> None:
-    frame = log([(user, item) for user in range(200) for item in range(10)])
-    tested = [
-        set(split_frame(frame, rule, 3, "log")[0]["test"]["user_id"])
-        for rule in SplitRule("user-folds", parts=4).each()
-    ]
-    assert sum(map(len, tested)) == len(set.union(*tested)) == 200
-    assert all(30 < len(users) < 70 for users in tested)
+    frame = log([(user, item) for user in range(40) for item in range(10)])
+    parts = [split(frame, rule) for rule in SplitRule("user-folds", 0.1, 0.2, parts=4).each()]
+    tested = [set(part["test"]["user_id"]) for part in parts]
+    assert set().union(*tested) == set(range(40))
+    assert sum(map(len, tested)) == 40
+    for test, part in zip(tested, parts, strict=True):
+        assert test.isdisjoint(part["valid"]["user_id"])
 
 
 @pytest.mark.parametrize(("kind", "column"), [("cold-users", "user_id"), ("cold-items", "item_id")])
-@pytest.mark.parametrize("support", [0, 2])
-def test_cold_ones_keep_few_training_pairs_the_earliest(kind: str, column: str, support: int) -> None:
-    frame = log([(user, item) for user in range(40) for item in range(30)])
-    parts, notes = split_frame(frame, SplitRule(kind, 0.2, 0.3, support=support), 0, "log")
-    cold = {name: set(parts[name][column]) for name in ("valid", "test")}
-    assert not cold["valid"] & cold["test"]
-    assert cold["valid"]
-    assert cold["test"]
-    kept = parts["train"].filter(pl.col(column).is_in(cold["test"] | cold["valid"]))
-    if support:
-        assert (kept.group_by(column).len()["len"] == support).all()
-        last = kept.group_by(column).agg(pl.col("timestamp").max())
-        later = parts["test"].join(last, on=column, suffix="_kept")
-        assert (later["timestamp"] > later["timestamp_kept"]).all()
-    else:
-        assert not len(kept)
-    assert f"keep at most {support} pairs in training" in notes[0]
-
-
-def test_draws_by_id_do_not_depend_on_other_ids() -> None:
-    few, many = pl.Series(["b", "d"]), pl.Series(["a", "b", "c", "d"])
-    assert drawn_by_id(few, 5).tolist() == drawn_by_id(many, 5)[:, [1, 3]].tolist()
-    assert drawn_by_id(few, 5).tolist() != drawn_by_id(few, 6).tolist()
-    drawn = drawn_by_id(pl.Series(range(2000)), 0)
-    assert drawn.mean(1) == pytest.approx([0.5, 0.5], abs=0.03)
-    assert abs(np.corrcoef(drawn)[0, 1]) < 0.1
-
-
-def test_numbers_are_digests_of_the_seed_and_both_ids() -> None:
-    """As SQL computes them: ('0x' || left(md5(seed || chr(0) || user_id || chr(0) || item_id), 16))::UBIGINT."""
-    users, items = pl.Series([7, -1, 2**40]), pl.Series(["a", "é", ""])
-    wanted = [
-        int(hashlib.md5(text.encode()).hexdigest()[:16], 16)
-        for text in ("3\x007\0a", "3\0-1\0é", "3\x001099511627776\0")
-    ]
-    assert pair_numbers(users, items, 3).tolist() == wanted
-    digits = hashlib.md5(b"3\0a").hexdigest()
-    assert drawn_by_id(items[:1], 3)[:, 0] == pytest.approx(
-        [int(digits[:16], 16) / 2**64, int(digits[16:], 16) / 2**64]
-    )
-
-
-texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=3)
-rows_of_a_log = st.lists(
-    st.tuples(st.integers(0, 6) | texts, st.integers(0, 9), st.integers(1, 5), st.integers(0, 5)),
-    min_size=1,
-    max_size=60,
-)
-
-
-@given(
-    rows_of_a_log, rules | windows, st.integers(0, 5), st.booleans(), st.booleans(), st.randoms(use_true_random=False)
-)
-def test_the_order_of_rows_changes_nothing(
-    rows: list[tuple[int | str, int, int, int]],
-    rule: SplitRule,
-    seed: int,
-    timed: bool,
-    keep_duplicates: bool,
-    random: Random,
-) -> None:
-    """Repeated pairs, tied times and all: rows in another order gave other splits and kept other ratings."""
-    shuffled = random.sample(rows, len(rows))
-    columns = {"user_id": pl.String, "item_id": pl.Int64, "rating": pl.Int64, "timestamp": pl.Int64}
-    found = []
-    for some in (rows, shuffled):
-        frame = pl.DataFrame([(str(user), *rest) for user, *rest in some], schema=columns, orient="row")
-        if not timed and not rule.needs_times:
-            frame = frame.drop("timestamp")
-        made = one_table(as_table(frame, "log"), split=rule, seed=seed, keep_duplicates=keep_duplicates)
-        found.append({name: part.sort("user_id", "item_id") for name, part in made.frames.items()})
-    for name in SPLITS:
-        assert found[0][name].equals(found[1][name])
-
-
-def test_seeds_differ() -> None:
-    frame = log([(user, item) for user in range(5) for item in range(20)])
-    first, second = (split_frame(frame, SplitRule(), seed, "log")[0]["test"] for seed in (0, 1))
-    assert not first.equals(second)
-
-
-def test_leave_last() -> None:
-    user = np.array([0, 1, 0, 0, 0, 1, 2], dtype=np.int32)
-    time = np.array([5, 1, 1, 9, 5, 2, 0])
-    assert leave_last(user, time, 1).tolist() == [0, 0, 0, 2, 1, 2, 0]  # position breaks the tie at time 5
-    assert leave_last(user, time, 2).tolist() == [1, 0, 0, 2, 2, 2, 0]
-
-
-def test_counts_are_for_training_only() -> None:
-    frame = log([(1, item) for item in range(10)]).with_columns(count=pl.lit(2))
-    parts, _ = split_frame(frame, SplitRule(), 0, "log")
-    assert [("count" in parts[name].columns) for name in ("train", "valid", "test")] == [True, False, False]
+def test_cold_ones_keep_few_training_pairs_the_earliest(kind: str, column: str) -> None:
+    frame = log([(user, item) for user in range(30) for item in range(30)])
+    parts = split(frame, SplitRule(kind, 0.2, 0.3, support=3))
+    held_out = pl.concat([parts["valid"], parts["test"]])
+    cold = parts["train"].filter(pl.col(column).is_in(held_out[column].unique().implode()))
+    assert set(cold[column].value_counts()["count"]) == {3}
+    first, later = (part.group_by(column).agg(pl.col("timestamp")) for part in (cold, held_out))
+    for _, mine, theirs in first.join(later, on=column).iter_rows():
+        assert max(mine) < min(theirs)
 
 
 @given(pairs, st.integers(1, 4), st.integers(1, 4))
-def test_drop_rare_leaves_the_core(rows: list[tuple[int, int]], min_user: int, min_item: int) -> None:
-    kept = set(rows)
-    while True:  # the definition
-        users, items = [user for user, _ in kept], [item for _, item in kept]
-        fewer = {(u, i) for u, i in kept if users.count(u) >= min_user and items.count(i) >= min_item}
-        if fewer == kept:
+@few
+def test_rare_users_and_items_leave_the_core(rows: list[tuple[int, int]], min_user: int, min_item: int) -> None:
+    core = set(rows)
+    while True:
+        kept = {
+            (user, item)
+            for user, item in core
+            if sum(one == user for one, _ in core) >= min_user and sum(one == item for _, one in core) >= min_item
+        }
+        if kept == core:
             break
-        kept = fewer
-    if not kept:
-        with pytest.raises(InputError, match="no pair is left"):
-            drop_rare(log(rows), min_user, min_item)
+        core = kept
+    how = {"min_user_interactions": min_user, "min_item_interactions": min_item}
+    if not core:
+        with pytest.raises(InputError, match="no pair is left when every user must have"):
+            one_table(as_table(log(rows), "log"), **how)
         return
-    frame, notes = drop_rare(log(rows), min_user, min_item)
-    assert set(frame.select("user_id", "item_id").rows()) == kept
-    assert bool(notes) == (len(kept) < len(rows))
-
-
-def test_drop_rare_says_what() -> None:
-    rows = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 9)]
-    assert drop_rare(log(rows), 2, 2)[1] == [
-        "1 users with fewer than 2 interactions and 1 items with fewer than 2 interactions were dropped, 2 pairs in all"
-    ]
+    assume(core)
+    prepared = one_table(as_table(log(rows), "log"), **how)
+    assert set(prepared.frames["train"].select("user_id", "item_id").rows()) == core
+    assert any("were dropped" in note for note in prepared.notes) == (len(core) < len(rows))
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
+    ("options", "words"),
     [
-        ({"kind": "by-mood"}, "there is no split 'by-mood'; choose one of random, random-global, temporal, leave-last"),
+        ({"kind": "monthly"}, "there is no split 'monthly'"),
         ({"valid": 0.5, "test": 0.5}, "make their sum less than 1"),
-        ({"valid": -0.1}, "at least 0"),
-        ({"test": float("nan")}, "at least 0"),
-        ({"last_k": 0}, "last_k must be at least 1, got 0"),
+        ({"valid": -0.1}, "must be at least 0"),
+        ({"kind": "leave-last", "last_k": 0}, "last_k must be at least 1"),
+        ({"kind": "user-folds", "parts": 3, "part": 4}, "part 4 of 3 is not there"),
+        ({"kind": "time-windows", "parts": 5, "test": 0.2}, "leave nothing to train on"),
+        ({"kind": "cold-users", "support": -1}, "support must be at least 0"),
     ],
 )
-def test_wrong_rules(setting: dict[str, object], words: str) -> None:
-    with pytest.raises(InputError) as error:
-        SplitRule(**setting)  # type: ignore[arg-type]
-    assert words in str(error.value)
+def test_wrong_rules(options: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        SplitRule(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", ["temporal", "leave-last"])
+@pytest.mark.parametrize("kind", ["temporal", "leave-last", "time-windows"])
 def test_times_are_needed(kind: str) -> None:
-    with pytest.raises(InputError, match=r"needs times, and clicks.csv has none; name the --timestamp-column"):
-        split_frame(log([(1, 1)]).drop("timestamp"), SplitRule(kind), 0, "clicks.csv")
+    with pytest.raises(InputError, match=f"the split '{kind}' needs times, and log has none"):
+        split(log([(0, 1)]).drop("timestamp"), SplitRule(kind, 0.01, 0.01))

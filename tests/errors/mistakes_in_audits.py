@@ -58,11 +58,6 @@ AUDITED = [
     audit("columns named for a prepared dataset", "data --user-column who", "go with a log; leave them out"),
     audit("an audit of a column that is not there", "log.csv --item-column song", "log.csv has no column 'song'"),
     audit("no period at all", "log.csv --periods 0", "periods", "0"),
-    prepared(
-        "a dataset whose times are text",
-        pl.lit("soon").alias("timestamp"),
-        "column 'timestamp' of numbers/train.parquet must hold numbers or datetimes",
-    ),
 ]
 
 LISTED = [

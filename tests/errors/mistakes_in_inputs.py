@@ -88,7 +88,7 @@ LOGS = [
     Mistake(
         "a URL whose ending tells nothing",
         f"dpaa data log s3://bucket/clicks {TO}",
-        ("the ending of s3://bucket/clicks does not tell its format", "--format"),
+        ("s3://bucket/clicks is a URL", "copy the file here first"),
     ),
     Mistake(
         "a URL that can be read in two ways",

@@ -72,7 +72,7 @@ ROWS = [
     log("an empty user id after blank lines", HEADER + "\n\n" + GOOD + "\n,i9,5,400\n", "line 8 of bad.csv"),
     log("a row with too many fields", HEADER + GOOD + "u3,i3,5,400,9\n", "line 5", "5 fields where the header has 4"),
     log("a row with too few fields", HEADER + GOOD + "u3,i3\n", "line 5 of bad.csv has 2 fields"),
-    log("a row of commas", HEADER + GOOD + ",,,\n", "line 5 of bad.csv has nothing in 'user_id', 'item_id'"),
+    log("a row of commas", HEADER + GOOD + ",,,\n", "nothing in column 'user_id' (1 row, first line 5)"),
     log("a quote that never ends", HEADER + GOOD + 'u3,"i3,5,400\n', "bad.csv", "quote"),
     log("text in the ratings", HEADER + GOOD + "u3,i3,good,400\n", "column 'rating' has 'good' in line 5 of bad.csv"),
     log("an infinite rating", HEADER + GOOD + "u3,i3,inf,400\n", "column 'rating' has 'inf' in line 5"),
@@ -148,17 +148,15 @@ FILES = [
 ]
 
 PARQUET = [
-    parquet(
-        "decimal ids in Parquet", {"user_id": [1.5, 2.0], "item_id": [1, 2]}, "'user_id' of bad.parquet", "Float64"
-    ),
-    parquet("list-typed ids in Parquet", {"user_id": [[1], [2]], "item_id": [1, 2]}, "List(Int64)", "cast them"),
-    parquet("dates as ids in Parquet", {"user_id": [1], "item_id": pl.Series(["2024-01-01"]).str.to_date()}, "Date"),
+    parquet("decimal ids in Parquet", {"user_id": [1.5, 2.0], "item_id": [1, 2]}, "'user_id' of bad.parquet", "DOUBLE"),
+    parquet("list-typed ids in Parquet", {"user_id": [[1], [2]], "item_id": [1, 2]}, "BIGINT[]", "cast them"),
+    parquet("dates as ids in Parquet", {"user_id": [1], "item_id": pl.Series(["2024-01-01"]).str.to_date()}, "DATE"),
     parquet("an empty id in Parquet", {"user_id": [1, None], "item_id": [1, 2]}, "row 2 of bad.parquet"),
-    parquet("truth values as ratings in Parquet", {"user_id": [1], "item_id": [1], "rating": [True]}, "Boolean"),
+    parquet("truth values as ratings in Parquet", {"user_id": [1], "item_id": [1], "rating": [True]}, "BOOLEAN"),
     parquet(
         "times of the day in Parquet",
         {"user_id": [1], "item_id": [1], "time": pl.Series(["10:00:00"]).str.to_time()},
-        "'time' of bad.parquet is Time",
+        "'time' of bad.parquet is TIME",
     ),
     parquet("no rows in Parquet", {"user_id": [], "item_id": []}, "bad.parquet has no rows"),
     Mistake(

@@ -122,7 +122,7 @@ def test_any_lists_come_back(lists: dict[int, list[int]], by: str, k: int, rando
         ([(1, 10)], ["user_id", "item_id"], "the users in .* are integers .*, those of the dataset are text"),
         ([("x", 10)], ["user_id", "item_id"], "no user in .* is in the dataset"),
         ([("a", 99)], ["user_id", "item_id"], "no item in .* is in the dataset"),
-        ([("a", 1.5)], ["user_id", "item_id"], "cannot be Float64"),
+        ([("a", 1.5)], ["user_id", "item_id"], "cannot be DOUBLE"),
     ],
 )
 def test_wrong_tables_are_refused(rows: Any, columns: list[str], says: str) -> None:
@@ -142,3 +142,19 @@ def test_lists_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(InputError, match=r"the 3 lists .* at 3 places each are more than memory holds"):
         read(rows, ["user_id", "item_id", "rank"])
     assert read(rows, ["user_id", "item_id", "rank"], 1).items.shape == (3, 1)
+
+
+@pytest.mark.parametrize("form", ["list column", "columns", "commas"])
+def test_lists_with_a_row_for_each_user_are_read(form: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user_id": ["a", "b"], "items": [[30, 10], [20, 30]]})
+    file = tmp_path / ("recs.parquet" if form == "list column" else "recs.csv")
+    if form == "list column":
+        frame.write_parquet(file)
+    elif form == "columns":
+        wide = [pl.col("items").list.get(place).alias(f"rec_{place + 1}") for place in range(2)]
+        frame.select("user_id", *wide).write_csv(file)
+    else:
+        frame.with_columns(pl.col("items").cast(pl.List(pl.String)).list.join(",")).write_csv(file)
+    recs = read_recommendations(file, pl.Series("user_id", ["a", "b"]), pl.Series("item_id", [10, 20, 30]))
+    assert recs.users.tolist() == [0, 1]
+    assert recs.items.tolist() == [[2, 0], [1, 2]]

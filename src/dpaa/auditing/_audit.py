@@ -34,8 +34,8 @@ from dpaa.auditing.checks import (
     full_name,
 )
 from dpaa.data.dataset import Dataset
+from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
-from dpaa.data.tables import TextForm
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import open_recommendations, read_recommendations
 

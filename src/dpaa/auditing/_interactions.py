@@ -11,16 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa.data._values import Wanted, read_frame
 from dpaa.data.attributes import attributes_of
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
-from dpaa.data.inputs import OURS, open_log
-from dpaa.data.log import ColumnNames, Log, Reading, once_each, read_log
+from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
+from dpaa.data.log import ColumnNames, Log, Reading, read_log
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import BY_ENDING, TextForm, as_table, ending_of, open_table
-from dpaa.data.values import outside_calendar, plain_numbers
+from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import mean_per_row, tastes
 
@@ -110,7 +110,7 @@ def interactions(
     paths = _paths(data)
     folder = len(paths) == 1 and Path(paths[0]).is_dir() and not _holds_logs(Path(paths[0]))
     if isinstance(data, Dataset) or folder:
-        of_text = form is not None and form.told
+        of_text = form not in (None, TextForm())
         if fmt or positive or keep_duplicates or of_text or drop_invalid or (names or ColumnNames()) != ColumnNames():
             raise InputError(
                 f"{'the dataset' if isinstance(data, Dataset) else paths[0]} is prepared already: format, columns, "
@@ -121,10 +121,8 @@ def interactions(
         return _of_dataset(data if isinstance(data, Dataset) else read_dataset(paths[0]))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)
-    rows = read_log(table, names, rule, Reading(drop_invalid))
-    log = once_each(rows, keep_duplicates)
-    repeated = log.frame.height < rows.frame.height
-    del rows  # as large as the log
+    log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
+    repeated = any("duplicate pair" in note for note in log.notes)
     return _of_log(f"log {table.name}", log, repeated, items, (names or ColumnNames()).item)
 
 
@@ -160,22 +158,25 @@ def _times_of(data: Dataset) -> pl.DataFrame | None:
         columns = data.columns.get("train", pl.DataFrame())
         has_times = Column.TIMESTAMP in columns.columns
         return _timed(data.train.item, columns[Column.TIMESTAMP], data.train.count) if has_times else None
-    frame = data.frame("train")
+    table = open_table(data.path / "train.parquet", "parquet")
+    if Column.TIMESTAMP not in table.columns:
+        return None
+    wanted = {
+        Column.ITEM: Wanted(Column.ITEM, "id"),
+        Column.TIMESTAMP: Wanted(Column.TIMESTAMP, "time", required=False),
+    }
+    if Column.COUNT in table.columns:
+        wanted[Column.COUNT] = Wanted(Column.COUNT, "number")
+    frame = read_frame(table, wanted)
     if Column.TIMESTAMP not in frame.columns:
         return None
-    time = frame[Column.TIMESTAMP]
-    dated = isinstance(time.dtype, pl.Datetime) and not outside_calendar(time).any()
-    if not (dated or time.dtype.is_numeric()) or (time.dtype.is_float() and time.is_nan().any()):
-        raise InputError(
-            f"column 'timestamp' of {data.path / 'train.parquet'} must hold numbers or datetimes; make it again with "
-            "`dpaa data`"
-        )
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
-    return _timed(encode(frame[Column.ITEM], data.item_ids), time if dated else plain_numbers(time), count)
+    return _timed(encode(frame[Column.ITEM], data.item_ids), frame[Column.TIMESTAMP], count)
 
 
 def _timed(item: Ints, time: pl.Series, count: Ints | None) -> pl.DataFrame | None:
     """`item, time, count` of the pairs that have a time; None where none has."""
+    time = time.cast(pl.Float64) if time.dtype.is_decimal() else time  # a type that numpy has
     columns = {"item": item, "time": time, "count": np.ones(len(item), dtype=np.int64) if count is None else count}
     known = pl.DataFrame(columns).filter(pl.col("time").is_not_null())
     return known if known.height else None

@@ -37,15 +37,17 @@ def _show_schema(wanted: bool) -> None:
         raise typer.Exit
 
 
+@options.grouped(log=options.LogOptions)
 def audit(
     data: Annotated[
         list[str],
         Argument(
             metavar="DATASET|LOG…",
-            help="A prepared dataset (its training split), or a log: files, folders, patterns, URLs or -, as in "
+            help="A prepared dataset (its training split), or a log: files, folders, patterns or -, as in "
             "`dpaa data log`.",
         ),
     ],
+    log: options.LogOptions,
     recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
     k: Annotated[int | None, Option("--k", min=1, help="Cut the lists after this many places.")] = None,
     fail_if: Annotated[
@@ -56,19 +58,6 @@ def audit(
             "repeatable.  A wrong NAME lists them all.",
         ),
     ] = None,
-    file_format: options.FileFormat = None,
-    separator: options.Separator = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
-    rating_column: options.RatingColumn = None,
-    timestamp_column: options.TimestampColumn = None,
-    positive: options.Positive = None,
-    keep_duplicates: options.KeepDuplicates = False,
-    drop_invalid: options.DropInvalid = False,
-    invalid_out: options.InvalidOut = None,
-    items: options.Items = None,
     periods: Annotated[int, Option(min=1, help="Time periods, of equally many interactions each.")] = 10,
     per_user: Annotated[
         Path | None, Option(metavar="FILE", help="Write a table: list against history, per user.")
@@ -110,27 +99,26 @@ def audit(
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
       dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
     """
-    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
+    log.check(overwrite)
     _check_targets([*data, *([] if recs is None else [recs])], recs is not None, per_user, figure, html, overwrite)
     if metrics_out is not None:  # one that is there is replaced, as collectors expect
         check_file_target(metrics_out, (".prom", ".txt", ".om"), "a metrics file")
     from dpaa.auditing import audit as measure
-    from dpaa.data.log import ColumnNames
 
     result = measure(
         data,
         recs,
         k=k,
         fail_if=fail_if or [],
-        fmt=file_format,
-        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
-        positive=positive,
-        keep_duplicates=keep_duplicates,
+        fmt=log.file_format,
+        names=log.names,
+        positive=log.positive,
+        keep_duplicates=log.keep_duplicates,
         periods=periods,
         against=against,
-        form=options.text_form(separator, columns, encoding),
-        drop_invalid=drop_invalid,
-        items=items,
+        form=log.form,
+        drop_invalid=log.drop_invalid,
+        items=log.items,
     )
     if as_json:
         print_json(result.as_json())
@@ -141,8 +129,7 @@ def audit(
         write_file(metrics_out, result.openmetrics(), "make room or choose another place")
         err.print(f"metrics written to {metrics_out}")
     _write(result, per_user, figure, html)
-    if written := options.write_invalid(result.invalid, invalid_out):
-        err.print(written)
+    log.write_invalid(result.invalid, err.print)
     print_failed(check.sentence for check in result.failed)
 
 

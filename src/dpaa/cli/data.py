@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +18,7 @@ from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
-    from dpaa.data.large import LargeDataset
-    from dpaa.data.log import ColumnNames
+    from dpaa.data.prepare import Written
     from dpaa.data.splits import SplitRule
     from dpaa.data.tables import Table
 
@@ -36,17 +35,60 @@ PUBLISHED = {
 """Datasets that `dpaa.data.sources` has a module of the same name for."""
 
 
+@dataclass(frozen=True)
+class SplitOptions:
+    """How a log is split."""
+
+    split: Annotated[
+        str,
+        Option(
+            metavar="random|random-global|temporal|leave-last|user-folds|cold-users|cold-items|time-windows",
+            help="Random per user, random over all pairs, latest pairs of all, latest pairs of each user; folds of "
+            "users, users or items with few training pairs, windows that slide over time.",
+        ),
+    ] = "random"
+    valid: Annotated[float, Option(help="Share for validation.")] = 0.1
+    test: Annotated[float, Option(help="Share for the test.")] = 0.2
+    last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1
+    parts: Annotated[int, Option(help="user-folds, time-windows: how many.")] = 5
+    part: Annotated[
+        int | None, Option(help="user-folds, time-windows: only this one; without it, all are written to OUT/part-1 …")
+    ] = None
+    support: Annotated[int, Option(help="cold-users, cold-items: pairs of each that stay in training.")] = 5
+    min_user: Annotated[int, Option(min=1, help="Drop users with fewer pairs.")] = 1
+    min_item: Annotated[int, Option(min=1, help="Drop items with fewer pairs.")] = 1
+    seed: options.Seed = 0
+
+    def folders(self, out_folder: Path, overwrite: bool) -> dict[Path, SplitRule]:
+        """Where the dataset of each part goes; one that could not be written there is refused."""
+        from dpaa.data.dataset import check_target
+        from dpaa.data.splits import IN_PARTS, SplitRule
+
+        rule = SplitRule(self.split, self.valid, self.test, self.last_k, self.parts, self.part or 1, self.support)
+        if self.split not in IN_PARTS or self.part is not None:
+            check_target(out_folder, overwrite)
+            return {out_folder: rule}
+        _check_several(out_folder, "parts")
+        found = {out_folder / f"part-{one.part}": one for one in rule.each()}
+        for folder in found:
+            check_target(folder, overwrite or (folder / "dataset.json").exists())
+        return found
+
+
 @app.command()
+@options.grouped(split=SplitOptions, how=options.LogOptions)
 def log(
     ctx: typer.Context,
     files: Annotated[
         list[str],
         Argument(
-            metavar="FILE|FOLDER|PATTERN|URL|-…",
-            help="CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; folders and patterns of them, "
-            "URLs (s3://…), - for standard input.",
+            metavar="FILE|FOLDER|PATTERN|-…",
+            help="CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; folders and patterns of them; "
+            "- for standard input.",
         ),
     ],
+    split: SplitOptions,
+    how: options.LogOptions,
     out_folder: Annotated[
         Path | None, Option("--out", help="Folder of the dataset to write; with --append, that dataset without it.")
     ] = None,
@@ -58,46 +100,13 @@ def log(
             "whole, or written to --out.",
         ),
     ] = None,
-    file_format: options.FileFormat = None,
-    separator: options.Separator = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
-    rating_column: options.RatingColumn = None,
-    timestamp_column: options.TimestampColumn = None,
-    positive: options.Positive = None,
-    split: Annotated[
-        str,
-        Option(
-            metavar="random|random-global|temporal|leave-last|user-folds|cold-users|cold-items|time-windows",
-            help="Random per user, random over all pairs, latest pairs of all, latest pairs of each user; folds of "
-            "users, users or items with few training pairs, windows that slide over time.",
-        ),
-    ] = "random",
-    valid: Annotated[float, Option(help="Share for validation.")] = 0.1,
-    test: Annotated[float, Option(help="Share for the test.")] = 0.2,
-    last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
-    parts: Annotated[int, Option(help="user-folds, time-windows: how many.")] = 5,
-    part: Annotated[
-        int | None, Option(help="user-folds, time-windows: only this one; without it, all are written to OUT/part-1 …")
-    ] = None,
-    support: Annotated[int, Option(help="cold-users, cold-items: pairs of each that stay in training.")] = 5,
-    min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
-    min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
-    keep_duplicates: options.KeepDuplicates = False,
-    drop_invalid: options.DropInvalid = False,
-    invalid_out: options.InvalidOut = None,
-    items: options.Items = None,
     memory: Annotated[
         float | None,
-        Option(
-            metavar="GB",
-            help="Memory that may be taken; a log that would take more is prepared in pieces on disk, to the same "
-            "dataset.  Default: what is at hand.",
-        ),
+        Option(metavar="GB", help="Memory that DuckDB may take; more goes to disk.  Default: half of what is at hand."),
     ] = None,
-    seed: options.Seed = 0,
+    engine: Annotated[
+        str, Option(metavar="duckdb|spark", help="What prepares the log; spark where it outgrows one machine.")
+    ] = "duckdb",
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from one log of clicks or ratings, which is split by a rule.
@@ -113,117 +122,92 @@ def log(
       dpaa data log clicks/ --memory 2 --out data/clicks
       zcat clicks.csv.gz | dpaa data log - --out data/clicks
     """
-    from dpaa._machine import memory_at_hand
-    from dpaa.data.dataset import check_target
     from dpaa.data.inputs import name_of, open_log
-    from dpaa.data.large import write_log
-    from dpaa.data.log import ColumnNames
-    from dpaa.data.sources.files import from_file
-    from dpaa.data.splits import IN_PARTS, SplitRule
-    from dpaa.data.tables import open_table
 
-    names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
-    form = options.text_form(separator, columns, encoding)
-    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
+    how.check(overwrite)
     if append is not None:
         _check_no_rules(ctx)
-        found = _append(
-            lambda: open_log(files, file_format, form), append, out_folder, overwrite, names, items, drop_invalid
-        )
-        if told := options.write_invalid(found.invalid, invalid_out):
-            out.print(told)
+        made = _append(lambda: open_log(files, how.file_format, how.form), append, out_folder, overwrite, how)
+        how.write_invalid(made.invalid, out.print)
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
-
-    how: dict[str, Any] = {
-        "names": names,
-        "positive": positive,
-        "min_user_interactions": min_user_interactions,
-        "min_item_interactions": min_item_interactions,
-        "keep_duplicates": keep_duplicates,
-        "drop_invalid": drop_invalid,
-        "seed": seed,
-    }
-
-    def read(rule: SplitRule) -> Callable[[], Dataset]:
-        return lambda: from_file(files, fmt=file_format, form=form, split=rule, **how)
-
-    rule = SplitRule(split, valid, test, last_k, parts, part or 1, support)
-    folders = _part_folders(out_folder, rule) if split in IN_PARTS and part is None else {out_folder: rule}
-    if len(folders) == 1:
-        check_target(out_folder, overwrite)
-    limit = memory_at_hand() if memory is None else _bytes(memory)
-    if (table := open_log(files, file_format, form)).memory_needed() > limit:
-        how |= {"items": None if items is None else open_table(items), "item_column": item_column}
-        how |= {"memory": limit if memory else limit // 2, "overwrite": overwrite}
-        _write_large(
-            {
-                folder: partial(write_log, table, folder, name_of(files), split=one, **how)
-                for folder, one in folders.items()
-            },
-            limit,
-            invalid_out,
-        )
-    elif len(folders) > 1:
-        _make_parts({folder: read(one) for folder, one in folders.items()}, overwrite, items, item_column, invalid_out)
-    else:
-        _make(read(rule), out_folder, overwrite, items, item_column, invalid_out)
+    if engine not in ("duckdb", "spark"):
+        raise InputError(f"there is no engine {engine!r}; choose duckdb or spark")
+    if memory is not None and not memory > 0:
+        raise InputError(f"--memory must be more than 0 gigabytes, got {memory:g}")
+    limit = None if memory is None else int(memory * 1e9)
+    _write_log(
+        lambda: open_log(files, how.file_format, how.form),
+        name_of(files),
+        out_folder,
+        split,
+        how,
+        overwrite,
+        memory=limit,
+        engine=engine,
+    )
 
 
-def _bytes(gigabytes: float) -> int:
-    if not gigabytes > 0:
-        raise InputError(f"--memory must be more than 0 gigabytes, got {gigabytes:g}")
-    return int(gigabytes * 1e9)
+def _write_log(
+    table: Callable[[], Table],
+    name: str,
+    out_folder: Path,
+    split: SplitOptions,
+    how: options.RowOptions,
+    overwrite: bool,
+    items: Callable[[], Table] | None = None,
+    **engine: Any,
+) -> None:
+    """Prepare a log and write its dataset, or one for each part."""
+    from dpaa.data.inputs import open_table
+    from dpaa.data.prepare import write_log
+
+    folders = split.folders(out_folder, overwrite)
+    there = [] if overwrite else [folder for folder in folders if (folder / "dataset.json").exists()]
+    known = open_table(how.items) if how.items is not None else None if items is None else items()
+    written = write_log(
+        table(),
+        folders,
+        name,
+        items=known,
+        overwrite=overwrite,
+        names=how.names,
+        positive=how.positive,
+        min_user_interactions=split.min_user,
+        min_item_interactions=split.min_item,
+        keep_duplicates=how.keep_duplicates,
+        drop_invalid=how.drop_invalid,
+        seed=split.seed,
+        **engine,
+    )
+    if there:
+        print_notes([f"already there: {', '.join(map(str, there))}"])
+    for folder, one in written.items():
+        if folder not in there:
+            _show(one, folder)
+    how.write_invalid(next(iter(written.values())).invalid, out.print)
 
 
-def _write_large(made: dict[Path, Callable[[], LargeDataset]], limit: int, invalid_out: Path | None) -> None:
-    """Datasets of a log that memory does not hold, one after the other."""
-    print_notes([f"the log would take more than {limit / 1e9:.2g} GB of memory; it is prepared in pieces on disk"])
-    for folder, write in made.items():
-        found = write()
-        _show(found, folder)
-    if told := options.write_invalid(found.invalid, invalid_out):
-        out.print(told)
-
-
-RULE_OPTIONS = {
-    "positive": "--positive",
-    "split": "--split",
-    "valid": "--valid",
-    "test": "--test",
-    "last_k": "--last-k",
-    "parts": "--parts",
-    "part": "--part",
-    "support": "--support",
-    "min_user_interactions": "--min-user",
-    "min_item_interactions": "--min-item",
-    "keep_duplicates": "--keep-duplicates",
-    "seed": "--seed",
-}
-"""Options of `data log` that a dataset remembers."""
+RULE_OPTIONS = ("split", "valid", "test", "last_k", "parts", "part", "support", "min_user", "min_item", "seed")
+"""Options of `data log` that a dataset remembers, besides --positive and --keep-duplicates."""
 
 
 def _check_no_rules(ctx: typer.Context) -> None:
-    for name, option in RULE_OPTIONS.items():
+    for name in ("positive", *RULE_OPTIONS, "keep_duplicates"):
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} is among the rules that the dataset was made with; leave it out with --append")
 
 
 def _append(
-    table: Callable[[], Table],
-    dataset: Path,
-    out_folder: Path | None,
-    overwrite: bool,
-    names: ColumnNames,
-    items: Path | None,
-    drop_invalid: bool,
+    table: Callable[[], Table], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions
 ) -> Dataset:
     """Append a table to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
     from dpaa._io import lock_of, locked
     from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
-    from dpaa.data.tables import open_table
+    from dpaa.data.inputs import open_table
 
     target = dataset if out_folder is None else out_folder
     if out_folder is not None:
@@ -231,40 +215,21 @@ def _append(
     if not (dataset / ABOUT_FILE).is_file():
         read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(settled(dataset)), wait=True):
-        known = None if items is None else open_table(items)
-        found = read_dataset(dataset).append(table(), names=names, items=known, drop_invalid=drop_invalid)
-        _write(found, target, overwrite or out_folder is None)
-    return found
+        known = None if how.items is None else open_table(how.items)
+        made = read_dataset(dataset).append(table(), names=how.names, items=known, drop_invalid=how.drop_invalid)
+        _write(made, target, overwrite or out_folder is None)
+    return made
 
 
-def _part_folders(out_folder: Path, rule: SplitRule) -> dict[Path, SplitRule]:
-    """Where the dataset of each part goes."""
+def _check_several(out_folder: Path, what: str) -> None:
+    """Refuse a folder that cannot hold folders of several datasets."""
     if out_folder.exists() and (not out_folder.is_dir() or (out_folder / "dataset.json").exists()):
-        what = "a dataset" if out_folder.is_dir() else "a file"
-        raise InputError(f"{out_folder} is {what}, several parts need a folder for theirs; choose another --out")
-    return {out_folder / f"part-{one.part}": one for one in rule.each()}
-
-
-def _make_parts(
-    made: dict[Path, Callable[[], Dataset]],
-    overwrite: bool,
-    items: Path | None,
-    item_column: str | None,
-    invalid_out: Path | None,
-) -> None:
-    """All are made before any is written."""
-    from dpaa.data.tables import open_table
-
-    table = None if items is None else open_table(items)
-    found = {folder: read() for folder, read in made.items()}
-    if table is not None:
-        found = {folder: dataset.with_items(table, item_column) for folder, dataset in found.items()}
-    _write_several(found, overwrite)
-    if told := options.write_invalid(next(iter(found.values())).invalid, invalid_out):
-        out.print(told)
+        there = "a dataset" if out_folder.is_dir() else "a file"
+        raise InputError(f"{out_folder} is {there}, several {what} need a folder for theirs; choose another --out")
 
 
 @app.command()
+@options.grouped(split=SplitOptions, how=options.RowOptions)
 def sql(
     url: Annotated[
         str,
@@ -274,90 +239,43 @@ def sql(
         str, Option(metavar="SELECT…", help="Gives a column of users, one of items, and what else is known.")
     ],
     out_folder: Out,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
-    rating_column: options.RatingColumn = None,
-    timestamp_column: options.TimestampColumn = None,
-    positive: options.Positive = None,
-    split: Annotated[
-        str, Option(metavar="random|random-global|temporal|leave-last", help="As in `dpaa data log`.")
-    ] = "random",
-    valid: Annotated[float, Option(help="Share for validation.")] = 0.1,
-    test: Annotated[float, Option(help="Share for the test.")] = 0.2,
-    last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1,
-    min_user_interactions: Annotated[int, Option("--min-user", min=1, help="Drop users with fewer pairs.")] = 1,
-    min_item_interactions: Annotated[int, Option("--min-item", min=1, help="Drop items with fewer pairs.")] = 1,
-    keep_duplicates: options.KeepDuplicates = False,
-    drop_invalid: options.DropInvalid = False,
-    invalid_out: options.InvalidOut = None,
-    items: options.Items = None,
+    split: SplitOptions,
+    how: options.RowOptions,
     items_query: Annotated[
         str | None, Option(metavar="SELECT…", help="What is known of the items: item_id, title and any other columns.")
     ] = None,
     name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
-    seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from the rows of a database query, which are split by a rule.
 
-    PostgreSQL and DuckDB need the extra `sql`.  The connection only reads.  A password in the URL is neither shown nor
-    kept; better is what PostgreSQL's own tools use, PGPASSWORD or ~/.pgpass.
+    PostgreSQL needs the extra `sql`.  The connection only reads.  A password in the URL is neither shown nor kept;
+    better is what PostgreSQL's own tools use, PGPASSWORD or ~/.pgpass.
 
     \b
     Example:
       dpaa data sql postgresql://me@db/shop --query "SELECT user_id, item_id, stars FROM ratings" --out data/shop
     """
     from dpaa.data.database import query_table
-    from dpaa.data.dataset import Dataset, check_target
-    from dpaa.data.log import ColumnNames
-    from dpaa.data.prepare import one_table
-    from dpaa.data.splits import SplitRule
 
-    if items is not None and items_query is not None:
+    if how.items is not None and items_query is not None:
         raise InputError("--items and --items-query both say what is known of the items; give one of them")
-    rule = SplitRule(split, valid, test, last_k)
-    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
-    check_target(out_folder, overwrite)
-
-    def read() -> Dataset:
-        found = one_table(
-            query_table(url, query),
-            ColumnNames(user_column, item_column, rating_column, timestamp_column),
-            positive,
-            rule,
-            min_user_interactions,
-            min_item_interactions,
-            keep_duplicates,
-            seed,
-            drop_invalid,
-        )
-        made = Dataset.of_prepared(found, name or settled(out_folder).name)
-        return made if items_query is None else made.with_items(query_table(url, items_query), item_column)
-
-    _make(read, out_folder, overwrite, items, item_column, invalid_out)
+    how.check(overwrite)
+    known = None if items_query is None else lambda: query_table(url, str(items_query))
+    called = name or settled(out_folder).name
+    _write_log(lambda: query_table(url, query), called, out_folder, split, how, overwrite, known)
 
 
 @app.command()
+@options.grouped(how=options.LogOptions)
 def splits(
-    train: Annotated[str, Option(help="Training pairs: a file, folder, pattern or URL, as in `dpaa data log`.")],
+    train: Annotated[str, Option(help="Training pairs: a file, folder or pattern, as in `dpaa data log`.")],
     out_folder: Out,
+    how: options.LogOptions,
     valid: Annotated[str | None, Option(help="Validation pairs.")] = None,
     test: Annotated[str | None, Option(help="Test pairs.")] = None,
     candidates: Annotated[Path | None, Option(help="Items that may be recommended: item_id, or .txt of ids.")] = None,
     name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
-    file_format: options.FileFormat = None,
-    separator: options.Separator = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
-    rating_column: options.RatingColumn = None,
-    timestamp_column: options.TimestampColumn = None,
-    positive: options.Positive = None,
-    keep_duplicates: options.KeepDuplicates = False,
-    drop_invalid: options.DropInvalid = False,
-    invalid_out: options.InvalidOut = None,
-    items: options.Items = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from ready-made train, validation and test files.
@@ -366,19 +284,27 @@ def splits(
     Example:
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
-    from dpaa.data.log import ColumnNames
     from dpaa.data.sources.files import from_files
 
-    names = ColumnNames(user_column, item_column, rating_column, timestamp_column)
-    how: dict[str, Any] = {"fmt": file_format, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
-    how |= {"form": options.text_form(separator, columns, encoding), "drop_invalid": drop_invalid}
-    options.check_invalid_out(invalid_out, drop_invalid, overwrite)
-    called = name or settled(out_folder).name
+    how.check(overwrite)
 
     def read() -> Dataset:
-        return from_files(train, valid, test, candidates, name=called, **how)
+        return from_files(
+            train,
+            valid,
+            test,
+            candidates,
+            name=name or settled(out_folder).name,
+            fmt=how.file_format,
+            form=how.form,
+            names=how.names,
+            positive=how.positive,
+            keep_duplicates=how.keep_duplicates,
+            drop_invalid=how.drop_invalid,
+        )
 
-    _make(read, out_folder, overwrite, items, item_column, invalid_out)
+    made = _make(read, out_folder, overwrite, how.items, how.item_column)
+    how.write_invalid(made.invalid, out.print)
 
 
 def _published(name: str) -> Callable[..., None]:
@@ -444,6 +370,7 @@ def example(
 
 
 @app.command()
+@options.grouped(how=options.ColumnOptions)
 def severity(
     sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
@@ -453,16 +380,12 @@ def severity(
             "--severity", metavar="S", help="From 0 (no bias) up; repeatable: several are written to OUT/s0, OUT/s3 …"
         ),
     ],
+    how: options.ColumnOptions,
     splits: Annotated[
         str | None,
         Option("--from", metavar="train,valid,test", help="Which splits of a prepared dataset; default: all."),
     ] = None,
     file_format: options.FileFormat = None,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
-    rating_column: options.RatingColumn = None,
-    timestamp_column: options.TimestampColumn = None,
-    positive: options.Positive = None,
     figure: Annotated[
         Path | None, Option(metavar="FILE", help="Draw the popularity curves: .png, .svg, .pdf …")
     ] = None,
@@ -478,8 +401,7 @@ def severity(
     Example:
       dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
     """
-    from dpaa.data.dataset import check_target
-    from dpaa.data.log import ColumnNames
+    from dpaa.data.dataset import check_target, holds
     from dpaa.data.sources.severity import read_pairs, with_severity
 
     if figure is not None:
@@ -489,21 +411,24 @@ def severity(
     folders = _severity_folders(out_folder, severities)
     if len(folders) == 1:
         check_target(out_folder, overwrite)
-    pairs, notes = read_pairs(
-        sources,
-        None if splits is None else [part.strip() for part in splits.split(",")],
-        names=ColumnNames(user_column, item_column, rating_column, timestamp_column),
-        positive=positive,
-        file_format=file_format,
-    )
+    wanted = None if splits is None else [part.strip() for part in splits.split(",")]
+    pairs, notes = read_pairs(sources, wanted, names=how.names, positive=how.positive, file_format=file_format)
     stem = settled(out_folder).name
     # All are made before any is written: a wrong severity leaves nothing behind.
     made = {
         value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)
         for value in severities
     }
-    several = {folder: made[value] for value, folder in folders.items()}
-    _write_several(several, overwrite, drawn=None if figure is None else lambda: _draw_popularity(made, figure))
+    missing = {value: one for value, one in made.items() if overwrite or not holds(folders[value], one)}
+    for value in missing:
+        check_target(folders[value], overwrite)
+    if figure is not None:
+        _draw_popularity(made, figure)
+    if len(missing) < len(made):
+        there = (str(folder) for value, folder in folders.items() if value not in missing)
+        print_notes([f"already there: {', '.join(there)}"])
+    for value, one in missing.items():
+        _write(one, folders[value], overwrite)
 
 
 def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, Path]:
@@ -514,16 +439,14 @@ def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, 
     twice = [name[1:] for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"--severity {twice[0]} is given twice; give each once")
-    if out_folder.exists() and (not out_folder.is_dir() or (out_folder / "dataset.json").exists()):
-        what = "a dataset" if out_folder.is_dir() else "a file"
-        raise InputError(f"{out_folder} is {what}, several severities need a folder for theirs; choose another --out")
+    _check_several(out_folder, "severities")
     return {value: out_folder / name for value, name in zip(severities, names, strict=True)}
 
 
 def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
     import numpy as np
 
-    from dpaa.report import popularity_curves, save
+    from dpaa.report.figures import popularity_curves, save
 
     curves = {f"{value:g}": np.bincount(data.train.item, minlength=data.n_items) for value, data in made.items()}
     title = "Training popularity" if len(curves) > 1 else f"Training popularity, severity {next(iter(curves))}"
@@ -589,34 +512,16 @@ def _make(
     overwrite: bool,
     items: Path | None = None,
     item_column: str | None = None,
-    invalid_out: Path | None = None,
-) -> None:
+) -> Dataset:
     """Read a source, and what is known of its items, and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
-    from dpaa.data.tables import open_table
+    from dpaa.data.inputs import open_table
 
     check_target(folder, overwrite)
     table = None if items is None else open_table(items)  # a file that is not there need not wait for the log
     dataset = read()
     _write(dataset if table is None else dataset.with_items(table, item_column), folder, overwrite)
-    if told := options.write_invalid(dataset.invalid, invalid_out):
-        out.print(told)
-
-
-def _write_several(made: dict[Path, Dataset], overwrite: bool, drawn: Callable[[], None] | None = None) -> None:
-    """Each to its folder; those that a call which was cut short has written stay."""
-    from dpaa.data.dataset import check_target, holds
-
-    there = [] if overwrite else [folder for folder, dataset in made.items() if holds(folder, dataset)]
-    missing = {folder: dataset for folder, dataset in made.items() if folder not in there}
-    for folder in missing:
-        check_target(folder, overwrite)
-    if drawn is not None:
-        drawn()
-    if there:
-        print_notes([f"already there: {', '.join(map(str, there))}"])
-    for folder, dataset in missing.items():
-        _write(dataset, folder, overwrite)
+    return dataset
 
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
@@ -624,7 +529,7 @@ def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
     _show(dataset, folder)
 
 
-def _show(dataset: Dataset | LargeDataset, folder: Path) -> None:
+def _show(dataset: Dataset | Written, folder: Path) -> None:
     _show_counts(dataset)
     print_notes([*dataset.notes, *_ratings_note(folder)])
     out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
@@ -647,11 +552,11 @@ def _ratings_note(folder: Path) -> list[str]:
     low, high = table.select(rating.min().alias("low"), rating.max().alias("high")).collect().row(0)
     if low is None or not low < high:
         return []
-    told = f"ratings go from {low:g} to {high:g} and every row counts as liked"
-    return [f"{told}; --positive 'rating>={low + 0.75 * (high - low):.3g}' keeps the high ones"]
+    range_ = f"ratings go from {low:g} to {high:g} and every row counts as liked"
+    return [f"{range_}; --positive 'rating>={low + 0.75 * (high - low):.3g}' keeps the high ones"]
 
 
-def _show_counts(dataset: Dataset | LargeDataset) -> None:
+def _show_counts(dataset: Dataset | Written) -> None:
     out.print(str(dataset))
     parts: Any = dataset.counts["splits"]
     rows = [[name, *(f"{part[what]:,}" for what in ("pairs", "users", "items"))] for name, part in parts.items()]

@@ -70,9 +70,9 @@ def _read_column(file: Path, what: str) -> list[str] | None:
     """The ids in a table's column of users or items; None where it has none, one id a line perhaps."""
     import polars as pl
 
+    from dpaa.data._values import Wanted, read_frame
+    from dpaa.data.inputs import open_table
     from dpaa.data.log import KNOWN_NAMES
-    from dpaa.data.tables import open_table
-    from dpaa.data.values import id_column
 
     try:
         table = open_table(file)
@@ -84,7 +84,10 @@ def _read_column(file: Path, what: str) -> list[str] | None:
     column = next((by_lower[name] for name in KNOWN_NAMES[f"{what}_id"] if name in by_lower), None)
     if column is None:
         return None
-    ids = id_column(table.read([column])[column], table)
-    if not len(ids):
-        raise InputError(f"{file} has no {what} ids; give at least one")
+    try:
+        ids = read_frame(table, {"id": Wanted(column, "id")})["id"]
+    except InputError as error:
+        if "has no rows" in str(error):
+            raise InputError(f"{file} has no {what} ids; give at least one") from None
+        raise
     return ids.cast(pl.String).to_list()

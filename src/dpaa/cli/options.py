@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -14,7 +17,8 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpaa.data.tables import TextForm
+    from dpaa.data.inputs import TextForm
+    from dpaa.data.log import ColumnNames
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DatasetArgument = Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")]
@@ -87,30 +91,112 @@ KeepDuplicates = Annotated[
 ]
 
 
-def text_form(separator: str | None, columns: str | None, encoding: str | None) -> TextForm:
-    """How text files are read, as far as somebody said."""
-    from dpaa.data.separators import given_separator
-    from dpaa.data.tables import TextForm
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which column of a table is what."""
 
-    names = None if columns is None else tuple(name.strip() for name in columns.split(","))
-    return TextForm(None if separator is None else given_separator(separator), names, encoding)
+    user_column: UserColumn = None
+    item_column: ItemColumn = None
+    rating_column: RatingColumn = None
+    timestamp_column: TimestampColumn = None
+    positive: Positive = None
+
+    @property
+    def names(self) -> ColumnNames:
+        """What the columns are called."""
+        from dpaa.data.log import ColumnNames
+
+        return ColumnNames(self.user_column, self.item_column, self.rating_column, self.timestamp_column)
 
 
-def check_invalid_out(file: Path | None, drop_invalid: bool, overwrite: bool) -> None:
-    """Refuse, before any work, a file of invalid rows that could not be written."""
-    if file is None:
-        return
-    if not drop_invalid:
-        raise InputError("--invalid-out takes the rows that --drop-invalid leaves out; add it")
-    check_file_target(file, (".csv", ".jsonl", ".parquet"), "a table", overwrite=overwrite)
+@dataclass(frozen=True)
+class RowOptions(ColumnOptions):
+    """What becomes of the rows of a table."""
+
+    keep_duplicates: KeepDuplicates = False
+    drop_invalid: DropInvalid = False
+    invalid_out: InvalidOut = None
+    items: Items = None
+
+    def check(self, overwrite: bool) -> None:
+        """Refuse, before any work, a file of invalid rows that could not be written."""
+        if self.invalid_out is None:
+            return
+        if not self.drop_invalid:
+            raise InputError("--invalid-out takes the rows that --drop-invalid leaves out; add it")
+        check_file_target(self.invalid_out, (".csv", ".jsonl", ".parquet"), "a table", overwrite=overwrite)
+
+    def write_invalid(self, found: pl.DataFrame | None, tell: Callable[[str], object]) -> None:
+        """Write the rows that were left out, if that was asked for."""
+        if self.invalid_out is None:
+            return
+        if found is None:
+            tell(f"no row is invalid; {self.invalid_out} was not written")
+            return
+        writers: dict[str, Any] = {
+            ".csv": found.write_csv,
+            ".jsonl": found.write_ndjson,
+            ".parquet": found.write_parquet,
+        }
+        write = writers[self.invalid_out.suffix.lower()]
+        write_file(self.invalid_out, write, "make room or choose another file with --invalid-out")
+        tell(f"{counted(found.height, 'invalid row', 'invalid rows')} written to {self.invalid_out}")
 
 
-def write_invalid(found: pl.DataFrame | None, file: Path | None) -> str | None:
-    """Write the rows that were left out; nothing where there are none.  Returns what is to be said."""
-    if file is None:
-        return None
-    if found is None:
-        return f"no row is invalid; {file} was not written"
-    writers: dict[str, Any] = {".csv": found.write_csv, ".jsonl": found.write_ndjson, ".parquet": found.write_parquet}
-    write_file(file, writers[file.suffix.lower()], "make room or choose another file with --invalid-out")
-    return f"{counted(found.height, 'invalid row', 'invalid rows')} written to {file}"
+@dataclass(frozen=True)
+class LogOptions(RowOptions):
+    """How the files of a log are read."""
+
+    file_format: FileFormat = None
+    separator: Separator = None
+    columns: Columns = None
+    encoding: Encoding = None
+
+    @property
+    def form(self) -> TextForm:
+        """How text files are read."""
+        from dpaa.data.inputs import TextForm
+
+        names = None if self.columns is None else tuple(name.strip() for name in self.columns.split(","))
+        return TextForm(self.separator, names, self.encoding)
+
+
+def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take groups of options: Typer sees the fields, the function gets the objects.
+
+    Parameters
+    ----------
+    groups : parameter of the function → dataclass whose fields are annotated as Typer options
+
+    Returns
+    -------
+    a decorator
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        for one in inspect.signature(command).parameters.values():
+            if one.name not in groups:
+                parameters.append(one.replace(annotation=hints[one.name]))
+                continue
+            types = get_type_hints(groups[one.name], include_extras=True)
+            parameters += [
+                inspect.Parameter(each.name, one.KEYWORD_ONLY, default=each.default, annotation=types[each.name])
+                for each in fields(groups[one.name])
+            ]
+
+        def run(**given: Any) -> None:
+            packed = {
+                name: group(**{each.name: given.pop(each.name) for each in fields(group)})
+                for name, group in groups.items()
+            }
+            command(**given, **packed)
+
+        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        ordered = sorted(parameters, key=lambda one: one.default is not one.empty)
+        run.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in ordered])  # type: ignore[attr-defined]
+        return run
+
+    return decorate

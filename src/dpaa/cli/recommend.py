@@ -246,8 +246,8 @@ def read_pairs(
 
     from dpaa.data.columns import Column
     from dpaa.data.ids import is_text, kind
+    from dpaa.data.inputs import open_table
     from dpaa.data.log import ColumnNames, Reading, read_log
-    from dpaa.data.tables import open_table
 
     log = read_log(open_table(file), ColumnNames(user_column, item_column), reading=Reading(may_drop=False))
     table = log.frame.select(Column.USER, Column.ITEM)

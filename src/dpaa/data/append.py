@@ -15,10 +15,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dpaa._text import counted
+from dpaa.data._engine import Engine
 from dpaa.data.columns import SPLITS, Column, SplitName
-from dpaa.data.log import ColumnNames, Log, Reading, as_one_type, once_each, read_log
+from dpaa.data.log import ColumnNames, Log, Reading, as_one_type, read_log
 from dpaa.data.positive import PositiveRule
-from dpaa.data.splits import BY_TIME, SplitRule, drop_rare, split_frame
+from dpaa.data.splits import BY_TIME, LABELS, SplitRule, define_labels, drop_rare
 from dpaa.data.tables import Table
 from dpaa.errors import InputError
 
@@ -86,7 +87,7 @@ def append_table(
     columns = ColumnNames(**rules.columns) if names is None or names == ColumnNames() else names
     positive = None if rules.positive is None else PositiveRule.parse(rules.positive)
     reading = Reading(drop_invalid, times_needed=rule is not None and rule.needs_times)
-    log = once_each(read_log(table, columns, positive, reading), rules.keep_duplicates)
+    log = read_log(table, columns, positive, reading, once=True, keep_duplicates=rules.keep_duplicates)
     old = pl.concat([_labelled(frames[split], split) for split in SPLITS], how="diagonal_relaxed")
     made = [Log(old, f"dataset {name}", typed=True), log]
     old, new = (one.frame for one in as_one_type(made))
@@ -100,10 +101,14 @@ def append_table(
     whole = pl.concat([old, new], how="diagonal_relaxed")
     if Column.COUNT in whole.columns:
         whole = whole.with_columns(pl.col(Column.COUNT).fill_null(1))
-    kept, rare = drop_rare(whole, rules.min_user_interactions, rules.min_item_interactions)
+    least = {Column.USER: rules.min_user_interactions, Column.ITEM: rules.min_item_interactions}
     earlier = about.get(APPENDED)
     before: list[Any] = earlier if isinstance(earlier, list) else []
-    parts, cut = _split(kept, rule, rules.seed, table, len(before) + 1)
+    with Engine() as engine:
+        engine.put("pairs", whole)
+        rare = drop_rare(engine, least, whole.columns)
+        kept = engine.frame("SELECT * FROM pairs") if rare else whole
+        parts, cut = _split(engine, kept, rule, rules.seed, table, len(before) + 1)
     pairs = sum(part.height for part in parts.values()) - old.height
     notes = [*log.notes, *_repeats(again.height, table, rules), *rare, *cut]
     counted_pairs = counted(pairs, "new pair", "new pairs")
@@ -134,17 +139,30 @@ def _labelled(frame: pl.DataFrame, split: SplitName) -> pl.DataFrame:
 
 
 def _split(
-    whole: pl.DataFrame, rule: SplitRule | None, seed: int, table: Table, times: int
+    engine: Engine, whole: pl.DataFrame, rule: SplitRule | None, seed: int, table: Table, times: int
 ) -> tuple[dict[SplitName, pl.DataFrame], list[str]]:
     is_new = pl.col(SPLIT).is_null()
     bare, known = whole.drop(SPLIT), whole.filter(~is_new)
     if rule is None:
         return {"train": bare}, []
     if rule.kind in BY_TIME:
-        return split_frame(bare, rule, seed, table.name)
+        return _labelled_frames(engine, bare, rule, seed, table)
     old: dict[SplitName, pl.DataFrame] = {split: known.filter(pl.col(SPLIT) == split).drop(SPLIT) for split in SPLITS}
-    new, cut = split_frame(whole.filter(is_new).drop(SPLIT), rule, seed, table.name, old["train"], times)
+    engine.put("trained", old["train"])
+    how: Any = {"trained": True, "times_appended": times}
+    new, cut = _labelled_frames(engine, whole.filter(is_new).drop(SPLIT), rule, seed, table, **how)
     return {split: _both(old[split], new[split], split) for split in SPLITS}, cut
+
+
+def _labelled_frames(
+    engine: Engine, pairs: pl.DataFrame, rule: SplitRule, seed: int, table: Table, **how: Any
+) -> tuple[dict[SplitName, pl.DataFrame], list[str]]:
+    """The frames of the three splits, and what is to be noted about them."""
+    engine.put("pairs", pairs)
+    notes = define_labels(engine, rule, seed, pairs.columns, table.name, **how)
+    frame = engine.frame("SELECT * FROM labelled ORDER BY user_id, item_id")
+    parts = {split: frame.filter(pl.col("label") == LABELS[split]).drop("label") for split in SPLITS}
+    return {split: _both(part, part.clear(), split) for split, part in parts.items()}, notes
 
 
 def _both(old: pl.DataFrame, new: pl.DataFrame, split: SplitName) -> pl.DataFrame:

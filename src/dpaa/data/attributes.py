@@ -17,12 +17,12 @@ import polars as pl
 
 from dpaa._io import digest, write_into
 from dpaa._text import counted
+from dpaa.data._values import Wanted, read_frame
 from dpaa.data.columns import Column
 from dpaa.data.ids import WHOLE_NUMBER, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.log import find_column
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.tables import Table
-from dpaa.data.values import id_column
 from dpaa.errors import InputError, reason
 
 ATTRIBUTES_FILE = "attributes.parquet"
@@ -144,7 +144,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     frame = table.read(list(table.columns))
     if not frame.height:
         raise InputError(f"{table.name} has no rows; leave the items out")
-    ids = id_column(frame[key], table)
+    ids = read_frame(table, {key: Wanted(key, "id")})[key]
     if (twice := ids.is_duplicated()).any():
         one = int(twice.arg_max() or 0)
         again = int((ids == ids[one]).arg_true()[1])
@@ -223,7 +223,8 @@ def _kept(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, list[str]]:
             continue
         values = column.cast(dtype)
         if name == TITLE:
-            values = values.cast(pl.String) if not isinstance(dtype, pl.List) else values.list.join(", ")
+            between = ", " if table.typed else " "  # words of a text file that RecBole counts as several values
+            values = values.list.join(between) if isinstance(dtype, pl.List) else values.cast(pl.String)
         elif not table.typed and is_text(values):
             values = integers_if_unchanged(values.replace("", None))
         kept.append(values.alias(name))

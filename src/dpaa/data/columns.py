@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+ABOUT_FILE: Final = "dataset.json"
+"""What a prepared dataset says of itself."""
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
 

@@ -1,4 +1,4 @@
-"""The rows of a query: PostgreSQL and DuckDB (extra `sql`), SQLite.
+"""The rows of a query: PostgreSQL (extra `sql`), DuckDB, SQLite.
 
 The connection only reads.  Whatever a URL holds besides names, a password above all, is neither shown nor kept.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+import duckdb
 import polars as pl
 
 from dpaa._io import check_regular
 from dpaa._text import hide_secrets, shortened, without_secrets
-from dpaa.data.table import FrameTable, Table
+from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, MissingExtraError, reason
 
 ROWS_AT_ONCE = 50_000
@@ -28,15 +28,6 @@ LONGEST_QUERY = 200
 """Characters of a query that a name quotes."""
 ONE_SELECT = "only one SELECT is run"
 Rows = Callable[[int], Sequence[Sequence[Any]]]
-
-
-@dataclass(frozen=True, eq=False)
-class QueryTable(FrameTable):
-    """The result of a query; rows are counted from 1."""
-
-    def place(self, row: int) -> str:
-        """By its number."""
-        return Table.place(self, row)
 
 
 def query_table(url: str, query: str) -> Table:
@@ -59,7 +50,7 @@ def query_table(url: str, query: str) -> Table:
         raise InputError(f"the query to {shown} failed ({said}); check the URL, the login and the query") from None
     if len(frame.columns) < len(names):
         raise InputError(f"the query to {shown} gives two columns of one name; name each with AS")
-    return QueryTable(f"the query to {shown} ({shortened(query.strip(), LONGEST_QUERY)})", tuple(frame.columns), frame)
+    return as_table(frame, f"the query to {shown} ({shortened(query.strip(), LONGEST_QUERY)})", first=1)
 
 
 def _framed(names: list[str], fetch: Rows) -> pl.DataFrame:
@@ -78,7 +69,7 @@ def _framed(names: list[str], fetch: Rows) -> pl.DataFrame:
 
 @contextmanager
 def _postgresql(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
-    psycopg = _driver("psycopg", "PostgreSQL")
+    psycopg = _driver()
     patient = {} if "connect_timeout=" in rest else {"connect_timeout": PATIENCE}
     with psycopg.connect(f"postgresql://{rest}", **patient) as connection:
         connection.read_only = True
@@ -92,7 +83,6 @@ def _postgresql(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
 
 @contextmanager
 def _duckdb(rest: str, query: str) -> Iterator[tuple[list[str], Rows]]:
-    duckdb = _driver("duckdb", "DuckDB")
     with duckdb.connect(str(_file(rest)), read_only=True) as connection:
         kinds = [statement.type.name for statement in connection.extract_statements(query)]
         if kinds != ["SELECT"]:  # COPY … TO writes files even where the database is opened to be read
@@ -135,8 +125,8 @@ def _file(rest: str) -> Path:
     return file.absolute()
 
 
-def _driver(name: str, what: str) -> Any:
+def _driver() -> Any:
     try:
-        return import_module(name)
+        return import_module("psycopg")
     except ImportError:
-        raise MissingExtraError(f"reading {what}", "sql") from None
+        raise MissingExtraError("reading PostgreSQL", "sql") from None

@@ -27,6 +27,7 @@ from dpaa._io import (
 )
 from dpaa.data.append import append_table, told_before
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
+from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.fingerprint import fingerprint
 from dpaa.data.ids import checked_type, distinct_ids, encode, look_up, one_type
@@ -40,7 +41,7 @@ from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_type
 
-ABOUT_FILE, CANDIDATES_FILE, RANDOMISED_FILE = "dataset.json", "candidates.parquet", "randomised.parquet"
+CANDIDATES_FILE, RANDOMISED_FILE = "candidates.parquet", "randomised.parquet"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,7 +140,7 @@ class Dataset:
             raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
         rule = split if isinstance(split, SplitRule) else SplitRule(split)
         how: Any = {"keep_duplicates": keep_duplicates, "drop_invalid": drop_invalid, "seed": seed}
-        found = one_table(tables["train"], names, positive, rule, **how)
+        found = one_table(tables["train"], rule, names=names, positive=positive, **how)
         made = cls.of_prepared(found, name)
         return made if items is None else made.with_items(items, item)
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields, replace
 
-import numpy as np
 import polars as pl
 
 from dpaa._text import counted
+from dpaa.data._engine import Engine, SqlEngine, in_words, name
+from dpaa.data._values import Values, Wanted, read_frame, read_values
 from dpaa.data.columns import Column
-from dpaa.data.faults import Faults
-from dpaa.data.ids import distinct_ids, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import integers_if_unchanged, is_text, kind
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import ListTable, Table
-from dpaa.data.values import complete_column, id_column, number_column, time_column
-from dpaa.errors import InputError, UnreadableError, need_type
+from dpaa.data.tables import ListPart, Table, as_table
+from dpaa.errors import InputError, need_type
 
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     Column.USER: (
@@ -52,7 +51,7 @@ class ColumnNames:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Positive interactions in file order: `user_id`, `item_id`, and `rating`, `timestamp` where they are known."""
+    """Positive interactions: `user_id`, `item_id`, and `rating`, `timestamp`, `count` where they are known."""
 
     frame: pl.DataFrame
     source: str
@@ -65,14 +64,104 @@ class Log:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the rows of a log are read."""
+    """How the rows of a log are read.
+
+    Parameters
+    ----------
+    drop_invalid : leave out rows with faults; else they are refused, all kinds of faults in one sentence
+    times_needed : a row without a time has a fault
+    may_drop : a refusal mentions that they can be left out
+    """
 
     drop_invalid: bool = False
-    """Whether rows with faults are left out; else they are refused, all kinds of faults in one sentence."""
     times_needed: bool = False
-    """Whether a row without a time has a fault."""
     may_drop: bool = True
-    """Whether a refusal may say that they can be left out."""
+
+
+def define_log(
+    engine: Engine,
+    table: Table,
+    names: ColumnNames | None = None,
+    positive: PositiveRule | None = None,
+    reading: Reading = Reading(),  # noqa: B008  (frozen)
+) -> Values:
+    """Make the positive rows of a table the view `log` of an engine.
+
+    Parameters
+    ----------
+    engine : where the table is read
+    table : the table
+    names : what its columns are called
+    positive : which rows count; None = all
+    reading : what becomes of rows with faults
+
+    Returns
+    -------
+    the columns of the view, notes, and the rows that were left out
+    """
+    roles, rule_column = find_columns(table, names, positive)
+    wanted = {role: Wanted(roles[role], "id") for role in (Column.USER, Column.ITEM)}
+    if Column.RATING in roles:
+        wanted[Column.RATING] = Wanted(roles[Column.RATING], "number", required=False)
+    if Column.TIMESTAMP in roles:
+        wanted[Column.TIMESTAMP] = Wanted(roles[Column.TIMESTAMP], "time", required=reading.times_needed)
+    if rule_column is not None:
+        wanted["_rule"] = Wanted(rule_column, "number")
+    values = read_values(engine, table, wanted, drop_invalid=reading.drop_invalid, may_drop=reading.may_drop)
+    columns = [role for role in values.columns if role != "_rule"]
+    where = ""
+    if positive is not None:
+        where = f" WHERE _rule {positive.sql}"
+        kept, low, high = engine.row(f"SELECT count_if(_rule {positive.sql}), min(_rule), max(_rule) FROM sound")
+        if not kept:
+            raise InputError(
+                f"no row of {table.name} is positive by the rule {str(positive)!r}: the values run from {low:g} to "
+                f"{high:g}; choose another --positive"
+            )
+        if dropped := values.rows - kept:
+            values.notes.append(
+                f"{table.name}: {dropped:,} of {values.rows:,} rows are not positive ({positive}) and were dropped"
+            )
+        values.rows = kept
+    engine.run(f"CREATE OR REPLACE TEMP VIEW log AS SELECT {', '.join(map(name, columns))} FROM sound{where}")
+    values.columns.pop("_rule", None)
+    return values
+
+
+def define_pairs(engine: SqlEngine, columns: Sequence[str], keep_duplicates: bool) -> int:
+    """Make the pairs of the view `log`, each once, the table `pairs`.
+
+    A pair has the time of its first row, of several at that time the lowest rating, so the order of rows changes
+    nothing; empty values come last.
+
+    Parameters
+    ----------
+    engine : has the view
+    columns : those of the view
+    keep_duplicates : whether pairs have a `count` of their rows
+
+    Returns
+    -------
+    number of pairs
+    """
+    timed, rated = Column.TIMESTAMP in columns, Column.RATING in columns
+    rows, counts = "log", "count(*)"
+    if timed and rated:
+        rows = (
+            "(SELECT user_id, item_id, timestamp, min(rating) AS rating, count(*) AS n "
+            "FROM log GROUP BY user_id, item_id, timestamp) AS moments"
+        )
+        counts = "sum(n)"
+    selected = ["user_id", "item_id"]
+    if rated:
+        first = f"CASE WHEN min(timestamp) IS NULL THEN min(rating) ELSE {engine.first_by}(rating, timestamp) END"
+        selected.append(f"{first if timed else 'min(rating)'} AS rating")
+    if timed:
+        selected.append("min(timestamp) AS timestamp")
+    if keep_duplicates:
+        selected.append(f"CAST({counts} AS INTEGER) AS count")
+    engine.define("pairs", f"SELECT {', '.join(selected)} FROM {rows} GROUP BY user_id, item_id")
+    return int(engine.row("SELECT count(*) FROM pairs")[0])
 
 
 def read_log(
@@ -80,121 +169,50 @@ def read_log(
     names: ColumnNames | None = None,
     positive: PositiveRule | None = None,
     reading: Reading = Reading(),  # noqa: B008  (frozen)
+    *,
+    once: bool = False,
+    keep_duplicates: bool = False,
 ) -> Log:
-    """The positive interactions of a table."""
-    roles, rule_column = find_columns(table, names, positive)
-    wanted = list(dict.fromkeys([*roles.values(), *([rule_column] if rule_column else [])]))
-    table, frame, faults = _read(table, wanted)
-    if not frame.height and not faults.found:
-        raise InputError(f"{table.name} has no rows; add some or leave it out")
-    columns = [id_column(frame[roles[role]], table, faults).alias(role) for role in (Column.USER, Column.ITEM)]
-    if Column.RATING in roles:
-        columns.append(number_column(frame[roles[Column.RATING]], table, faults).alias(Column.RATING))
-    if Column.TIMESTAMP in roles:
-        times = time_column(frame[roles[Column.TIMESTAMP]], table, faults, reading.times_needed)
-        columns += [] if times is None else [times.alias(Column.TIMESTAMP)]
-    values = None
-    if rule_column is not None:
-        values = number_column(frame[rule_column], table, faults)
-        complete_column(frame[rule_column], table, faults)
-    log = Log(pl.DataFrame(columns), table.name, table.typed, (*table.notes, *dict.fromkeys(faults.notes)))
-    if faults.found:
-        log, values = _without_faults(log, values, faults, reading, wanted)
-    return log if positive is None or values is None else _positives(log, positive, values)
+    """The positive interactions of a table, in memory.
 
+    Parameters
+    ----------
+    table, names, positive, reading : as in `define_log`
+    once : each pair once, sorted; else rows in their order
+    keep_duplicates : with `once`, count how often a pair occurs
 
-def _read(table: Table, columns: list[str]) -> tuple[Table, pl.DataFrame, Faults]:
-    """The columns of the rows that are rows, and what the others are; those are looked for where reading fails."""
-    try:
-        return table, table.read(columns), Faults(table)
-    except UnreadableError:
-        raise
-    except InputError:
-        table, torn = table.without_torn(columns)
-        if not torn:
-            raise
-        faults = Faults(table)
-        faults.add_torn(torn)
-        return table, table.read(columns), faults
-
-
-def _without_faults(
-    log: Log, values: pl.Series | None, faults: Faults, reading: Reading, columns: list[str]
-) -> tuple[Log, pl.Series | None]:
-    """The rows without faults, where those with faults are not wanted."""
-    if not reading.drop_invalid:
-        faults.raise_if_any(reading.may_drop)
-    kept = np.ones(log.frame.height, dtype=bool)
-    kept[faults.rows] = False
-    if not kept.any():
-        raise all_invalid(log.source, faults)
-    sound = pl.Series(kept)
-    note = faults.note(log.frame.height)
-    log = replace(log, frame=log.frame.filter(sound), notes=(*log.notes, note), invalid=faults.as_table(columns))
-    ids = [_integers_again(log, column) for column in (Column.USER, Column.ITEM)]
-    log = replace(log, frame=log.frame.with_columns(ids))
-    return log, None if values is None else values.filter(sound)
-
-
-def all_invalid(source: str, faults: Faults) -> InputError:
-    """The sentence where nothing is left."""
-    return InputError(f"every row of {source} is invalid: {faults.in_words()}; check how the file is read")
-
-
-def _integers_again(log: Log, column: str) -> pl.Series:
-    """Ids of a text file are integers where all that is left are: a torn one may have made them text."""
-    ids = log.frame[column]
-    return integers_if_unchanged(ids) if not log.typed and is_text(ids) else ids
-
-
-def once_each(log: Log, keep_duplicates: bool = False) -> Log:
-    """Each pair once: its first row by time, of several at that time the one with the lowest rating.
-
-    So the order of rows changes nothing; `keep_duplicates` adds a `count` of a pair's rows.
+    Returns
+    -------
+    the log
     """
-    frame = log.frame
-    users, items = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
-    keys = encode(frame[Column.USER], users).astype(np.int64) * len(items) + encode(frame[Column.ITEM], items)
-    order = np.argsort(keys, kind="stable")
-    in_order = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1]))[: len(keys)])
-    counts = np.diff(starts, append=frame.height)
-    repeated = frame.height - len(starts)
-    if repeated:
-        several = np.repeat(counts > 1, counts)
-        rows = order[several]
-        by = [column for column in (Column.RATING, Column.TIMESTAMP) if column in frame.columns]
-        values = (frame[column].to_physical().to_numpy()[rows] for column in by)
-        order[several] = rows[np.lexsort((*values, keys[rows]))]
-    first = order[starts]
-    in_file = np.argsort(first)
-    if repeated:
-        frame = frame[first[in_file]]
-    if keep_duplicates:
-        frame = frame.with_columns(pl.Series(Column.COUNT, counts[in_file], dtype=pl.Int32))
-    if not repeated:
-        return replace(log, frame=frame)
-    return replace(log, frame=frame, notes=(*log.notes, duplicates_note(log.source, repeated, keep_duplicates)))
+    with Engine() as engine, in_words(table.name):
+        values = define_log(engine, table, names, positive, reading)
+        if once:
+            pairs = define_pairs(engine, list(values.columns), keep_duplicates)
+            if repeated := values.rows - pairs:
+                values.notes.append(duplicates_note(table.name, repeated, keep_duplicates))
+        frame = engine.frame("SELECT * FROM pairs ORDER BY user_id, item_id" if once else "SELECT * FROM log")
+    return Log(frame, table.name, table.typed, tuple(values.notes), values.invalid)
 
 
 def duplicates_note(source: str, repeated: int, keep_duplicates: bool) -> str:
     """What became of repeated pairs."""
     pairs = counted(repeated, "duplicate pair", "duplicate pairs")
-    told = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
-    return f"{source} has {pairs}; {told}"
+    effect = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
+    return f"{source} has {pairs}; {effect}"
 
 
 def as_one_type(logs: Sequence[Log]) -> list[Log]:
     """Logs whose ids agree in type: integers of a text file become text where another log has text."""
     logs = list(logs)
     for column in (Column.USER, Column.ITEM):
-        places = [place for place, log in enumerate(logs) if column in log.frame.columns]
-        if any(is_text(logs[place].frame[column]) for place in places):
-            for place in places:
-                log = logs[place]
+        having = [index for index, log in enumerate(logs) if column in log.frame.columns]
+        if any(is_text(logs[index].frame[column]) for index in having):
+            for index in having:
+                log = logs[index]
                 if not log.typed:
-                    logs[place] = replace(log, frame=log.frame.with_columns(pl.col(column).cast(pl.String)))
-        by_kind = {kind(logs[place].frame[column]): logs[place].source for place in places}
+                    logs[index] = replace(log, frame=log.frame.with_columns(pl.col(column).cast(pl.String)))
+        by_kind = {kind(logs[index].frame[column]): logs[index].source for index in having}
         if len(by_kind) > 1:
             text, integers = by_kind["text"], by_kind["integers"]
             raise InputError(f"column {column!r} is text in {text} and integers in {integers}; cast one of them")
@@ -203,14 +221,17 @@ def as_one_type(logs: Sequence[Log]) -> list[Log]:
 
 def read_candidates(table: Table, item: str | None = None) -> Log:
     """The items that may be recommended: the `item_id` column of a table, or every word of a file in list form."""
-    if isinstance(table, ListTable):
-        ids = pl.Series(Column.ITEM, [word for line in table.words() for word in line], dtype=pl.String)
-    else:
-        column = find_column(table, Column.ITEM, item)
-        ids = table.read([column])[column]
-    if not len(ids):
-        raise InputError(f"{table.name} has no rows; leave the candidates out to allow every item")
-    return Log(id_column(ids, table).alias(Column.ITEM).to_frame(), table.name, table.typed)
+    source, part = table, table.parts[0]
+    if isinstance(part, ListPart):
+        source, item = as_table({Column.ITEM: part.words()}, table.name), None
+    column = find_column(source, Column.ITEM, item)
+    try:
+        ids = read_frame(source, {Column.ITEM: Wanted(column, "id")})
+    except InputError as error:
+        if "has no rows" in str(error):
+            raise InputError(f"{table.name} has no rows; leave the candidates out to allow every item") from None
+        raise
+    return Log(ids if source is table else ids.select(integers_if_unchanged(ids[Column.ITEM])), table.name, table.typed)
 
 
 def find_columns(
@@ -271,27 +292,3 @@ def _rule_column(table: Table, roles: dict[str, str], rule: PositiveRule) -> str
         f"{table.name} has no column {rule.column!r} for the rule {str(rule)!r} (it has {_listed(table)}); "
         "name one of them in --positive"
     )
-
-
-def _positives(log: Log, rule: PositiveRule, values: pl.Series) -> Log:
-    kept = rule.holds(values)
-    dropped = len(kept) - int(kept.sum())
-    if dropped == len(kept):
-        raise none_positive(log.source, rule, float(values.min()), float(values.max()))  # type: ignore[arg-type]
-    if not dropped:
-        return log
-    note = negatives_note(log.source, rule, dropped, len(kept))
-    return replace(log, frame=log.frame.filter(kept), notes=(*log.notes, note))
-
-
-def none_positive(source: str, rule: PositiveRule, low: float, high: float) -> InputError:
-    """The sentence where the rule leaves nothing."""
-    return InputError(
-        f"no row of {source} is positive by the rule {str(rule)!r}: the values run from {low:g} to {high:g}; "
-        "choose another --positive"
-    )
-
-
-def negatives_note(source: str, rule: PositiveRule, dropped: int, rows: int) -> str:
-    """What the rule left out."""
-    return f"{source}: {dropped:,} of {rows:,} rows are not positive ({rule}) and were dropped"

@@ -47,5 +47,10 @@ class PositiveRule:
         kept: pl.Series = _COMPARISONS[self.sign](values, self.number)
         return kept
 
+    @property
+    def sql(self) -> str:
+        """The comparison, after the name of a column."""
+        return f"{'=' if self.sign == '==' else self.sign} CAST('{self.number!r}' AS DOUBLE)"
+
     def __str__(self) -> str:
         return f"{self.column} {self.sign} {self.number:g}"

@@ -8,6 +8,7 @@ popularity, which know nothing about it, leave it out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,14 +22,14 @@ from numpy.typing import NDArray
 
 from dpaa._machine import memory_at_hand
 from dpaa._text import counted
+from dpaa.data._values import Wanted, read_frame
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import encode, is_text, kind
-from dpaa.data.inputs import open_log
+from dpaa.data.ids import encode, integers_if_unchanged, is_text, kind
+from dpaa.data.inputs import open_log, open_table
 from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete
-from dpaa.data.tables import Table, as_table, open_table
-from dpaa.data.values import complete_column, id_column, number_column
+from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_whole
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Reranker
@@ -36,6 +37,10 @@ from dpaa.ranking.reranker import Candidates, Reranker
 Ints = NDArray[Any]
 
 
+IDS = (Column.USER, Column.ITEM)
+LISTS = ("items", "item_ids", "recommendations", "recs")
+"""What a column of whole lists is usually called."""
+NUMBERED = re.compile(r"(?:item|rec|recommendation|top)s?_?([0-9]+)")
 NO_ITEM = -1
 """In lists: the list has ended, or an item the dataset does not know."""
 LARGEST_RANK = 2**31
@@ -82,19 +87,24 @@ def read_recommendations(
     if k is not None:
         k = need_whole(k, "k")
     table = open_recommendations(path) if isinstance(path, str | Path) else as_table(path, "the frame")
+    table = _row_per_item(table)
     columns = _columns(table, with_scores)
-    frame = table.read(list(columns.values()))
-    if not frame.height:
-        raise InputError(f"{table.name} has no rows; a recommendation file needs at least one")
-    user_id, item_id = (frame[columns[role]] for role in (Column.USER, Column.ITEM))
+    kinds = {role: Wanted(column, "id" if role in IDS else "exact") for role, column in columns.items()}
+    try:
+        frame = read_frame(table, kinds)
+    except InputError as error:
+        if "has no rows" in str(error):
+            raise InputError(f"{table.name} has no rows; a recommendation file needs at least one") from None
+        raise
+    user_id, item_id = (frame[role] for role in IDS)
     rows = _Rows(
         table,
         user_id,
         item_id,
         _indices(user_id, user_ids, table, "user"),
         _indices(item_id, item_ids, table, "item"),
-        _ranks(frame[columns["rank"]], table) if "rank" in columns else None,
-        _scores(frame[columns["score"]], table).to_numpy() if "score" in columns else None,
+        _ranks(frame["rank"], columns["rank"], table) if "rank" in columns else None,
+        frame["score"].to_numpy() if "score" in columns else None,
     )
     rows.check_pairs_once(len(item_ids))
     name = Path(path).name if isinstance(path, str | Path) else "the frame"
@@ -114,6 +124,38 @@ def open_recommendations(path: str | Path) -> Table:
         return open_table(path)
     check_complete(place)
     return open_log(place)
+
+
+def _row_per_item(table: Table) -> Table:
+    """The same with a row for each item, where a file has one for each user.
+
+    Its lists are in columns `rec_1, rec_2 …`, or in one column: a list, or text with commas between the ids.
+    """
+    by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
+    user = next((by_lower[name] for name in KNOWN_NAMES[Column.USER] if name in by_lower), None)
+    numbered = {int(match[1]): column for name, column in by_lower.items() if (match := NUMBERED.fullmatch(name))}
+    whole = next((by_lower[name] for name in LISTS if name in by_lower), None)
+    if user is None or any(name in by_lower for name in KNOWN_NAMES[Column.ITEM]) or not (numbered or whole):
+        return table
+    users = read_frame(table, {Column.USER: Wanted(user, "id")})[Column.USER]
+    columns = [numbered[number] for number in sorted(numbered)] if numbered else [str(whole)]
+    frame = table.read(columns)
+    if numbered:
+        lists = frame.select(pl.concat_list(pl.all()).list.drop_nulls()).to_series()
+    elif frame.schema[columns[0]] == pl.String:
+        lists = frame[columns[0]].str.split(",")
+    else:
+        lists = frame[columns[0]]
+    if not isinstance(lists.dtype, pl.List):
+        return table
+    long = pl.DataFrame([users, lists.alias(Column.ITEM)]).with_columns(
+        rank=pl.int_ranges(1, pl.col(Column.ITEM).list.len() + 1)
+    )
+    long = long.filter(pl.col(Column.ITEM).list.len() > 0).explode(Column.ITEM, "rank")
+    if is_text(long[Column.ITEM]):
+        words = long[Column.ITEM].str.strip_chars()
+        long = long.with_columns(words if table.typed and numbered else integers_if_unchanged(words))
+    return as_table(long, table.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,9 +267,7 @@ def _columns(table: Table, with_scores: bool = False) -> dict[str, str]:
 
 def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> Ints:
     """Where each id of the file is among the dataset's, −1 where it is not there; another type is an error."""
-    given = id_column(values, table)
-    if is_text(ids) and not table.typed:  # whole numbers of a text file may be text as well
-        given = values
+    given = values.cast(pl.String) if is_text(ids) and not table.typed else values  # numbers of a text file may be text
     if is_text(given) != is_text(ids):
         raise InputError(
             f"the {what}s in {table.name} are {kind(given)} (such as {given[0]!r}), those of the dataset are "
@@ -242,26 +282,13 @@ def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> Ints
     return index
 
 
-def _ranks(values: pl.Series, table: Table) -> NDArray[np.int64]:
-    ranks = _numbers(values, table)
+def _ranks(values: pl.Series, column: str, table: Table) -> NDArray[np.int64]:
+    ranks = values.cast(pl.Float64)
     wrong = (ranks < 1) | (ranks > LARGEST_RANK) | (ranks != ranks.floor())
     if wrong.any():
         row = int(wrong.arg_max() or 0)
-        raise InputError(
-            f"column {values.name!r} has {values[row]!r} in {table.place(row)}; ranks are whole numbers from 1"
-        )
+        raise InputError(f"column {column!r} has {values[row]!r} in {table.place(row)}; ranks are whole numbers from 1")
     return ranks.cast(pl.Int64).to_numpy()
-
-
-def _scores(values: pl.Series, table: Table) -> pl.Series:
-    """Whole numbers stay what they are: above 2⁵³ some that differ are equal as Float64."""
-    numbers = complete_column(number_column(values, table), table)
-    exact = values.str.strip_chars().cast(pl.Int64, strict=False) if values.dtype == pl.String else numbers
-    return exact if exact.dtype.is_integer() and not exact.has_nulls() else numbers.cast(pl.Float64)
-
-
-def _numbers(values: pl.Series, table: Table) -> pl.Series:
-    return complete_column(number_column(values, table), table).cast(pl.Float64)
 
 
 def _as_lists(users: Ints, items: Ints, k: int | None, table: Table, ended: float = NO_ITEM) -> tuple[Ints, Ints]:

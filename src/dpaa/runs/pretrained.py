@@ -16,9 +16,8 @@ from torch import Tensor
 from dpaa._io import check_regular, check_within, locked
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text
-from dpaa.data.parquet import absolute, parquet_schema, read_parquet
-from dpaa.data.tables import TextTable
-from dpaa.data.text_lines import check_rows, check_unpacked
+from dpaa.data.inputs import open_table
+from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import GraphMethod
@@ -112,9 +111,9 @@ def _vectors(file: Path, wanted: pl.Series, what: str) -> Tensor:
         if file.suffix.lower() == ".parquet":
             table = read_parquet(file, list(parquet_schema(file)))
         else:
-            check_unpacked(file)
-            check_rows(file, ",", len(TextTable.open(file, "csv").header))
-            table = pl.read_csv(absolute(file), schema_overrides={ID: pl.String}, infer_schema_length=None, glob=False)
+            text = open_table(file, "csv")
+            table = text.read(text.columns)
+            table = table.with_columns(pl.exclude(ID).cast(pl.Float64, strict=False))
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; {REMEDY}") from None
     except (OSError, pl.exceptions.PolarsError) as error:

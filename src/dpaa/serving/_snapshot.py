@@ -20,8 +20,8 @@ from torch import Tensor
 from dpaa._text import json_text
 from dpaa.data.attributes import TITLE, attributes_of
 from dpaa.data.ids import WHOLE_NUMBER, is_text
+from dpaa.data.inputs import open_table
 from dpaa.data.popularity import popular_items
-from dpaa.data.tables import open_table
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head
 from dpaa.ranking.registry import RERANKERS

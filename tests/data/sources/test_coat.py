@@ -33,28 +33,3 @@ def test_other_matrices_of_the_shape(tiny: Path) -> None:
     assert dataset.frame("train").rows() == [(0, 0, 5), (0, 2, 3), (1, 1, 4)]
     assert (len(dataset.valid), len(dataset.test)) == (1, 2)
     assert any("2 users where the published files have 290" in note for note in dataset.notes)
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "words"),
-    [
-        ("train.ascii", "5 0 3\n0 4\n", "line 2 of {path} has 2 numbers where the first has 3"),
-        ("test.ascii", "5 0 3\n0 4 9\n", "line 2 of {path} has '9', which is no rating"),
-        ("test.ascii", "5 0 3\n0 4 x\n", "line 2 of {path} has 'x', which is no rating"),
-        ("test.ascii", "5 0\n0 4\n", "2 × 3, but test.ascii is 2 × 2"),
-        ("train.ascii", "", "is empty"),
-    ],
-)
-def test_wrong_matrices(tiny: Path, file: str, content: str, words: str) -> None:
-    (tiny / file).write_text(content)
-    with pytest.raises(InputError) as error:
-        coat(tiny, check=False)
-    assert words.format(path=tiny / file) in str(error.value)
-
-
-def test_missing_files(tiny: Path) -> None:
-    (tiny / "test.ascii").unlink()
-    with pytest.raises(InputError, match=r"has no file test.ascii"):
-        coat(tiny)
-    with pytest.raises(InputError, match="there is no folder"):
-        coat(tiny / "nowhere")

@@ -25,11 +25,6 @@ def test_it_is_what_the_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert made == example_files()
 
 
-def test_it_is_small() -> None:
-    folder = Path(example_log.__file__).parents[1] / "src" / "dpaa" / "data" / "example"
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 80_000
-
-
 def test_the_command_writes_files_that_the_next_one_reads(tmp_path: Path) -> None:
     said = dpaa_ok("data", "example", "--out", tmp_path / "shop")
     assert f"dpaa audit {tmp_path / 'shop' / 'clicks.csv'}" in said.out.replace("\n", "")

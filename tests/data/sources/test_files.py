@@ -8,7 +8,6 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.files import from_file, from_files
 from dpaa.data.splits import SplitRule
-from dpaa.errors import InputError
 
 
 @pytest.fixture
@@ -40,17 +39,6 @@ def test_a_file_and_a_frame_give_the_same(clicks: Path) -> None:
     assert file.fingerprint == frame.fingerprint
 
 
-def test_all_for_training(clicks: Path) -> None:
-    dataset = from_file(clicks, split=None)
-    assert len(dataset.valid) == len(dataset.test) == 0
-    assert dataset.about["split"] == "all for training"
-
-
-def test_nothing_left(clicks: Path) -> None:
-    with pytest.raises(InputError, match="no pair is left when every user must have 99 interactions"):
-        from_file(clicks, min_user_interactions=99)
-
-
 def test_formats_can_be_mixed(tmp_path: Path) -> None:
     train, valid, test = tmp_path / "a.csv", tmp_path / "b.txt", tmp_path / "c.parquet"
     train.write_text("user,item\n1,10\n1,10\n2,20\n")
@@ -64,23 +52,6 @@ def test_formats_can_be_mixed(tmp_path: Path) -> None:
     assert dataset.train.count is not None
     assert dataset.train.count.tolist() == [2, 1]
     assert dataset.valid.count is None
-
-
-def test_text_files_become_text_where_one_is(tmp_path: Path) -> None:
-    train, test = tmp_path / "a.csv", tmp_path / "b.csv"
-    train.write_text("user,item\n1,10\n2,20\n")
-    test.write_text("user,item\n1,10\nnew,20\n")
-    dataset = from_files(train, test=test)
-    assert dataset.user_ids.to_list() == ["1", "2", "new"]
-    assert dataset.item_ids.to_list() == [10, 20]
-
-
-def test_parquet_files_must_agree(tmp_path: Path) -> None:
-    train, test = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    pl.DataFrame({"user": [1], "item": [10]}).write_parquet(train)
-    pl.DataFrame({"user": ["1"], "item": [10]}).write_parquet(test)
-    with pytest.raises(InputError, match=r"'user_id' is text in .* and integers in "):
-        from_files(train, test=test)
 
 
 def test_coat_paper_split(real_data: Path) -> None:

@@ -37,23 +37,3 @@ def test_other_files_of_the_shape(tiny: Path) -> None:
     assert dataset.frame("train").rows() == [(1, 7, 2.5, 5.0), (2, 9, 3.0, 7.0)]  # 2.0 is not above 2
     assert dataset.item_ids.to_list() == [7, 9]
     assert (len(dataset.valid), len(dataset.test)) == (1, 2)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1.5,2,1,1,t,20200705,5.0,3\n", "'user_id' has '1.5' in line 3"),
-        ("user_id,video_id,timestamp\n1,2,3\n", "has no column 'watch_ratio'"),
-        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,2,1,1,t,20200705,5.0,long\n", "'watch_ratio' has 'long' in line 3"),
-        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,2,1,1,t\n", "line 3 of {path} has 5 fields where the header has 8"),
-        (HEADER + "1,2,1,1,t,20200705,5.0,3\n1,,1,1,t,20200705,5.0,3\n", "'video_id' has nothing in line 3"),
-        (HEADER + "1,2,1,1,t,20200705,5.0,1\n", "has no watch_ratio above 2"),
-        (HEADER, "has no watch_ratio above 2"),
-        ("", "is empty"),
-    ],
-)
-def test_wrong_files(tiny: Path, content: str, words: str) -> None:
-    (tiny / "big_matrix.csv").write_text(content)
-    with pytest.raises(InputError) as error:
-        kuairec(tiny, check=False)
-    assert words.format(path=tiny / "big_matrix.csv") in str(error.value)

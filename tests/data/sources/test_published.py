@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -23,15 +21,6 @@ SOURCE = Published(
 )
 
 
-def test_files_are_found_in_the_folder_or_below(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "a.txt").touch()
-    (tmp_path / "data" / "b.txt").touch()
-    assert SOURCE.find(tmp_path, "data") == [tmp_path / "a.txt", tmp_path / "data" / "b.txt"]
-    with pytest.raises(InputError, match=r"has no file b.txt; name the folder that holds it"):
-        SOURCE.find(tmp_path)
-
-
 def test_positives_and_a_split_of_the_unbiased_file() -> None:
     chosen, random, dropped = SOURCE.positives("here", RATINGS, RATINGS)
     assert dropped == "1 self-selected and 1 random ratings are below 3 and were dropped"
@@ -49,8 +38,3 @@ def test_other_counts_are_refused_or_noted() -> None:
         SOURCE.dataset("here", RATINGS, RATINGS, found, [], seed=0, check=True)
     dataset = SOURCE.dataset("here", RATINGS, RATINGS, found, [], seed=0, check=False)
     assert "here has 0 training ratings of 3 where the published files have 1" in dataset.notes
-
-
-def test_no_positive_is_refused() -> None:
-    with pytest.raises(InputError, match=r"a.txt in here has no rating of 3 or more"):
-        SOURCE.positives("here", RATINGS.filter(pl.col("rating") < 3), RATINGS)

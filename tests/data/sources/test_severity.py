@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.sources.severity import read_pairs, with_severity
-from dpaa.errors import InputError
 from tests.command import dpaa_ok, run_dpaa
 
 SEVERITIES = st.one_of(st.sampled_from([0, 1, 9, 60]), st.floats(0, 20))
@@ -61,11 +60,6 @@ def test_one_seed_has_one_validation_and_test(pairs: pl.DataFrame, one: float, o
     for split in ("valid", "test"):
         assert keys(first, split) == keys(second, split)
     assert with_severity(pairs, one, seed).fingerprint == first.fingerprint
-
-
-def test_another_seed_gives_another_dataset() -> None:
-    pairs = full(20, 15)
-    assert with_severity(pairs, 1, 0).fingerprint != with_severity(pairs, 1, 1).fingerprint
 
 
 def full(n_users: int, n_items: int) -> pl.DataFrame:
@@ -150,15 +144,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_one_severity_is_written_to_the_folder_itself(place: Path) -> None:
-    said = dpaa_ok("data", "severity", "list.txt", "--severity", 1.5, "--seed", 4, "--out", "made")
-    assert "next: dpaa train made --out RUN" in said.out
-    made = read_dataset("made")
-    assert made.fingerprint == with_severity(read_pairs(["list.txt"])[0], 1.5, 4).fingerprint
-    assert made.about["severity"] == 1.5
-    assert made.about["seed"] == 4
-
-
 def test_several_are_written_beside_one_another(place: Path) -> None:
     dpaa_ok("data", "severity", "list.txt", "--severity", 0, "--severity", 3, "--severity", 2.5, "--out", "made")
     assert sorted(path.name for path in Path("made").iterdir()) == ["s0", "s2.5", "s3"]
@@ -186,69 +171,6 @@ def test_the_figure(place: Path, ending: str) -> None:
     said = dpaa_ok("data", "severity", "list.txt", *severities, "--out", "made", "--figure", f"curve.{ending}")
     assert f"figure written to curve.{ending}" in said.out
     assert "severity" in Path(f"curve.{ending}").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["list.txt", "--severity", "-1"], "severity must be a number from 0 (no bias) up, got -1"),
-        (["list.txt", "--severity", "nan"], "severity must be a number from 0 (no bias) up, got nan"),
-        (["list.txt", "--severity", "strong"], "strong"),
-        (["list.txt", "--severity", "0", "--severity", "-2"], "got -2"),
-        (["list.txt", "--severity", "3", "--severity", "3.0"], "--severity 3 is given twice"),
-        (["list.txt"], "missing option '--severity'"),
-        (["nowhere.csv", "--severity", "1"], "there is no file nowhere.csv"),
-        (["data", "list.txt", "--severity", "1"], "data is a prepared dataset; give it alone, or files only"),
-        (["data", "--from", "all", "--severity", "1"], "--from takes some of train,valid,test, got 'all'"),
-        (["list.txt", "--from", "test", "--severity", "1"], "--from names splits of a prepared dataset"),
-        (["data", "--positive", "rating>=3", "--severity", "1"], "--positive, --format and columns are for files"),
-        (["few.csv", "--severity", "1"], "3 pairs are too few"),
-        (["list.txt", "--severity", "1", "--figure", "curve.gif"], "curve.gif has the ending"),
-        (["list.txt", "--severity", "1", "--figure", "curve"], "curve has no ending"),
-        (["log.csv", "--positive", "stars>3", "--severity", "1"], "--user-column"),
-    ],
-)
-def test_mistakes(place: Path, words: list[str], says: str) -> None:
-    Path("few.csv").write_text("user_id,item_id\n1,1\n1,2\n2,1\n")
-    pl.read_csv("log.csv").rename({"user": "who"}).write_csv("log.csv")
-    before = sorted(place.rglob("*"))
-    said = run_dpaa("data", "severity", *words, "--out", "made")
-    assert said.code == 2
-    assert says in said.err
-    assert said.err.count("\n") == 1
-    assert sorted(place.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("out", "severities", "says"),
-    [
-        ("data", [1], "data already exists"),
-        ("data", [1, 2], "data is a dataset, several severities need a folder"),
-        ("log.csv", [1, 2], "log.csv is a file"),
-    ],
-)
-def test_places_that_are_taken(place: Path, out: str, severities: list[int], says: str) -> None:
-    words = [word for severity in severities for word in ("--severity", severity)]
-    said = run_dpaa("data", "severity", "list.txt", *words, "--out", out)
-    assert said.code == 2
-    assert says in said.err
-
-
-@settings(max_examples=15)
-@given(pairs=some_pairs(), take=st.lists(st.sampled_from(["train", "valid", "test"]), min_size=1, unique=True))
-def test_splits_are_taken_in_any_order(
-    tmp_path_factory: pytest.TempPathFactory, pairs: pl.DataFrame, take: list[str]
-) -> None:
-    folder = tmp_path_factory.mktemp("taken") / "data"
-    data = with_severity(pairs, 1)
-    data.write(folder)
-    found, _ = read_pairs([folder], take)
-    assert set(found.iter_rows()) == set().union(*(keys(data, split) for split in take))
-
-
-def test_an_empty_choice_of_splits() -> None:
-    with pytest.raises(InputError, match="--from takes some of"):
-        read_pairs(["anywhere"], [])
 
 
 def test_several_severities_that_were_cut_short_are_finished_by_the_same_call(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources.world import World, simulate, simulate_world
-from dpaa.errors import InputError
 
 
 def matrix(dataset: Dataset, pairs: Pairs) -> npt.NDArray[np.bool_]:
@@ -74,19 +73,3 @@ def test_severity_skews_exposure() -> None:
 def test_same_seed_same_world() -> None:
     first, second, other = (simulate(100, 80, seed=seed) for seed in (5, 5, 6))
     assert first.fingerprint == second.fingerprint != other.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        ({"users": 1}, "at least 2 users and 2 items"),
-        ({"users": 100_000, "items": 100_000}, "does not fit into memory"),
-        ({"severity": -1.0}, "severity must be between 0"),
-        ({"severity": float("nan")}, "severity must be between 0"),
-        ({"users": 2, "items": 2}, "choose a larger one"),
-    ],
-)
-def test_impossible_worlds(sizes: dict[str, float], words: str) -> None:
-    with pytest.raises(InputError) as error:
-        simulate(**sizes)  # type: ignore[arg-type]
-    assert words in str(error.value)

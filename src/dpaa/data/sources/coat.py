@@ -12,13 +12,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpaa._io import read_text
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
+from dpaa.data.inputs import check_file
 from dpaa.data.sources.published import Published, histogram, rating_counts
-from dpaa.data.tables import check_file
-from dpaa.data.text_lines import text_lines
 from dpaa.errors import InputError
 
+LARGEST = 10_000_000
+"""Bytes; the official files have fewer than a million."""
 SOURCE = Published(
     name="coat",
     title="Coat Shopping",
@@ -59,7 +61,7 @@ def _ratings(matrix: NDArray[np.int64]) -> pl.DataFrame:
 def _read_matrix(file: Path) -> NDArray[np.int64]:
     check_file(file)
     rows: list[list[str]] = []
-    for line, text in enumerate(text_lines(file), start=1):
+    for line, text in enumerate(read_text(file, LARGEST).splitlines(), start=1):
         words = text.split()
         wrong = next((word for word in words if word not in {"0", "1", "2", "3", "4", "5"}), None)
         if wrong is not None:

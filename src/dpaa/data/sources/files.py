@@ -8,10 +8,9 @@ from typing import Any
 
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset
-from dpaa.data.inputs import name_of, open_log
+from dpaa.data.inputs import TextForm, name_of, open_log, open_table
 from dpaa.data.prepare import one_table, table_per_split
 from dpaa.data.splits import SplitRule
-from dpaa.data.tables import TextForm, open_table
 
 
 def from_file(
@@ -22,8 +21,8 @@ def from_file(
     split: SplitRule | None = SplitRule(),  # noqa: B008  (frozen)
     **how: Any,
 ) -> Dataset:
-    """A dataset from a log: files, folders, patterns, `-`, URLs; `how` as in `prepare.one_table`."""
-    return Dataset.of_prepared(one_table(open_log(path, fmt, form), split=split, **how), name_of(path))
+    """A dataset from a log: files, folders, patterns, `-`; `how` as in `prepare.Recipe`."""
+    return Dataset.of_prepared(one_table(open_log(path, fmt, form), split, **how), name_of(path))
 
 
 def from_files(

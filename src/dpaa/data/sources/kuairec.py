@@ -11,14 +11,13 @@ from pathlib import Path
 
 import polars as pl
 
+from dpaa.data._engine import Engine, in_words
+from dpaa.data._values import Wanted, read_values
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.log import Log, once_each
-from dpaa.data.parquet import absolute
+from dpaa.data.inputs import open_table
 from dpaa.data.sources.published import Published
-from dpaa.data.tables import TextTable, check_file
-from dpaa.data.text_lines import check_rows
-from dpaa.errors import InputError, reason
+from dpaa.errors import InputError
 
 POSITIVE = 2.0
 """A watch ratio above this is a positive."""
@@ -41,19 +40,19 @@ SOURCE = Published(
     },
 )
 COLUMNS = {
-    "user_id": (Column.USER, pl.Int64),
-    "video_id": (Column.ITEM, pl.Int64),
-    "watch_ratio": (Column.RATING, pl.Float64),
-    "timestamp": (Column.TIMESTAMP, pl.Float64),
+    "user_id": Column.USER,
+    "video_id": Column.ITEM,
+    "watch_ratio": Column.RATING,
+    "timestamp": Column.TIMESTAMP,
 }
-"""Name in the files → ours, and type; times alone may be missing."""
+"""Name in the files → ours; times alone may be missing."""
 
 
 def kuairec(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset:
     """KuaiRec from the official files, with the ids of the files."""
     (big, videos, in_big), (small, shown, in_small) = map(_read_matrix, SOURCE.find(folder, "data"))
     numbers = (in_big["users"], len(videos), big.height, in_small["users"], len(shown), small.height)
-    train, seen = (once_each(Log(frame, "", typed=True)).frame for frame in (big, small))
+    train, seen = (_once_each(frame) for frame in (big, small))
     notes = [
         f"{in_big['rows'] - big.height:,} rows of the big and {in_small['rows'] - small.height:,} of the small "
         f"matrix have a watch ratio of at most {POSITIVE:g} and were dropped"
@@ -65,43 +64,31 @@ def kuairec(folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset
 
 
 def _read_matrix(file: Path) -> tuple[pl.DataFrame, pl.Series, dict[str, int]]:
-    """The positives, the videos, and the number of users and rows, in one walk that does not keep the rows."""
-    check_file(file)
-    table = TextTable.open(file, "csv")
+    """The positives in the order of the file, the videos, and the number of users and rows."""
+    table = open_table(file, "csv")
     missing = [column for column in COLUMNS if column not in table.columns]
     if missing:
         raise InputError(f"{file} has no column {missing[0]!r}; use the official file")
-    check_rows(file, ",", len(table.header))
-    schema = {column: dtype for column, (_, dtype) in COLUMNS.items()}
-    rows = pl.scan_csv(absolute(file), schema_overrides=schema, glob=False).select(*schema)
-    named = rows.rename({column: name for column, (name, _) in COLUMNS.items()})
-    totals = rows.select(
-        pl.len().alias("rows"),
-        pl.col("user_id").n_unique().alias("users"),
-        pl.sum_horizontal(pl.exclude("timestamp").null_count()).alias("empty"),
-    )
-    try:
-        queries = [named.filter(pl.col(Column.RATING) > POSITIVE), totals, rows.select(pl.col("video_id").unique())]
-        watched, counts, videos = pl.collect_all(queries, engine="streaming")
-    except pl.exceptions.PolarsError as error:
-        raise _explain(table, reason(error)) from error
-    if counts["empty"].item():
-        raise _explain(table, "empty values")
+    wanted = {
+        role: Wanted(column, "id" if column.endswith("_id") else "number", required=column != "timestamp")
+        for column, role in COLUMNS.items()
+    }
+    with Engine() as engine, in_words(str(file)):
+        try:
+            values = read_values(engine, table, wanted, may_drop=False)
+        except InputError as error:
+            raise InputError(f"{str(error).partition(';')[0]}; use the official file") from None
+        if values.columns[Column.USER] != "BIGINT" or values.columns[Column.ITEM] != "BIGINT":
+            raise InputError(f"{file} has users or videos that are no whole numbers; use the official file")
+        watched = engine.frame(f"SELECT * FROM sound WHERE rating > {POSITIVE}")
+        videos = engine.frame("SELECT DISTINCT item_id FROM sound ORDER BY item_id")[Column.ITEM]
+        rows, users = engine.row("SELECT count(*), count(DISTINCT user_id) FROM sound")
     if watched.is_empty():
         raise InputError(f"{file} has no watch_ratio above {POSITIVE:g}; use the official file")
-    return watched, videos["video_id"].sort(), counts.row(0, named=True)
+    return watched, videos, {"rows": rows, "users": users}
 
 
-def _explain(table: TextTable, why: str) -> InputError:
-    """Which line is wrong."""
-    frame = table.read(list(COLUMNS)).with_columns(pl.col("timestamp").fill_null("0"))
-    for column, (_, dtype) in COLUMNS.items():
-        wrong = frame[column].cast(dtype, strict=False).is_null()
-        if wrong.any():
-            row = int(wrong.arg_max() or 0)
-            found = "nothing" if frame[column][row] is None else repr(frame[column][row])
-            wanted = "a whole number" if dtype == pl.Int64 else "a number"
-            return InputError(
-                f"column {column!r} has {found} in {table.place(row)} where {wanted} should be; use the official file"
-            )
-    return InputError(f"{table.name} cannot be read ({why}); use the official file")
+def _once_each(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each pair once, the earliest, in the order of the file: the draws of published splits go by it."""
+    first = frame.with_row_index("_row").sort(Column.TIMESTAMP, Column.RATING, "_row", nulls_last=True)
+    return first.unique([Column.USER, Column.ITEM], keep="first").sort("_row").drop("_row")

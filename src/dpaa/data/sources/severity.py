@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from dpaa.data.columns import SPLITS, Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode, one_type
-from dpaa.data.log import ColumnNames, Reading, as_one_type, once_each, read_log
+from dpaa.data.inputs import open_table
+from dpaa.data.log import ColumnNames, Reading, as_one_type, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.prepare import VALIDATION_EXPOSURE
-from dpaa.data.tables import open_table
 from dpaa.errors import InputError
 
 Ints = NDArray[Any]
@@ -61,7 +61,7 @@ def read_pairs(
         rule = PositiveRule.parse(positive) if positive else None
         reading = Reading(may_drop=False)
         tables = [open_table(place, file_format) for place in places]
-        logs = as_one_type([once_each(read_log(table, names, rule, reading)) for table in tables])
+        logs = as_one_type([read_log(table, names, rule, reading, once=True) for table in tables])
         columns = (one_type([log.frame[name] for log in logs], name) for name in (Column.USER, Column.ITEM))
         frames = [pl.DataFrame([user, item]) for user, item in zip(*columns, strict=True)]
         notes = [note for log in logs for note in log.notes]

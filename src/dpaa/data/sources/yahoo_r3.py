@@ -10,13 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dpaa._io import check_regular
+from dpaa._io import check_regular, read_text
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
+from dpaa.data.inputs import check_file
 from dpaa.data.parquet import absolute
 from dpaa.data.sources.published import Published, histogram, rating_counts
-from dpaa.data.tables import check_file
-from dpaa.data.text_lines import check_unpacked, text_lines
 from dpaa.errors import InputError
 
 TRAIN_FILE = "ydata-ymusic-rating-study-v1_0-train.txt"
@@ -66,7 +65,6 @@ def _read_ratings(file: Path) -> pl.DataFrame:
     check_file(file)
     if check_regular(file) > LARGEST:
         raise InputError(f"{file} is larger than {LARGEST / 1e6:g} MB, and the official file is not; use that one")
-    check_unpacked(file)
     schema = {Column.USER: pl.Int64, Column.ITEM: pl.Int64, Column.RATING: pl.Int64}
     try:
         frame = pl.read_csv(absolute(file), separator="\t", has_header=False, schema=schema, glob=False)
@@ -81,7 +79,7 @@ def _read_ratings(file: Path) -> pl.DataFrame:
 
 def _bad_line(file: Path) -> InputError:
     """Which line is wrong."""
-    for line, text in enumerate(text_lines(file), start=1):
+    for line, text in enumerate(read_text(file, LARGEST).splitlines(), start=1):
         fields = text.rstrip("\r\n").split("\t")
         if len(fields) != 3 or not all(field.isdecimal() for field in fields) or fields[2] not in set("12345"):
             return InputError(

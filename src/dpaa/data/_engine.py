@@ -1,0 +1,186 @@
+"""The engine that reads and prepares logs: DuckDB, within a memory limit, spilling to disk.
+
+What `_statements.py` and `splits.py` run is portable SQL; what differs between engines (`number`, `fraction`, the name
+of an aggregate) is defined here for DuckDB and in `spark.py` for Spark.  Results come as Parquet files, which Polars
+reads, or as single rows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import duckdb
+import polars as pl
+
+from dpaa._io import temporary_folder
+from dpaa._machine import memory_at_hand
+from dpaa.errors import InputError, reason
+
+LEAST_MEMORY = 100_000_000
+"""Bytes; with less DuckDB cannot even sort."""
+MACROS = """
+CREATE MACRO number(t) AS CAST(('0x' || substr(md5(t), 1, 16)) AS UBIGINT);
+CREATE MACRO fraction(t, half) AS
+    CAST(CAST(('0x' || substr(md5(t), 16 * half - 15, 16)) AS UBIGINT) >> 11 AS DOUBLE) / 9007199254740992.0;
+"""
+"""`number`: the first 64 bits of a text's MD5; `fraction`: 53 bits of either half, as a number from 0 to below 1."""
+
+
+def _database(file: Path | str, spilled: Path, memory: int | None = None) -> duckdb.DuckDBPyConnection:
+    limit = max(memory if memory is not None else memory_at_hand() // 2, LEAST_MEMORY)
+    connection = duckdb.connect(
+        file,
+        config={
+            "memory_limit": f"{limit // 1000}KB",
+            "temp_directory": str(spilled),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false;" + MACROS)
+    return connection
+
+
+@cache
+def shared_database() -> duckdb.DuckDBPyConnection:
+    """The database in memory of this process, for small tables: a new one for each would take 30 ms."""
+    return _database(":memory:", Path(tempfile.gettempdir()) / f"dpaa-spilled-{os.getpid()}")
+
+
+os.register_at_fork(after_in_child=shared_database.cache_clear)  # its threads do not survive a fork
+
+
+class SqlEngine(Protocol):
+    """What the portable statements need of an engine."""
+
+    first_by: str
+    """The aggregate that gives a value of the row where another is least, empty values included."""
+
+    def define(self, name: str, query: str) -> None:
+        """Keep the result of a query under a name."""
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The one row of a result."""
+
+    def write(self, query: str, file: Path) -> None:
+        """Write a result to a Parquet file, in its order."""
+
+
+class Engine:
+    """A DuckDB connection with a folder of its own for what memory does not hold.
+
+    Parameters
+    ----------
+    folder : where temporary files of a log that may be large are made; None = small tables, in memory
+    memory : bytes that may be taken, with a folder; None = half of what is at hand
+    """
+
+    first_by = "arg_min_null"
+
+    def __init__(self, folder: Path | None = None, memory: int | None = None) -> None:
+        self._home = (
+            temporary_folder("dpaa-work-")
+            if folder is None
+            else tempfile.TemporaryDirectory(prefix="work-", dir=folder)
+        )
+        self.folder = Path(self._home.name)
+        self._files = 0
+        try:
+            # Tables of a log that may be large lie in a file, compressed; small ones are not worth one.
+            self.connection = (
+                shared_database().cursor()
+                if folder is None
+                else _database(self.folder / "work.duckdb", self.folder / "spilled", memory)
+            )
+        except BaseException:
+            self._home.cleanup()
+            raise
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.connection.close()
+        self._home.cleanup()
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """Execute a statement.  Returns the rows of its result."""
+        return self.connection.execute(statement).fetchall()
+
+    def define(self, name: str, query: str) -> None:
+        """Keep the result of a query in a table."""
+        self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The one row of a result."""
+        return self.run(query)[0]
+
+    def write(self, query: str, file: Path) -> None:
+        """Write a result to a Parquet file, in its order."""
+        self.run(f"COPY ({query}) TO {text(file)} (FORMAT parquet, COMPRESSION zstd)")
+
+    def new_file(self, ending: str = ".parquet") -> Path:
+        """A name for another temporary file."""
+        self._files += 1
+        return self.folder / f"{self._files}{ending}"
+
+    def frame(self, query: str) -> pl.DataFrame:
+        """A result as a Polars frame, in its order."""
+        file = self.new_file()
+        self.run(f"COPY ({query}) TO {text(file)} (FORMAT parquet, COMPRESSION uncompressed)")
+        found = pl.read_parquet(file, glob=False, memory_map=False)
+        file.unlink()
+        return found
+
+    def put(self, name: str, frame: pl.DataFrame) -> None:
+        """Make a Polars frame a table."""
+        file = self.new_file()
+        frame.write_parquet(file, compression="uncompressed")
+        self.define(name, f"SELECT * FROM read_parquet({text(file)})")
+
+
+def text(value: object) -> str:
+    """A value as an SQL string."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def name(column: str) -> str:
+    """A column name as an SQL identifier."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Column names as a list of SQL identifiers."""
+    return ", ".join(map(name, columns))
+
+
+@contextmanager
+def in_words(source: str) -> Iterator[None]:
+    """Turn errors of DuckDB into sentences about what is read."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException as error:
+        why = engine_reason(error)
+        raise InputError(
+            f"preparing {source} needs more memory than it may take ({why}); give more with --memory"
+        ) from None
+    except duckdb.Error as error:
+        if "state machine" in str(error):
+            remedy = "save it with one kind of line ends, and quotes that are closed"
+            raise InputError(f"{source} has line ends of several kinds, or wrong quotes; {remedy}") from None
+        raise InputError(f"{source} cannot be read ({engine_reason(error)}); check it or pass --format") from None
+
+
+def engine_reason(error: BaseException) -> str:
+    """Why DuckDB failed, in a few words."""
+    return re.sub(r"^[A-Z][A-Za-z -]* Error: ", "", reason(error))
