@@ -54,7 +54,7 @@ def test_lists_are_as_long_as_asked_for(demo_folder: Path, tmp_path: Path) -> No
     pytest.importorskip("altair")
     dpaa_ok("report", demo_folder / "runs" / "most-popular", "--k", 3, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "recommended lists (3 for each of all" in " ".join(page.split())
+    assert "recommended items (lists of 3 for all" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(
