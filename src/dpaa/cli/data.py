@@ -446,7 +446,7 @@ def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, 
 def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
     import numpy as np
 
-    from dpaa.report.figures import popularity_curves, save
+    from dpaa.report import popularity_curves, save
 
     curves = {f"{value:g}": np.bincount(data.train.item, minlength=data.n_items) for value, data in made.items()}
     title = "Training popularity" if len(curves) > 1 else f"Training popularity, severity {next(iter(curves))}"
