@@ -100,11 +100,7 @@ def define_spark_log(
         raise InputError("Spark does not leave out invalid rows; prepare the log with --engine duckdb, or clean it")
     _read(engine, table).createOrReplaceTempView("rows")
     types = dict(engine.session.table("rows").dtypes)
-    selected, columns = [], {}
-    for role, column in roles.items():
-        value = _value(engine, table, role, column, types[column])
-        selected.append(f"{value} AS {role}")
-        columns[role] = value
+    columns = {role: _value(engine, table, role, column, types[column]) for role, column in roles.items()}
     where = ""
     if rule_column is not None and positive is not None:
         where = f" WHERE CAST({_quoted(rule_column)} AS DOUBLE) {positive.sql}"
@@ -115,7 +111,9 @@ def define_spark_log(
             raise InputError(
                 f"column {roles[role]!r} of {table.name} is empty in {n:,} rows; --engine duckdb says in which"
             )
-    engine.define("log", f"SELECT {', '.join(selected)} FROM rows{where}")
+    engine.define(
+        "log", f"SELECT {', '.join(f'{value} AS {role}' for role, value in columns.items())} FROM rows{where}"
+    )
     rows = engine.row("SELECT count(*) FROM log")[0]
     notes = list(table.notes)
     if rows < total:
