@@ -41,10 +41,10 @@ from dpaa._machine import computing, give_back_memory
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.reproduction.tables import markdown
-from dpaa.runs.callbacks import Callbacks
+from dpaa.runs.progress import Callbacks
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
-from dpaa.runs.together import follow
+from dpaa.runs.distributed import follow
 from dpaa.training.adam import TiledAdam
 from dpaa.training.together import ONE_PROCESS, Group, LostProcessError, Together, started_together
 from dpaa.training.trainer import Trainer

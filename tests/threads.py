@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from dpaa.graph.columns import ALONE, Peers
-from dpaa.training.together import Ended, grid_of
+from dpaa.graph.columns import Peers
+from dpaa.training.together import Ended
 
 
 class Table:
@@ -24,8 +24,6 @@ class Table:
         self._lock = Lock()
         self.sent: list[int] = []
         """Bytes of every message that a step needs from each."""
-        self.lines: dict[tuple[int, ...], Table] = {}
-        """What some of them share, by their ranks."""
 
     def mail(self, sender: int, receiver: int) -> Queue[Any]:
         """What one has sent and the other not yet received; made by whoever comes first."""
@@ -38,20 +36,6 @@ class ThreadGroup:
 
     def __init__(self, table: Table, rank: int) -> None:
         self._table, self.rank, self.count = table, rank, table.count
-        self.column_peers: Peers = self
-        self.user_peers: Peers = ALONE
-
-    def arrange(self, user_parts: int) -> None:
-        """Stand in rows of the same users."""
-        rows = grid_of(self.count, user_parts)
-        across = [list(line) for line in zip(*rows, strict=True)]
-        self.column_peers, self.user_peers = (self._line(lines) for lines in (rows, across))
-
-    def _line(self, lines: list[list[int]]) -> Peers:
-        ranks = next(ranks for ranks in lines if self.rank in ranks)
-        if len(ranks) == 1:
-            return ALONE
-        return ThreadGroup(self._table.lines[tuple(ranks)], ranks.index(self.rank))
 
     @property
     def peers(self) -> Peers:
@@ -106,25 +90,17 @@ class ThreadGroup:
             yield rank, self._table.mail(rank, -1).get(timeout=30)
 
 
-def in_threads(
-    count: int, lead: Callable[[ThreadGroup], Any], follow: Callable[[ThreadGroup], None], user_parts: int = 1
-) -> Table:
+def in_threads(count: int, lead: Callable[[ThreadGroup], Any], follow: Callable[[ThreadGroup], None]) -> Table:
     """Run `lead` in the first and `follow` in the others; what any of them raises is raised here."""
     table, wrong = Table(count), []
-    rows = grid_of(count, user_parts)
-    for ranks in [*rows, *zip(*rows, strict=True)]:
-        table.lines[tuple(ranks)] = Table(len(ranks))
 
     def work(rank: int) -> None:
         group = ThreadGroup(table, rank)
-        if user_parts > 1:
-            group.arrange(user_parts)
         try:
             follow(group) if rank else lead(group)
         except BaseException as error:  # told below, whatever it is
             wrong.append(error)
-            for one in (table, *table.lines.values()):
-                one.barrier.abort()
+            table.barrier.abort()
         finally:
             if not rank:
                 group.say({"end": True})

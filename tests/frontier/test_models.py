@@ -15,7 +15,7 @@ from dpaa.errors import InputError
 from dpaa.frontier.models import MODELS, ModelStore, default_methods
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method
-from dpaa.runs.callbacks import Callbacks
+from dpaa.runs.progress import Callbacks
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
 from tests.conftest import TINY

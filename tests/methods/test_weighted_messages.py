@@ -12,7 +12,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.methods import METHODS
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.weighted_messages import WeightedMessages
-from dpaa.runs.build import make_method
+from dpaa.runs.model import make_method
 from dpaa.runs.fit import fit
 from dpaa.runs.model import load
 from dpaa.trace.run import trace_run

@@ -151,7 +151,7 @@ def test_what_cannot_be_taken(small_world: Dataset, tmp_path: Path, kind: str, s
 
 
 def test_what_makes_no_sense(small_world: Dataset, tmp_path: Path, lightgcn: Path) -> None:
-    with pytest.raises(InputError, match="lightgcn with these settings uses no pre-trained model"):
+    with pytest.raises(InputError, match="lightgcn with these hyperparameters uses no pre-trained model"):
         fit(small_world, "lightgcn", pretrained=lightgcn, **SETTINGS)
     fit_into(tmp_path / "popular", small_world, make_method(small_world, "most-popular", {}))
     with pytest.raises(InputError, match="is a run of most-popular, which has no embeddings"):

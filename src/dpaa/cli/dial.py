@@ -59,7 +59,7 @@ class DialOptions:
     def curve(self, model: Model, data: Dataset) -> DialCurve | None:
         """The curve the run has, or with an objective is to have from now on; wrong options are refused before."""
         from dpaa.report.figures import check_figure
-        from dpaa.runs.dial import choose_dial
+        from dpaa.runs.measure import choose_dial
         from dpaa.text import finite
 
         if self.figure is not None:

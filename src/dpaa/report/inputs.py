@@ -27,8 +27,7 @@ from dpaa.ranking.reranker import Reranker, told_reranker
 from dpaa.report.lenient import lenient
 from dpaa.report.records import AuditFile, FrontierFile, Groups, Manifest, Protocol
 from dpaa.report.rendering import shown_item
-from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder
-from dpaa.runs.manifest import TrainedOn
+from dpaa.runs.folder import CONFIG, MANIFEST, RunFolder, TrainedOn
 from dpaa.runs.model import Model, load
 from dpaa.text import printable
 from dpaa.trace.run import Trace, trace_run

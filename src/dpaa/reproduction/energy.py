@@ -20,7 +20,7 @@ from dpaa.reproduction.figures import energy_points
 from dpaa.reproduction.results import RunResult
 from dpaa.reproduction.sources import LAYERS, TITLES
 from dpaa.reproduction.tables import Cell, Quantity, Table, cell_of, rank_agreement
-from dpaa.runs.build import make_method
+from dpaa.runs.model import make_method
 from dpaa.trace.direction import Direction, popularity_direction
 
 SHOWN = ("coat", "yahoo-r3", "s=0", "s=5", "s=9")

@@ -24,9 +24,8 @@ from dpaa.methods import find_method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import PRETRAINED, Pretrained
-from dpaa.runs.build import make_method
 from dpaa.runs.folder import MANIFEST, RunFolder
-from dpaa.runs.model import Model, load
+from dpaa.runs.model import Model, load, make_method
 
 ID = "id"
 REMEDY = "give a run folder, USERS,ITEMS (two Parquet or CSV files with id, v0, v1 …) or a safetensors file"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 
 from dpaa.ranking.quotas import Quota
 from dpaa.ranking.reranker import Reranker
-from dpaa.runs.item_limits import LONGEST_NUMBER, read_limits, read_only
+from dpaa.runs.lists import LONGEST_NUMBER, read_limits, read_only
 from dpaa.serving.engine import NOTHING, Ask
 from dpaa.serving.lookup import Id, IdTable
 from dpaa.serving.problems import ProblemError

@@ -26,7 +26,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.base import attach
 from dpaa.ranking.dial import DialVectors
-from dpaa.runs.item_limits import CodedColumn, ItemColumns
+from dpaa.runs.lists import CodedColumn, ItemColumns
 from dpaa.runs.model import Model
 from dpaa.serving.index import Index, build_index, read_index
 from dpaa.serving.lookup import IdTable
