@@ -17,15 +17,16 @@ import numpy as np
 import polars as pl
 from safetensors.numpy import save_file
 
+from dpaa.methods.base import Randomised
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.registry import METHODS, find_method
-from dpaa.methods.settings import TrainedSettings
 
 from .arena import Arena, remove
 from .server import Kill
 
-USABLE = [name for name in METHODS if not find_method(name).needs_randomised]
+USABLE = [name for name in METHODS if not issubclass(find_method(name), Randomised)]
 """Methods that train on any dataset."""
-TRAINED = tuple(name for name in USABLE if issubclass(find_method(name).settings_type, TrainedSettings))
+TRAINED = tuple(name for name in USABLE if issubclass(find_method(name), GraphMethod))
 COUNTED = tuple(name for name in USABLE if name not in TRAINED)
 """Methods without epochs."""
 SMALL = {"epochs": 3, "embedding_size": 8, "layers": 2, "threads": 1}

@@ -63,14 +63,6 @@ def test_recommendations_are_those_of_the_definition(model: Model, kappa: float)
 
 
 @each_kappa
-def test_allow_lists_and_deny_lists_change_no_score(model: Model, kappa: float) -> None:
-    allowed, denied = model.item_ids[::3].to_list(), model.item_ids[:30].to_list()
-    lists = model.recommend(k=10, items=allowed, exclude=denied, seen=True, popularity_dial=kappa)
-    left = pl.col("item_id").is_in(allowed) & ~pl.col("item_id").is_in(denied)
-    assert_best(lists, direct(model, kappa).filter(left), 10)
-
-
-@each_kappa
 def test_exported_vectors_give_the_same_lists_by_a_plain_inner_product(model: Model, kappa: float) -> None:
     users, items = map(pl.concat, model.dial_vectors())
     assert users.columns == ["user_id", *(f"v{place}" for place in range(16)), "deviation"]
@@ -83,27 +75,12 @@ def test_exported_vectors_give_the_same_lists_by_a_plain_inner_product(model: Mo
     assert_best(lists, pairs.with_columns(expected=pl.Series(products.ravel().astype(np.float64))), 10)
 
 
-def test_zero_is_the_method_and_so_is_nothing(model: Model) -> None:
-    assert model.recommend(k=10, popularity_dial=0.0).equals(model.recommend(k=10))
-
-
 def test_at_the_end_of_the_scale_everybody_gets_the_most_popular(model: Model) -> None:
     lists = model.recommend(k=5, seen=True, popularity_dial=1000)
     degree = model.method.graph.item_degree.numpy()
     counts = pl.DataFrame([model.item_ids.alias("item_id"), pl.Series("count", degree)])
     found = lists.join(counts, on="item_id", maintain_order="left")["count"].to_numpy().reshape(-1, 5)
     assert (found == -np.sort(-degree)[:5]).all()
-
-
-def test_candidates() -> None:
-    pairs = {"user_id": [1, 1, 2, 3, 3, 4], "item_id": [10, 20, 20, 30, 20, 40]}
-    data = Dataset.from_frame(pl.DataFrame(pairs), candidates=pl.DataFrame({"item_id": [10, 30, 40]}), name="made")
-    model = fit(data, "lightgcn", embedding_size=4, layers=1, epochs=2)
-    users, items = map(pl.concat, model.dial_vectors([3, 1]))
-    assert users["user_id"].to_list() == [3, 1]
-    assert items["item_id"].to_list() == [10, 30, 40]
-    allowed = direct(model, 1.5).filter(pl.col("item_id").is_in([10, 30, 40]))
-    assert_best(model.recommend(k=5, seen=True, popularity_dial=1.5), allowed, 5)
 
 
 # ---------------------------------------------------------------------- what the dial may be

@@ -53,26 +53,6 @@ def test_files_of_a_run(run: Path, small_world: Dataset) -> None:
     assert (joined["weight_0"] - expected).abs().max() < 1e-6  # type: ignore[operator]
 
 
-def test_from_the_files_alone_the_readout_can_be_recomputed(run: Path) -> None:
-    tensors, edges = load_file(run / "model.safetensors"), pl.read_parquet(run / "edges.parquet")
-    users = pl.read_parquet(run / "users.parquet").with_row_index("u")
-    items = pl.read_parquet(run / "items.parquet").with_row_index("i")
-    table = edges.join(users, on="user_id").join(items, on="item_id")
-    n_users, n_items = len(users), len(items)
-    layer = torch.cat([tensors["user_ego"], tensors["item_ego"]]).double()
-    total = layer.clone()
-    for number in range(2):
-        matrix = torch.zeros(n_users + n_items, n_users + n_items, dtype=torch.float64)
-        u, i = table["u"].to_torch().long(), table["i"].to_torch().long() + n_users
-        weight = table[f"weight_{number}"].to_torch().double()
-        matrix[u, i] = weight
-        matrix[i, u] = weight
-        layer = matrix @ layer
-        total += layer
-    found = torch.cat([tensors["user_embedding"], tensors["item_embedding"]]).double()
-    torch.testing.assert_close(found, total / 3, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("method", ["lightgcn", "most-popular"])
 def test_saved_and_loaded_gives_the_same(method: str, small_world: Dataset, tmp_path: Path) -> None:
     settings: dict[str, Any] = SETTINGS if method == "lightgcn" else {}
@@ -84,16 +64,6 @@ def test_saved_and_loaded_gives_the_same(method: str, small_world: Dataset, tmp_
     assert evaluate(again, small_world).metrics == evaluate(model, small_world).metrics
     if method == "lightgcn":
         assert again.similar_items(["i0004"]).equals(model.similar_items(["i0004"]))
-
-
-def test_repeated_pairs_survive(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"user_id": [1, 1, 1, 2, 2], "item_id": [5, 5, 6, 5, 7]})
-    data = Dataset.from_frame(frame, keep_duplicates=True, name="made")
-    model = fit(data, "lightgcn", epochs=2, embedding_size=4)
-    model.save(tmp_path / "run")
-    again = load(tmp_path / "run")
-    assert again.method.graph.item_degree.tolist() == [3, 1, 1]
-    assert again.recommend(k=2).equals(model.recommend(k=2))
 
 
 def test_what_is_there_is_not_overwritten(small_world: Dataset, run: Path, tmp_path: Path) -> None:
@@ -242,15 +212,6 @@ def test_a_run_of_before_the_schedule_says_how_it_was_trained(small_world: Datas
 
 
 LINE: dict[str, Any] = {"epoch": 3, "loss": 0.5, "valid": {"recall@20": 0.25, "ndcg@20": None}}
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{}, {"loss": None}, {"loss": 1}, {"part": "plain", "pretrained_share": 1.0, "embedding_shift": 0.0},
-     {"iiw_by_decile": [None, -0.01, 2.01, *[1.0] * 7]}, {"seconds": [1], "anything": {"else": True}}],
-)  # fmt: skip
-def test_a_line_comes_back_as_it_was_written(more: dict[str, Any]) -> None:
-    assert history_line(json.dumps(LINE | more)) == LINE | more
 
 
 @pytest.mark.parametrize(

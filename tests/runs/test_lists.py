@@ -149,26 +149,6 @@ def test_shards_together_are_the_whole_bit_by_bit(
     assert found.equals(pl.concat(list(whole.blocks)))
 
 
-def scores_of(model: Model) -> np.ndarray:
-    method = model.method
-    return (method.user_embedding @ method.item_embedding.T).numpy()  # type: ignore[attr-defined]
-
-
-def test_lists_are_the_best_unseen_items_in_order(model: Model) -> None:
-    lists = model.recommend(k=7)
-    assert lists.columns == ["user_id", "item_id", "score", "rank"]
-    assert lists.height == 7 * len(model.user_ids)
-    scores = scores_of(model)
-    scores[model.train.user, model.train.item] = -np.inf
-    users, items = model.user_ids.to_list(), model.item_ids.to_list()
-    for row, user in enumerate(users[:20]):
-        mine = lists.filter(pl.col("user_id") == user)
-        best = np.argsort(-scores[row], kind="stable")[:7]
-        assert mine["item_id"].to_list() == [items[i] for i in best]
-        assert mine["rank"].to_list() == [1, 2, 3, 4, 5, 6, 7]
-        np.testing.assert_allclose(mine["score"].to_numpy(), scores[row][best], rtol=1e-5)
-
-
 def test_seen_items_come_back_only_when_asked_for(model: Model) -> None:
     user = model.user_ids[int(model.train.user[0])]
     taken = set(model.item_ids.gather(model.train.item[model.train.user == model.train.user[0]]).to_list())
@@ -176,27 +156,6 @@ def test_seen_items_come_back_only_when_asked_for(model: Model) -> None:
     assert not taken & set(model.recommend([user], k)["item_id"])
     assert len(model.recommend([user], k)) == k - len(taken)
     assert taken <= set(model.recommend([user], k, seen=True)["item_id"])
-
-
-def test_newcomers_get_what_their_history_suggests(model: Model) -> None:
-    found = model.recommend_for(["i0003", "i0009"], k=5)
-    assert found.columns == ["item_id", "score", "rank"]
-    assert not {"i0003", "i0009"} & set(found["item_id"])
-    table = pl.DataFrame({"user_id": [7, 7, 8, 9], "item_id": ["i0003", "i0009", "i0001", "nowhere"]})
-    found_lists = model.lists(None, 5, histories=table)
-    notes, lists = found_lists.notes, pl.concat(list(found_lists.blocks))
-    mine = lists.filter(pl.col("user_id") == 7)
-    assert mine["item_id"].to_list() == found["item_id"].to_list()
-    np.testing.assert_allclose(mine["score"], found["score"], rtol=1e-4)
-    assert lists.group_by("user_id", maintain_order=True).agg(pl.col("source").unique()).rows() == [
-        (7, ["history"]),
-        (8, ["history"]),
-        (9, ["popularity"]),
-    ]
-    assert notes == [
-        "1 history row names an item the model does not know; left out",
-        "3 users have no training pairs: 2 get lists from their history, 1 get the popularity list (column 'source')",
-    ]
 
 
 def test_what_newcomers_cannot_ask(model: Model) -> None:

@@ -125,13 +125,6 @@ def test_the_final_model_has_all_pairs_and_the_chosen_epoch(yesterday: Dataset, 
     assert "final was fitted on all pairs of frame" in said.err
 
 
-def test_a_final_closed_form_is_that_of_all_pairs(yesterday: Dataset) -> None:
-    frame = pl.concat([yesterday.frame(split) for split in ("train", "valid", "test")])
-    whole = dpaa.fit(Dataset.from_frame(frame), "ease")
-    final = fit_final(dpaa.fit(yesterday, "ease"), yesterday)
-    assert final.recommend(k=5).equals(whole.recommend(k=5))
-
-
 def test_a_final_warm_start_begins_at_the_chosen_run(yesterday: Dataset, today: Dataset) -> None:
     live = dpaa.fit(yesterday, "lightgcn", **TINY)
     tonight = dpaa.fit(today, warm_start=live)

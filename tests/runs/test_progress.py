@@ -14,7 +14,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.runs import progress as notebook
 from dpaa.runs.fit import fit_method
 from dpaa.runs.model import make_method
-from dpaa.runs.progress import Callbacks, TrainingProgress, bar
+from dpaa.runs.progress import Callbacks, TrainingProgress
 from dpaa.training.early_stopping import EarlyStopping
 from dpaa.training.trainer import EpochReport
 
@@ -120,13 +120,6 @@ def test_the_earliest_end_is_kept(small_world: Dataset) -> None:
     last = model.manifest["training"]["epochs"]
     assert all(one <= last for one in told)
     assert told[-1] == last < 400
-
-
-@pytest.mark.parametrize(
-    ("share", "drawn"), [(0, " " * 8), (0.5, "━━━━    "), (1, "━" * 8), (2, "━" * 8), (0.0625, "╸       ")]
-)
-def test_bars(share: float, drawn: str) -> None:
-    assert bar(share, 8) == drawn
 
 
 QUICK: dict[str, Any] = {"epochs": 3, "embedding_size": 4, "layers": 1, "threads": 1}

@@ -17,7 +17,6 @@ from dpaa.runs.stream import (
     FORMATS,
     check_target,
     choose_format,
-    falling_scores,
     write_recommendations,
     write_stream,
     write_vectors,
@@ -94,15 +93,6 @@ def test_every_form_keeps_the_order(name: str, tmp_path: Path) -> None:
         assert bool(notes) == FORMATS[name].by_score
         assert read(file, name) == list(zip(LISTS["user_id"], LISTS["item_id"], strict=True)), ending
     assert len(list(tmp_path.iterdir())) == len(FORMATS[name].sinks)
-
-
-def test_scores_that_fall_stay_bit_for_bit(model: Model) -> None:
-    lists = model.recommend(k=10)
-    falling = falling_scores(lists)
-    tied = lists["score"].shift(1) == lists["score"]
-    assert np.array_equal(falling, lists["score"].to_numpy()) or tied.any()
-    again = lists.with_columns(pl.Series("score", falling)).sort("user_id", "score", descending=[False, True])
-    assert again["item_id"].equals(lists.sort("user_id", "rank")["item_id"])
 
 
 @pytest.mark.parametrize(

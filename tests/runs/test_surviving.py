@@ -6,8 +6,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -83,21 +81,6 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
     assert names(place) == ["data", "seed-1", "seed-2", "whole"]
 
 
-def test_staging_folders_of_a_killed_overwrite_are_no_obstacle_to_the_next(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = read_dataset(place / "data")
-    stopped(place / "seed-1", data)
-    beside = place / ".seed-1.unfinished"
-    assert (beside / "checkpoint").is_dir()
-    for number in range(3):  # whichever comes first when the folder is listed: removing one sweeps the others
-        (beside / f".dpaa-{number:012x}").mkdir()
-        (beside / f".dpaa-{number:012x}" / ".lock").write_bytes(files.MARK)
-    monkeypatch.setattr(files, "_swept", set())  # as in a new process
-    fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
-    assert not beside.exists()
-
-
 def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_moves(place: Path) -> None:
     data, before = read_dataset(place / "data"), content(place)
     with locked(lock_of(place / "seed-1")), pytest.raises(InputError, match="seed-1 is in use by another process"):
@@ -125,39 +108,6 @@ def test_a_finished_training_that_cannot_take_its_place_survives(place: Path, mo
         fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
     assert content(place / "seed-1") == before
     assert load(place / ".seed-1.unfinished").manifest["seed"] == 7
-
-
-def test_a_folder_of_the_user_s_where_the_new_run_would_be_made_is_refused(place: Path) -> None:
-    own = place / ".seed-1.unfinished"
-    own.mkdir()
-    (own / "notes.txt").write_text("mine")
-    data, before = read_dataset(place / "data"), content(place)
-    with pytest.raises(InputError, match=r"seed-1\.unfinished, where the new run would be made, holds something else"):
-        fit_into(place / "seed-1", data, make_method(data, "ease", {}), overwrite=True)
-    assert content(place) == before
-
-
-ON_A_MOUNT = """
-mount --bind {0}/seed-1 {0}/mounted || exit 77
-{1} -m dpaa train {0}/data --out {0}/mounted --overwrite
-"""
-
-
-def test_a_mount_point_is_refused_before_the_training(place: Path) -> None:
-    (place / "mounted").mkdir()
-    before = content(place / "seed-1")
-    call = ["unshare", "-m", "bash", "-c", ON_A_MOUNT.format(place, sys.executable)]
-    try:
-        ended = subprocess.run(call, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("needs unshare and bash")
-    if ended.returncode == 77 or ended.stderr.startswith("unshare:"):
-        pytest.skip(f"only root of a system with mount namespaces can mount here: {ended.stderr}")
-    assert ended.returncode == 2
-    assert "mounted cannot be replaced (Device or resource busy: it is a mount point" in ended.stderr
-    assert "epoch" not in ended.stderr
-    assert content(place / "seed-1") == before
-    assert names(place) == ["data", "mounted", "seed-1", "seed-2"]
 
 
 def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) -> None:

@@ -169,21 +169,6 @@ def train(folder: Path, data: Dataset, epochs: int, method: str = "lightgcn", **
     return fit_into(folder, data, make_method(data, method, TINY | {"epochs": epochs} | more), resume=True, **how)
 
 
-def test_epochs_are_added(small_world: Dataset, tmp_path: Path) -> None:
-    first = train(tmp_path / "run", small_world, 3)
-    said: list[str] = []
-    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
-    model = train(tmp_path / "run", small_world, 7, callbacks=callbacks)
-    assert "the finished run is trained further, from epoch 4 on" in said
-    assert [line["epoch"] for line in RunFolder(tmp_path / "run").history()] == [1, 2, 3, 4, 5, 6, 7]
-    assert model.manifest["training"]["epochs"] == 7
-    assert model.manifest["trained_further"]["epochs"] == 3
-    recall = "best_valid_recall@20"
-    assert model.manifest["training"][recall] >= first.manifest["training"][recall]
-    assert load(tmp_path / "run").manifest["training"] == model.manifest["training"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["run"]
-
-
 def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Dataset, tmp_path: Path) -> None:
     train(tmp_path / "run", small_world, 2)
     before = load(tmp_path / "run").method.state()

@@ -22,7 +22,6 @@ from dpaa.errors import InputError, reason
 from dpaa.files import check_regular, check_within, locked
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import PRETRAINED, Pretrained
 from dpaa.runs.folder import MANIFEST, RunFolder
 from dpaa.runs.model import Model, load, make_method
@@ -65,7 +64,7 @@ def train_or_reuse(
 
     `before`: what its training starts from.
     """
-    shared = {name: getattr(settings, name) for name in LightGCN.hyperparameters.model_fields}
+    shared = {name: getattr(settings, name) for name in find_method(PRETRAINED).hyperparameters.model_fields}
     first, relevant = PRETRAINED, {name: shared[name] for name in shared if name not in ("threads", "device")}
     version = find_method(first).version
     made_from: list[Any] = [data.fingerprint, relevant, *([] if before is None else [before.vectors_digest])]
