@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from dpaa.data.dataset import read_dataset
-from dpaa.graph.kernels import KERNELS
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, fit_into, make_method

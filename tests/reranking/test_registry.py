@@ -22,5 +22,7 @@ def test_every_name_leads_to_its_class(name: str) -> None:
 
 
 def test_the_list_does_without_torch() -> None:
-    code = "import sys; from dpaa.ranking.registry import RERANKERS; list(RERANKERS); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys; from dpaa.ranking.registry import RERANKERS; list(RERANKERS); sys.exit('torch' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
