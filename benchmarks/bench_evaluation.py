@@ -62,7 +62,7 @@ def _case(name: str, size: int, data: Dataset, method: LightGCN, repeats: int) -
     sampling = time.perf_counter() - began
     model = Model(method, data.user_ids, data.item_ids, data.train)
     began = time.perf_counter()
-    rows = sum(len(part) for part in model.recommend_blocks(k=20))
+    rows = sum(len(part) for part in model.lists(k=20).blocks)
     recommending = time.perf_counter() - began
     return [
         f"{name}, D {size}",

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from dpaa.data.dataset import read_dataset
-from dpaa.graph.kernels import KERNELS
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, fit_into, make_method
@@ -56,12 +55,6 @@ def test_a_best_epoch_that_was_the_last_one_allowed_is_told_by_train_and_evaluat
     said = dpaa_ok("compare", walk / "run", tmp_path / "run")
     assert "the best epoch was the last one allowed" in said.err
     assert "unequal training budgets: " in said.err
-
-
-def test_calibrate_says_what_it_found(walk: Path, tmp_path: Path) -> None:
-    said = dpaa_ok("train", walk / "data", *TINY, "--calibrate", "--out", tmp_path / "run")
-    assert "calibration: bag" in said.err
-    assert config_of(tmp_path / "run")["kernel"] in KERNELS
 
 
 def test_resume_without_a_run_starts_afresh_and_says_so(walk: Path, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from dpaa.data.sources import world
 from dpaa.debiasing._models import MODELS, ModelStore
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
-from dpaa.runs.callbacks import Callbacks
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
+from dpaa.runs.progress import Callbacks
 from tests.conftest import TINY
 
 

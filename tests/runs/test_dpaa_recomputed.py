@@ -11,9 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import polars as pl
 import pytest
-from safetensors.numpy import load_file, save_file
 
 from dpaa.data.dataset import Dataset
 from dpaa.methods.graph_method import PAPER_TRAINING
@@ -59,9 +57,10 @@ def test_the_script_knows_nothing_of_the_package() -> None:
     assert {name.partition(".")[0] for name in names} <= allowed
 
 
-@pytest.mark.parametrize("scaling", ["symmetric", "none"])
-@pytest.mark.parametrize("source", ["layer", "readout"])
-@pytest.mark.parametrize("weighted", ["first", "all"])
+@pytest.mark.parametrize(
+    ("weighted", "source", "scaling"),
+    [("first", "layer", "symmetric"), ("all", "readout", "none"), ("all", "layer", "symmetric")],
+)
 def test_weights_layers_and_readout(
     folder: Path, small_world: Dataset, script: ModuleType, weighted: str, source: str, scaling: str
 ) -> None:
@@ -95,19 +94,6 @@ def test_presets_and_ablations(
     folder: Path, small_world: Dataset, script: ModuleType, method: str, settings: dict[str, Any]
 ) -> None:
     assert max(script.recompute(train(folder, small_world, method, **settings)).values()) < 1e-5
-
-
-def test_the_comparison_can_fail(folder: Path, small_world: Dataset, script: ModuleType) -> None:
-    run = train(folder, small_world, half_trust_shift=0.06)
-    edges = pl.read_parquet(run / "edges.parquet")
-    spoilt = edges.with_columns(weight_0=pl.when(pl.int_range(pl.len()) == 3).then(9.0).otherwise(pl.col("weight_0")))
-    spoilt.write_parquet(run / "edges.parquet")
-    assert script.recompute(run)["weight_0"] > 1e-2
-    edges.write_parquet(run / "edges.parquet")
-    tensors = load_file(run / "model.safetensors")
-    tensors["user_embedding"][0, 0] += 1
-    save_file(tensors, run / "model.safetensors")
-    assert script.recompute(run)["user_embedding"] > 1e-2
 
 
 def test_from_the_command_line(folder: Path, small_world: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""Dataset and method become a model: interrupted, failed, evaluated."""
+"""Dataset and method become a model: built, checked before the first epoch, interrupted, resumed, failed."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import torch
 
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.ranking import Dial
-from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
+from dpaa.runs.fit import Callbacks, fit_into, make_method, plan_training
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 from tests.runs.conftest import SETTINGS
 
 
+def noting(notes: list[str]) -> Callbacks:
+    return Callbacks(on_start=lambda _method, more: notes.extend(more))
+
+
 def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, tmp_path: Path) -> None:
-    asked = 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 7
-
-    folder, said = tmp_path / "run", []
+    calls = iter(range(100))
+    folder, notes = tmp_path / "run", []
     method = make_method(small_world, "lightgcn", SETTINGS)
     with pytest.raises(Interrupted):
-        fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=stop))
+        fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=lambda: next(calls) == 6))
     with pytest.raises(InputError, match="holds an unfinished run; continue with --resume or pass --overwrite"):
         fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
     with pytest.raises(InputError, match=r"is an unfinished run \(it has no manifest.json\); finish it with"):
         load(folder)
     history = folder / "history.jsonl"
     history.write_text(history.read_text() + '{"epoch": 99, "torn')  # what a crash may leave
-    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
     other = make_method(small_world, "lightgcn", SETTINGS | {"l2": 0.5})
     with pytest.raises(InputError, match="the checkpoint was made with another settings"):
         fit_into(folder, small_world, other, resume=True)
-    fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS), resume=True, callbacks=callbacks)
-    assert any(note.startswith("resuming in epoch") for note in said)
+    again = make_method(small_world, "lightgcn", SETTINGS)
+    model = fit_into(folder, small_world, again, resume=True, callbacks=noting(notes))
+    assert model.manifest["training"]["epochs"] == 5
+    assert any(note.startswith("resuming in epoch") for note in notes)
     for name in ("model.safetensors", "edges.parquet", "users.parquet", "items.parquet", "config.json"):
         assert (folder / name).read_bytes() == (run / name).read_bytes(), name
     lines = [[json.loads(line) for line in (f / "history.jsonl").read_text().splitlines()] for f in (folder, run)]
@@ -49,22 +49,95 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
     assert not (folder / "checkpoint").exists()
 
 
-def test_a_failed_training_leaves_nothing_behind(small_world: Dataset, tmp_path: Path) -> None:
+def test_resume_without_a_checkpoint_starts_afresh_and_says_so(small_world: Dataset, tmp_path: Path) -> None:
+    notes: list[str] = []
+    method = make_method(small_world, "lightgcn", SETTINGS | {"epochs": 1})
+    fit_into(tmp_path / "run", small_world, method, resume=True, callbacks=noting(notes))
+    assert "there is no checkpoint to resume from: training starts afresh" in notes
+
+
+def test_a_failed_training_leaves_nothing_behind_and_other_folders_alone(small_world: Dataset, tmp_path: Path) -> None:
+    def neighbour(*_: object) -> None:  # another process begins to work in the new folder meanwhile
+        (tmp_path / "new" / "runs" / "other").mkdir()
+
+    method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
     with pytest.raises(InputError, match="the loss became"):
-        fit_into(
-            tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
-        )
+        fit_into(tmp_path / "newer" / "runs" / "bad", small_world, method)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="the loss became"):
+        fit_into(tmp_path / "new" / "runs" / "bad", small_world, method, callbacks=Callbacks(on_start=neighbour))
+    assert [folder.name for folder in (tmp_path / "new" / "runs").iterdir()] == ["other"]
+
+
+def test_resuming_a_finished_run_keeps_its_reranker(small_world: Dataset, tmp_path: Path) -> None:
+    def again(rerank: Dial | None) -> Model:
+        method = make_method(small_world, "most-popular", {})
+        return fit_into(tmp_path / "run", small_world, method, resume=True, rerank=rerank)
+
+    for rerank in (Dial(kappa=1.0), Dial(kappa=1.0), None):
+        assert again(rerank).reranker() == Dial(kappa=1.0)
+    with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
+        again(Dial(kappa=2.0))
+
+
+def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
+    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]}), name="made")
+    notes: list[str] = []
+    model = fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {"epochs": 3}), callbacks=noting(notes))
+    assert model.manifest["training"] == {"epochs": 3, "best_epoch": 3, "best_valid_recall@20": None}
+    assert any("validation split is empty: all 3 epochs are trained" in note for note in notes)
+    assert any("1 user took every item" in note for note in notes)
+
+
+def test_nothing_to_learn_from(tmp_path: Path) -> None:
+    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]}), name="made")
+    with pytest.raises(InputError, match="no user has both a positive item and one left to draw as a negative"):
+        fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {}))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_is_evaluated_on_its_own_dataset_only(model: Model) -> None:
-    frame = pl.DataFrame({"user_id": ["u0001", "u0002"], "item_id": ["i0001", "i0002"]})
-    other = Dataset.from_frame(frame, test=frame.with_columns(item_id=pl.lit("i0003")), name="other")
-    with pytest.raises(InputError, match="trained on another dataset than other"):
-        evaluate(model, other)
+def test_more_memory_than_there_is_is_refused_in_one_sentence(
+    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 50_000)
+    with pytest.raises(InputError, match=r"would take about .* GB of memory, 0.0 GB are free; use a smaller"):
+        fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS))
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_wrong_types_of_arguments_are_said_so(small_world: Dataset) -> None:
+def test_hyperparameters_given_beside_come_on_top_of_the_configured_ones(small_world: Dataset) -> None:
+    configured = dpaa.LightGCN(layers=1, epochs=7)
+    method = make_method(small_world, configured, {"epochs": 9})
+    assert (method.layers, method.epochs) == (1, 9)  # type: ignore[attr-defined]
+    assert configured.epochs == 7
+    assert make_method(small_world, dpaa.LightGCN, {}).get_params() == dpaa.LightGCN().get_params()
+
+
+def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> None:
+    assert plan_training(tmp_path / "new", None, {"layers": 1}) == ("lightgcn", {"layers": 1})
+    method, hyperparameters = plan_training(run, None, {"epochs": 9}, resume=True)
+    assert (method, hyperparameters["epochs"], hyperparameters["seed"]) == ("lightgcn", 9, 3)
+    assert plan_training(run, "ease", {}, resume=True) == ("ease", {})
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "config.json").write_text('{"method": "lightgcn", "kernel": "csr", "l2": 0.5}')
+    begun = plan_training(tmp_path / "begun", None, {}, resume=True)[1]
+    assert (begun["kernel"], begun["warmup_steps"], "l2" in begun) == ("csr", 0, False)
+
+
+def test_a_device_that_is_not_there_is_refused(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="torch finds no CUDA device here; use device=cpu or device=auto"):
+        make_method(small_world, "lightgcn", {"device": "cuda"})
+    assert make_method(small_world, "lightgcn", {"device": "auto"}).graph.item_degree.device.type == "cpu"
+
+
+@pytest.mark.parametrize("method", [3, int, "no-such", ["ease"]])
+def test_what_is_no_method_is_refused(small_world: Dataset, method: object) -> None:
+    with pytest.raises(InputError, match="method"):
+        dpaa.fit(small_world, method=method)  # type: ignore[arg-type]
+
+
+def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:
     model = dpaa.fit(small_world, "most-popular")
     with pytest.raises(InputError, match="data must be a Dataset"):
         dpaa.fit("data")  # type: ignore[arg-type]
@@ -74,17 +147,3 @@ def test_wrong_types_of_arguments_are_said_so(small_world: Dataset) -> None:
         model.recommend(k="a")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="is empty; leave it out"):
         model.recommend([None])
-
-
-def test_a_finished_run_with_another_reranker_is_not_the_one_that_was_asked_for(
-    small_world: Dataset, tmp_path: Path
-) -> None:
-    def again(rerank: Dial | None) -> Model:
-        method = make_method(small_world, "most-popular", {})
-        return fit_into(tmp_path / "run", small_world, method, resume=True, rerank=rerank)
-
-    again(Dial(kappa=1.0))
-    assert again(Dial(kappa=1.0)).reranker() == Dial(kappa=1.0)
-    for other in (None, Dial(kappa=2.0)):
-        with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
-            again(other)

@@ -8,17 +8,19 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
 import dpaa
-from dpaa._io import digest, lock_of, locked
+from dpaa._io import digest
 from dpaa.data.dataset import Dataset
+from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
-from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
-from dpaa.runs.folder import RunFolder
+from dpaa.runs.fit import evaluate, fit, fit_into, make_method
+from dpaa.runs.folder import WRONG, Manifest, RunFolder, TrainedOn
+from dpaa.runs.folder import _history_line as history_line
 from dpaa.runs.model import load
-from dpaa.training.trainer import Interrupted
 from tests.runs.conftest import SETTINGS
 
 
@@ -51,26 +53,6 @@ def test_files_of_a_run(run: Path, small_world: Dataset) -> None:
     assert (joined["weight_0"] - expected).abs().max() < 1e-6  # type: ignore[operator]
 
 
-def test_from_the_files_alone_the_readout_can_be_recomputed(run: Path) -> None:
-    tensors, edges = load_file(run / "model.safetensors"), pl.read_parquet(run / "edges.parquet")
-    users = pl.read_parquet(run / "users.parquet").with_row_index("u")
-    items = pl.read_parquet(run / "items.parquet").with_row_index("i")
-    table = edges.join(users, on="user_id").join(items, on="item_id")
-    n_users, n_items = len(users), len(items)
-    layer = torch.cat([tensors["user_ego"], tensors["item_ego"]]).double()
-    total = layer.clone()
-    for number in range(2):
-        matrix = torch.zeros(n_users + n_items, n_users + n_items, dtype=torch.float64)
-        u, i = table["u"].to_torch().long(), table["i"].to_torch().long() + n_users
-        weight = table[f"weight_{number}"].to_torch().double()
-        matrix[u, i] = weight
-        matrix[i, u] = weight
-        layer = matrix @ layer
-        total += layer
-    found = torch.cat([tensors["user_embedding"], tensors["item_embedding"]]).double()
-    torch.testing.assert_close(found, total / 3, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("method", ["lightgcn", "most-popular"])
 def test_saved_and_loaded_gives_the_same(method: str, small_world: Dataset, tmp_path: Path) -> None:
     settings: dict[str, Any] = SETTINGS if method == "lightgcn" else {}
@@ -82,16 +64,6 @@ def test_saved_and_loaded_gives_the_same(method: str, small_world: Dataset, tmp_
     assert evaluate(again, small_world).metrics == evaluate(model, small_world).metrics
     if method == "lightgcn":
         assert again.similar_items(["i0004"]).equals(model.similar_items(["i0004"]))
-
-
-def test_repeated_pairs_survive(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"user_id": [1, 1, 1, 2, 2], "item_id": [5, 5, 6, 5, 7]})
-    data = Dataset.from_frame(frame, keep_duplicates=True, name="made")
-    model = fit(data, "lightgcn", epochs=2, embedding_size=4)
-    model.save(tmp_path / "run")
-    again = load(tmp_path / "run")
-    assert again.method.graph.item_degree.tolist() == [3, 1, 1]
-    assert again.recommend(k=2).equals(model.recommend(k=2))
 
 
 def test_what_is_there_is_not_overwritten(small_world: Dataset, run: Path, tmp_path: Path) -> None:
@@ -192,36 +164,11 @@ def test_a_run_that_was_replaced_meanwhile_gets_no_metrics_of_the_old_model(
     assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == before
 
 
-def test_metrics_are_not_written_while_another_process_replaces_the_run(
-    small_world: Dataset, run: Path, tmp_path: Path
-) -> None:
-    folder = RunFolder(shutil.copytree(run, tmp_path / "run"))
-    model = load(folder.path)
-    with locked(lock_of(folder.path)), pytest.raises(InputError, match="is in use by another process"):
-        folder.write_evaluation(evaluate(model, small_world), model)
-    assert not (folder.path / "metrics.json").exists()
-
-
 def test_only_metrics_of_the_runs_own_lists_are_kept_in_it(small_world: Dataset, run: Path) -> None:
     model = load(run)
     with pytest.raises(InputError, match="keeps another popularity dial or re-ranker"):
         RunFolder(run).write_evaluation(evaluate(model, small_world, popularity_dial=-1.0), model)
     assert not (run / "metrics.json").exists()
-
-
-def test_a_failed_overwrite_brings_the_old_run_back(small_world: Dataset, run: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(run, tmp_path / "run"))
-    method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(folder, small_world, method, overwrite=True)
-    assert [file.name for file in tmp_path.iterdir()] == ["run"]
-    assert all((folder / file.name).read_bytes() == file.read_bytes() for file in run.iterdir())
-
-
-def test_a_run_in_use_is_refused(small_world: Dataset, tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    with locked(lock_of(tmp_path / "run")), pytest.raises(InputError, match="is in use by another process"):
-        fit_into(tmp_path / "run", small_world, make_method(small_world, "most-popular", {}))
 
 
 def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
@@ -235,54 +182,6 @@ def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
     (folder / "config.json").write_text(" " * 10_000_001)
     with pytest.raises(InputError, match=r"config\.json is larger than 10 MB"):
         load(folder)
-
-
-def test_a_failed_training_leaves_other_folders_alone(small_world: Dataset, tmp_path: Path) -> None:
-    def neighbour(_preview: object) -> None:  # somebody else begins to work in the new folder meanwhile
-        (tmp_path / "new" / "runs" / "other").mkdir()
-
-    method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(tmp_path / "new" / "runs" / "bad", small_world, method, callbacks=Callbacks(on_preview=neighbour))
-    assert [folder.name for folder in (tmp_path / "new" / "runs").iterdir()] == ["other"]
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(tmp_path / "newer" / "runs" / "bad", small_world, method)
-    assert not (tmp_path / "newer").exists()
-
-
-def interrupted_overwrite(folder: Path, data: Dataset, settings: dict[str, Any]) -> None:
-    """Overwrite a run, and stop in the middle."""
-    asked = iter(range(100))
-    callbacks = Callbacks(stop_requested=lambda: next(asked) == 5)
-    with pytest.raises(Interrupted):
-        fit_into(folder, data, make_method(data, "lightgcn", settings), overwrite=True, callbacks=callbacks)
-
-
-def test_an_interrupted_overwrite_is_resumed_with_the_same_call(
-    small_world: Dataset, run: Path, tmp_path: Path
-) -> None:
-    folder, settings = Path(shutil.copytree(run, tmp_path / "run")), SETTINGS | {"seed": 9}
-    interrupted_overwrite(folder, small_world, settings)
-    said: list[str] = []
-    callbacks = Callbacks(on_start=lambda _method, notes: said.extend(notes))
-    method = make_method(small_world, "lightgcn", settings)
-    fit_into(folder, small_world, method, overwrite=True, resume=True, callbacks=callbacks)
-    assert any(note.startswith("resuming in epoch") for note in said)
-    assert [file.name for file in tmp_path.iterdir()] == ["run"]
-
-
-def test_after_a_checkpoint_too_a_loss_that_is_none_brings_the_old_run_back(
-    small_world: Dataset, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, settings = Path(shutil.copytree(run, tmp_path / "run")), SETTINGS | {"seed": 9}
-    interrupted_overwrite(folder, small_world, settings)
-    method = make_method(small_world, "lightgcn", settings)
-    monkeypatch.setattr("dpaa.training.trainer.math.isfinite", lambda _: False)
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(folder, small_world, method, resume=True, overwrite=True)
-    monkeypatch.undo()
-    assert [file.name for file in tmp_path.iterdir()] == ["run"]
-    assert (folder / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
 
 
 def test_metrics_without_a_value_are_null(tmp_path: Path) -> None:
@@ -306,7 +205,80 @@ def test_a_run_of_before_the_schedule_says_how_it_was_trained(small_world: Datas
     about["files"]["config.json"] = digest(config)
     manifest.write_text(json.dumps(about))
     found = load(tmp_path / "run")
-    assert found.method.settings == before.method.settings
+    assert found.method.get_params() == before.method.get_params()
     assert RunFolder(tmp_path / "run").finished_before(before.method, small_world.fingerprint)
     ours = make_method(small_world, "lightgcn", SETTINGS)
     assert not RunFolder(tmp_path / "run").finished_before(ours, small_world.fingerprint)
+
+
+LINE: dict[str, Any] = {"epoch": 3, "loss": 0.5, "valid": {"recall@20": 0.25, "ndcg@20": None}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"epoch": "3"}, "epoch: input should be a valid integer"),
+        ({"epoch": -1}, "epoch: input should be greater than or equal to 0"),
+        ({"epoch": 2**31}, "epoch: input should be less than"),
+        ({"loss": "small"}, "loss: input should be a valid number"),
+        ({"valid": [1]}, "valid: input should be a valid dictionary"),
+        ({"pretrained_share": 1.5}, "pretrained_share: input should be less than or equal to 1"),
+        ({"embedding_shift": -0.5}, "embedding_shift: input should be greater than or equal to 0"),
+        ({"iiw_by_decile": [1.0] * 9}, "iiw_by_decile: list should have at least 10 items"),
+        ({"iiw_by_decile": [1.0] * 9 + [1e300]}, "iiw_by_decile.9: input should be less than or equal to 2.01"),
+    ],
+)
+def test_a_number_of_another_kind_or_far_outside_is_refused(wrong: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        history_line(json.dumps(LINE | wrong))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "Expecting value"),
+        ("[1]", "no JSON object"),
+        ("7", "no JSON object"),
+        ('{"epoch": 1, "torn', "Unterminated string"),
+        ('{"epoch": 1}', "loss: field required"),
+        ('{"epoch": 1, "loss": 1e999, "valid": {}}', "a number that is none, or too large"),
+    ],
+)
+def test_what_is_no_line_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        history_line(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        ({}, "dataset"),
+        ({"dataset": []}, "dataset"),
+        ({"dataset": {"path": 7}}, "dataset"),
+        ({"dataset": {"fingerprint": 7}}, "dataset"),
+        ({"dataset": {}, "files": "all"}, "files"),
+        ({"dataset": {}, "files": {"config.json": 1}}, "files"),
+    ],
+)
+def test_what_is_relied_on_is_checked(content: dict[str, object], wrong: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Manifest.model_validate(content)
+    assert refused.value.errors()[0]["loc"][0] == wrong
+    assert wrong in WRONG
+
+
+def test_a_dataset_is_read_where_it_lay(small_world: Dataset, tmp_path: Path) -> None:
+    small_world.write(tmp_path / "data")
+    assert TrainedOn(path=str(tmp_path / "data")).read(tmp_path).fingerprint == small_world.fingerprint
+    with pytest.raises(InputError, match="does not say where its dataset is; name it with --dataset"):
+        TrainedOn().read(tmp_path)
+    with pytest.raises(InputError, match="is no longer at /gone/data; name it with --dataset"):
+        TrainedOn(path="/gone/data").read(tmp_path)
+
+
+def test_a_run_knows_its_dataset(small_world: Dataset) -> None:
+    model = dpaa.fit(small_world, "most-popular")
+    assert model.trained_on.fingerprint == small_world.fingerprint
+    model.check_trained_on(small_world, "never said")
+    with pytest.raises(InputError, match=r"another dataset than demo \(fingerprints differ\); look for the right one"):
+        model.check_trained_on(simulate(40, 30, seed=9), "look for the right one")

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods.dpaa import DPAA
-from dpaa.runs.fit import Callbacks, fit, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, fit, fit_into, make_method
 from dpaa.runs.pretrained import read_pretrained
 from dpaa.training.trainer import Interrupted
 
@@ -91,13 +91,6 @@ def test_safetensors_rows_are_the_ids_ascending(small_world: Dataset, tmp_path: 
     torch.testing.assert_close(weights_of(one), weights_of(two))
 
 
-def test_integer_ids_of_a_csv(tmp_path: Path) -> None:
-    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [10, 20, 20, 30]}), name="made")
-    place, vectors = tables(data, tmp_path, "csv")
-    found = read_pretrained(place, data, 2)
-    np.testing.assert_allclose(found.readout.numpy(), vectors, atol=1e-6)
-
-
 def wrong(data: Dataset, folder: Path, kind: str) -> str:
     place, vectors = tables(data, folder, "parquet")
     users = place.split(",")[0]
@@ -151,7 +144,7 @@ def test_what_cannot_be_taken(small_world: Dataset, tmp_path: Path, kind: str, s
 
 
 def test_what_makes_no_sense(small_world: Dataset, tmp_path: Path, lightgcn: Path) -> None:
-    with pytest.raises(InputError, match="lightgcn with these settings uses no pre-trained model"):
+    with pytest.raises(InputError, match="lightgcn with these hyperparameters uses no pre-trained model"):
         fit(small_world, "lightgcn", pretrained=lightgcn, **SETTINGS)
     fit_into(tmp_path / "popular", small_world, make_method(small_world, "most-popular", {}))
     with pytest.raises(InputError, match="is a run of most-popular, which has no embeddings"):
@@ -174,10 +167,3 @@ def test_a_run_is_not_resumed_with_another_pretrained_model(
     with pytest.raises(InputError, match="made with another pre-trained model"):
         fit_into(tmp_path / "run", small_world, again, resume=True, pretrained=place)
     fit_into(tmp_path / "run", small_world, again, resume=True, pretrained=lightgcn)
-
-
-def test_without_layers_nothing_is_pretrained(small_world: Dataset) -> None:
-    started: list[str] = []
-    method = make_method(small_world, "dpaa", SETTINGS | {"layers": 0})
-    fit_method(method, small_world, Callbacks(on_start=lambda method, _notes: started.append(method.name)))
-    assert started == ["dpaa"]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+import dpaa
 from dpaa.data.dataset import Dataset
-from dpaa.runs.build import make_method
-from dpaa.runs.callbacks import Callbacks
+from dpaa.runs import progress as notebook
 from dpaa.runs.fit import fit_method
-from dpaa.runs.progress import TrainingProgress, bar, duration
+from dpaa.runs.model import make_method
+from dpaa.runs.progress import Callbacks, TrainingProgress
 from dpaa.training.stopping import EarlyStopping
 from dpaa.training.trainer import EpochReport
 
@@ -30,8 +34,6 @@ def progress(
 ) -> tuple[TrainingProgress, Clock]:
     clock = Clock()
     found = TrainingProgress("lightgcn", part, epochs, stopping or EarlyStopping(15), clock=clock)
-    found._began = clock()
-    found._times.append(clock())
     return found, clock
 
 
@@ -42,7 +44,7 @@ def epoch(number: int, best: int, valid: bool = True) -> EpochReport:
 def trained(found: TrainingProgress, clock: Clock, epochs: int, seconds: Callable[[int], float], best: int = 0) -> None:
     for number in range(1, epochs + 1):
         clock.now += seconds(number)
-        found.tell(epoch(number, best or number))
+        found.update(epoch(number, best or number))
 
 
 @pytest.mark.parametrize("part", ["", "pre-training for dpaa", "a part with a very long name that nobody would choose"])
@@ -95,7 +97,7 @@ def test_without_validation_all_epochs_are_trained() -> None:
     found, clock = progress(epochs=50)
     for number in range(1, 11):
         clock.now += 2.0
-        found.tell(epoch(number, number, valid=False))
+        found.update(epoch(number, number, valid=False))
     assert found.left() == (pytest.approx(80.0), pytest.approx(80.0))
     assert found.left_in_words() == "80 s left"
     assert "recall" not in found.line()
@@ -109,7 +111,7 @@ def test_the_earliest_end_is_kept(small_world: Dataset) -> None:
     told: list[int] = []
 
     def on_epoch(report: EpochReport) -> None:
-        found.tell(report)
+        found.update(report)
         left = found.left()
         assert left is not None
         told.append(report.epoch + round(left[0] * found.pace))
@@ -120,21 +122,54 @@ def test_the_earliest_end_is_kept(small_world: Dataset) -> None:
     assert told[-1] == last < 400
 
 
-def test_parts_are_named(small_world: Dataset) -> None:
-    parts: list[tuple[str, str]] = []
-    method = make_method(small_world, "dpaa", {"epochs": 2, "embedding_size": 4, "layers": 1, "threads": 1})
-    on_part = Callbacks(on_part=lambda label, part: parts.append((label, part.name)))
-    fit_method(method, small_world, on_part, dial=False)
-    assert parts == [("pre-training for dpaa", "lightgcn")]
+QUICK: dict[str, Any] = {"epochs": 3, "embedding_size": 4, "layers": 1, "threads": 1}
 
 
-@pytest.mark.parametrize(
-    ("share", "drawn"), [(0, " " * 8), (0.5, "━━━━    "), (1, "━" * 8), (2, "━" * 8), (0.0625, "╸       ")]
-)
-def test_bars(share: float, drawn: str) -> None:
-    assert bar(share, 8) == drawn
+class Kernel:
+    """What IPython is asked for."""
+
+    def __init__(self) -> None:
+        self.bars: list[list[str]] = []
+        self.display = SimpleNamespace(display=self.show)
+
+    def get_ipython(self) -> object:
+        return SimpleNamespace(kernel=object())
+
+    def show(self, shown: Any, display_id: bool) -> object:
+        assert display_id
+        bar = [shown._repr_html_()]
+        self.bars.append(bar)
+        return SimpleNamespace(update=lambda later: bar.append(later._repr_html_()))
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(45, "45 s"), (180, "3 min"), (9000, "2.5 h")])
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    found = Kernel()
+    monkeypatch.setitem(sys.modules, "IPython", found)
+    monkeypatch.setattr(notebook.NotebookDisplay, "every", 0.0)
+    return found
+
+
+def test_a_bar_for_every_part(kernel: Kernel, small_world: Dataset) -> None:
+    dpaa.fit(small_world, "dpaa", **QUICK)
+    first, second = kernel.bars
+    assert len(first) == len(second) == 3
+    assert "lightgcn (pre-training for dpaa): epoch 1" in first[0]
+    assert "dpaa: epoch 3" in second[-1]
+    assert '<progress value="3" max="3"' in second[-1]
+
+
+def test_not_where_it_is_not_wanted(kernel: Kernel, small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    dpaa.fit(small_world, "lightgcn", progress=False, **QUICK)
+    assert kernel.bars == []
+    assert capsys.readouterr().err == ""
+
+
+def test_elsewhere_lines_where_they_are_wanted(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not notebook.in_notebook()
+    dpaa.fit(small_world, "lightgcn", **QUICK)
+    assert capsys.readouterr().err == ""
+    dpaa.fit(small_world, "lightgcn", progress=True, **QUICK)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("lightgcn: epoch 3  loss ")
+    with pytest.raises(dpaa.InputError, match="progress must be True, False or None"):
+        dpaa.fit(small_world, "lightgcn", progress="yes", **QUICK)  # type: ignore[arg-type]

@@ -17,10 +17,10 @@ from dpaa.cli.console import cells, err, number, out, print_json, print_notes, p
 from dpaa.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from dpaa.cli.train import StopSignals
+    from dpaa.cli.interrupts import StopSignals
     from dpaa.debiasing import Debiased
     from dpaa.methods.base import Method
-    from dpaa.runs.callbacks import Callbacks
+    from dpaa.runs.progress import Callbacks
 
 SHOWN = 14
 """Rows of the table; `frontier.csv` and `--json` have every point."""
@@ -92,7 +92,8 @@ def debias(
       dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out trade
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out trade
     """
-    from dpaa.cli.train import StopSignals, read_settings
+    from dpaa.cli.interrupts import StopSignals
+    from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
     from dpaa.debiasing import debias as choose
@@ -149,18 +150,10 @@ def debias(
 @contextmanager
 def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
     """A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once."""
-    from dpaa.cli.progress import EpochDisplay
-    from dpaa.runs.fit import Callbacks
+    from dpaa.cli.progress import watched_training
 
-    display = EpochDisplay(method)
-    with signals, display:
-        yield Callbacks(
-            on_start=display.start,
-            on_part=display.part,
-            on_epoch=display.epoch,
-            stop_requested=lambda: signals.received is not None,
-            say=err.print,
-        )
+    with signals, watched_training(method, stop_requested=lambda: signals.received is not None) as callbacks:
+        yield callbacks
 
 
 def print_frontier(result: Debiased, most: int = SHOWN) -> None:

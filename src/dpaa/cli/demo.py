@@ -89,21 +89,14 @@ def demo(
 
 def _train(data: Dataset, runs: Path, seed: int, overwrite: bool) -> dict[str, Evaluation]:
     """Every method of the demo, trained and measured on the test split."""
-    from dpaa.cli.progress import EpochDisplay
-    from dpaa.runs.fit import Callbacks, fit_into, make_method
+    from dpaa.cli.progress import watched_training
+    from dpaa.runs.fit import fit_into, make_method
 
     found = {}
     for name, settings in METHODS.items():
         method = make_method(data, name, settings | {"seed": seed})
-        display = EpochDisplay(method)
-        callbacks = Callbacks(
-            on_start=display.start,
-            on_part=display.part,
-            on_epoch=display.epoch,
-            say=err.print,
-        )
         pretrained = runs / PLAIN if name == "dpaa" else None
-        with display:
+        with watched_training(method) as callbacks:
             fit_into(runs / name, data, method, overwrite=overwrite, callbacks=callbacks, pretrained=pretrained)
         found[name] = _evaluate(data, runs / name)
     return found

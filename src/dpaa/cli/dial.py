@@ -60,7 +60,7 @@ class DialOptions:
         """The curve the run has, or with an objective is to have from now on; wrong options are refused before."""
         from dpaa._text import finite
         from dpaa.report import check_figure
-        from dpaa.runs.dial import choose_dial
+        from dpaa.runs.measure import choose_dial
 
         if self.figure is not None:
             check_figure(self.figure)

@@ -1,4 +1,4 @@
-"""Ctrl-C wherever it comes: libraries that we call would print it and go on, or take it for a fault."""
+"""Signals: ctrl-C in libraries that would swallow it, and stops that let a training leave a checkpoint."""
 
 from __future__ import annotations
 
@@ -46,3 +46,28 @@ class Interrupts:
         sys.unraisablehook = self._hook
         if self._handles:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class StopSignals:
+    """Remember SIGINT and SIGTERM instead of ending, so that training can leave a checkpoint; twice ends at once.
+
+    Parameters
+    ----------
+    patient : whether a second signal is ignored: a launcher passes on what the terminal has sent already
+    """
+
+    def __init__(self, patient: bool = False) -> None:
+        self.received: int | None = None
+        self._patient = patient
+
+    def _receive(self, number: int, _frame: object) -> None:
+        if self.received is not None and not self._patient:
+            raise KeyboardInterrupt
+        self.received = number
+
+    def __enter__(self) -> None:
+        self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

@@ -87,7 +87,7 @@ def taking_part(read: Callable[[], Dataset], method: str | None) -> Iterator[Tog
 
 def _follow(group: Group, read: Callable[[], Dataset], method: str | None) -> NoReturn:
     from dpaa.methods import find_method
-    from dpaa.runs.together import follow
+    from dpaa.runs.distributed import follow
     from dpaa.training.together import LostProcessError
 
     group.follow_signals()

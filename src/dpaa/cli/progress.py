@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from dpaa.cli.console import err, print_notes
-from dpaa.runs.progress import TrainingProgress
+from dpaa.runs.progress import TrainingDisplay, TrainingProgress
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method
-    from dpaa.training.trainer import EpochReport
-
-PLAIN_SECONDS = 10.0
+    from dpaa.runs.progress import Callbacks
 
 
-class EpochDisplay:
-    """Which part is trained, loss, validation, pace, and the time left: at least and at most."""
+class EpochDisplay(TrainingDisplay):
+    """Part, loss, validation, pace, and the time left: at least and at most."""
 
     def __init__(self, method: Method) -> None:
-        self._progress = TrainingProgress.of(method)
-        self._method = method
-        self._printed = time.monotonic()
-        self._told = 0
-        self._bar = err.bar(self._line) if err.is_terminal and self._progress.epochs else None
+        super().__init__()
+        self.progress = TrainingProgress.of(method)
+        self._bar = err.bar(self._line) if err.is_terminal and self.progress.epochs else None
 
     def _line(self, width: int) -> str:
-        return self._progress.fitted(width)
+        assert self.progress is not None
+        return self.progress.fitted(width)
 
     def __enter__(self) -> None:
         if self._bar:
@@ -36,30 +34,22 @@ class EpochDisplay:
         if self._bar:
             self._bar.stop()
 
-    def part(self, label: str, method: Method) -> None:
-        """A training that is one part of the whole is about to begin."""
-        self._begin(method, label)
-
     def start(self, method: Method, notes: list[str]) -> None:
-        """Say what is about to happen."""
+        """Print the notes and what is about to be trained."""
         print_notes(notes)
-        self._begin(method, self._progress.part if method is self._method else "")
-        if self._progress.epochs:
+        super().start(method, notes)
+        if self.progress and self.progress.epochs:
             err.print(f"training {method.name} on {method.graph}")
 
-    def _begin(self, method: Method, label: str) -> None:
-        self._method, self._progress = method, TrainingProgress.of(method, label)
-        self._printed, self._told = time.monotonic(), 0
+    def show(self, progress: TrainingProgress) -> None:
+        """Print a line, unless the bar shows it."""
+        if not self._bar:
+            err.print(f"{progress.title}: {progress.line()}" if progress.part else progress.line())
 
-    def epoch(self, report: EpochReport) -> None:
-        """An epoch has ended."""
-        self._progress.tell(report)
-        self._told += 1
-        left = self._progress.left()
-        last = left is not None and left[0] <= 0
-        if self._bar:
-            return
-        if self._told in (1, 2, 5) or time.monotonic() - self._printed >= PLAIN_SECONDS or last:
-            self._printed = time.monotonic()
-            part = f"{self._progress.title}: " if self._progress.part else ""
-            err.print(part + self._progress.line())
+
+@contextmanager
+def watched_training(method: Method, **others: Any) -> Iterator[Callbacks]:
+    """Show a training of a command; yields its callbacks, `others` among them."""
+    display = EpochDisplay(method)
+    with display:
+        yield display.callbacks(say=err.print, **others)

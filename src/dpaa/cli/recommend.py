@@ -110,9 +110,9 @@ def recommend(
       dpaa recommend runs/lightgcn --vectors vectors
     """
     from dpaa.cli.ids import read_ids
-    from dpaa.runs.formats import write_recommendations
-    from dpaa.runs.item_limits import read_limits, read_only
+    from dpaa.runs.lists import read_limits, read_only
     from dpaa.runs.model import load
+    from dpaa.runs.stream import write_recommendations
 
     if vectors is not None:
         if history or items or exclude or out_file or form or shard or popularity_dial is not None:
@@ -187,7 +187,7 @@ class Target:
 def find_target(file: Path | None, form: str | None, shard: str | None, overwrite: bool) -> Target | None:
     """Where lists go, checked before any work; None shows some."""
     from dpaa.data.shards import Shard
-    from dpaa.runs.formats import check_format, choose_format, shard_ending
+    from dpaa.runs.stream import check_format, choose_format, shard_ending
 
     if file is None:
         if form is not None or shard is not None:
@@ -204,7 +204,7 @@ def export(run: Path, folder: Path, users: list[str] | None, overwrite: bool, re
     """Write the vectors, and say how they are used."""
     from dpaa.cli.ids import read_ids
     from dpaa.runs.model import load
-    from dpaa.runs.vectors import check_vector_folder, write_vectors
+    from dpaa.runs.stream import check_vector_folder, write_vectors
 
     check_vector_folder(folder, overwrite)
     model = load(run)

@@ -14,6 +14,7 @@ from dpaa._io import SMALL_JSON, read_text
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes
 from dpaa.cli.dial import KeptRerank
+from dpaa.cli.interrupts import StopSignals
 from dpaa.cli.processes import launch_if_asked, taking_part
 from dpaa.errors import InputError
 
@@ -98,33 +99,41 @@ def train(
       dpaa train data/shop --final runs/tonight --out runs/live
       dpaa train data/kuairec --set embedding_size=256 --processes 4 --out runs/wide
     """
-    from dpaa.cli.training_plan import plan_training
     from dpaa.data.dataset import read_dataset
     from dpaa.ranking.reranker import parse_reranker
-    from dpaa.runs.fit import make_method
+    from dpaa.runs.fit import final_training, make_method, plan_training
+    from dpaa.runs.model import load
+    from dpaa.training.together import ONE_PROCESS
     from dpaa.tuning.trial import trials_behind
 
     if finish and processes > 1:
         raise InputError("--finish trains nothing and takes one process; leave --processes out")
+    if finish and resume:
+        raise InputError("--finish keeps the best epoch so far, --resume trains on; give one of them")
     if final is not None:
         given = [method, config, assignments, seed, pretrained, warm_start, rerank]
         if any(one is not None for one in given) or resume or finish or processes > 1:
             raise InputError("--final takes everything from the run that it names; leave the other options out")
-        _train_final(dataset, final, out_folder, checkpoint_seconds, log_to, overwrite)
+        fitted, whole, how = final_training(final, read_dataset(dataset))
+        model = _fit(out_folder, whole, fitted, ONE_PROCESS, checkpoint_seconds, log_to, overwrite=overwrite, **how)
+        out.print(f"{model.method.name}: fitted on all {len(whole.train):,} pairs, as {final} was chosen")
+        out.print(f"run written to {out_folder}; next: dpaa recommend {out_folder} --out recs.parquet")
         return
     launch_if_asked(processes)
     with taking_part(lambda: read_dataset(dataset), method) as together:
-        settings = read_settings(config, assignments or [], seed)
-        named = settings.pop("method", method)
+        hyperparameters = read_settings(config, assignments or [], seed)
+        named = hyperparameters.pop("method", method)
         if named is not None and ":" in str(named) and named != method:
             raise InputError(f"{config} names the class {named}; a class is named in the call: --method {named}")
-        plan = plan_training(out_folder, named, settings, warm_start, resume, overwrite, finish)
+        before = None if warm_start is None else load(warm_start)
+        chosen, hyperparameters = plan_training(
+            out_folder, named, hyperparameters, before, resume=resume, overwrite=overwrite, finish=finish
+        )
         data = read_dataset(dataset)
-        fitted = make_method(data, plan.method, plan.settings)
         model = _fit(
             out_folder,
             data,
-            fitted,
+            make_method(data, chosen, hyperparameters),
             together,
             checkpoint_seconds,
             log_to,
@@ -132,31 +141,11 @@ def train(
             resume=resume,
             finish=finish,
             pretrained=pretrained,
-            rerank=parse_reranker(rerank) if rerank else plan.reranker,
-            warm_start=plan.before,
+            rerank=parse_reranker(rerank) if rerank else None,
+            warm_start=before,
             trials=0 if config is None else trials_behind(config),
         )
-    _say_done(model, data, out_folder, plan.method)
-
-
-def _train_final(
-    dataset: Path, run: Path, folder: Path, checkpoint_seconds: float, log_to: list[str] | None, overwrite: bool
-) -> None:
-    """Fit the method of a run on all pairs of its dataset."""
-    from dpaa.data.dataset import read_dataset
-    from dpaa.runs.final import final_training
-    from dpaa.runs.fit import fit_method
-    from dpaa.runs.model import load
-    from dpaa.training.together import ONE_PROCESS
-
-    chosen, data = load(run), read_dataset(dataset)
-    chosen.check_trained_on(data, "name the dataset that the run was trained on")
-    whole = data.with_all_pairs()
-    method, how = final_training(chosen, whole, fit_method)
-    model = _fit(folder, whole, method, ONE_PROCESS, checkpoint_seconds, log_to, overwrite=overwrite, **how)
-    pairs = len(whole.train)
-    out.print(f"{model.method.name}: fitted on all {pairs:,} pairs, as {run} was chosen")
-    out.print(f"run written to {folder}; next: dpaa recommend {folder} --out recs.parquet")
+    _print_result(model, data, out_folder, chosen)
 
 
 def _fit(
@@ -168,28 +157,24 @@ def _fit(
     log_to: list[str] | None,
     **how: Any,
 ) -> Model:
-    """Train, told of as it goes; ctrl-C leaves a checkpoint."""
-    from dpaa.cli.progress import EpochDisplay
-    from dpaa.runs.fit import Callbacks, fit_into
-    from dpaa.runs.together import check_followers
+    """Train and show how it goes; ctrl-C leaves a checkpoint."""
+    from dpaa.cli.progress import watched_training
+    from dpaa.runs.distributed import check_followers
+    from dpaa.runs.fit import fit_into
     from dpaa.runs.tracking import tracked
     from dpaa.training.trainer import Interrupted
 
     check_followers(together, data)
     signals = StopSignals(patient=together.peers.count > 1)
-    display = EpochDisplay(fitted)
-    callbacks = Callbacks(
-        on_start=display.start,
-        on_part=display.part,
-        on_epoch=display.epoch,
+    watched = watched_training(
+        fitted,
         stop_requested=lambda: signals.received is not None,
-        say=err.print,
         checkpoint_seconds=checkpoint_seconds,
         together=together,
     )
     try:
-        with signals, display, tracked(log_to, fitted, data, callbacks) as (logged, told):
-            return told(fit_into(folder, data, fitted, callbacks=logged, **how))
+        with signals, watched as callbacks, tracked(log_to, fitted, data, callbacks) as (logged, finished):
+            return finished(fit_into(folder, data, fitted, callbacks=logged, **how))
     except Interrupted:
         err.print(
             f"stopped; continue with the same call and --resume, or keep its best epoch so far with --finish (what is "
@@ -198,18 +183,10 @@ def _fit(
         sys.exit(128 + (signals.received or signal.SIGINT))
 
 
-def _say_done(model: Model, data: Dataset, folder: Path, method: str) -> None:
+def _print_result(model: Model, data: Dataset, folder: Path, method: str) -> None:
+    """Print the best epoch, what to know of it, and the next command."""
     from dpaa.comparison import TrainingBudget, unfinished
 
-    _say_best(model)
-    warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
-    print_notes([warning] if warning else [])
-    following = "evaluate" if len(data.test) else "recommend"
-    known = f"--plugin {method} " if ":" in method else ""
-    out.print(f"run written to {folder}; next: dpaa {known}{following} {folder}")
-
-
-def _say_best(model: Model) -> None:
     training = model.manifest.get("training")
     if training and training["best_valid_recall@20"] is not None:
         best = f"best epoch {training['best_epoch']} of {training['epochs']}"
@@ -220,17 +197,28 @@ def _say_best(model: Model) -> None:
         out.print(f"{model.method.name}: {best}, validation recall@20 {training['best_valid_recall@20']:.4f}")
     elif training:
         out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")
+    warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
+    print_notes([warning] if warning else [])
+    following = "evaluate" if len(data.test) else "recommend"
+    known = f"--plugin {method} " if ":" in method else ""
+    out.print(f"run written to {folder}; next: dpaa {known}{following} {folder}")
 
 
 def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:
-    """File first, then `--set`, then `--seed`: the later wins."""
+    """Hyperparameters of a call: of the file, then of `--set`, then `--seed`; the later wins."""
     settings: dict[str, Any] = {}
     if config is not None:
         try:
             settings |= tomllib.loads(read_text(config, SMALL_JSON))
         except (tomllib.TOMLDecodeError, RecursionError, OverflowError) as error:
             raise InputError(f"{config} is not valid TOML ({error}); write lines such as layers = 2") from None
-        _check_flat(settings, config)
+        table = next((name for name, value in settings.items() if isinstance(value, dict)), None)
+        if table is not None:
+            raise InputError(
+                f"{config} has a table [{table}]; write the settings at the top of the file, without tables"
+            )
+        if not isinstance(settings.get("method", ""), str):
+            raise InputError(f"{config} has method = {settings['method']!r}; write the name of a method in quotes")
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals or not name.strip():
@@ -239,34 +227,3 @@ def read_settings(config: Path | None, assignments: list[str], seed: int | None)
     if seed is not None:
         settings["seed"] = seed
     return settings
-
-
-def _check_flat(settings: dict[str, Any], config: Path) -> None:
-    table = next((name for name, value in settings.items() if isinstance(value, dict)), None)
-    if table is not None:
-        raise InputError(f"{config} has a table [{table}]; write the settings at the top of the file, without tables")
-    if not isinstance(settings.get("method", ""), str):
-        raise InputError(f"{config} has method = {settings['method']!r}; write the name of a method in quotes")
-
-
-class StopSignals:
-    """Remember SIGINT and SIGTERM instead of dying, so that training can leave a checkpoint; twice ends at once.
-
-    Where it is patient it does not: a launcher passes on what the terminal has sent already.
-    """
-
-    def __init__(self, patient: bool = False) -> None:
-        self.received: int | None = None
-        self._patient = patient
-
-    def _receive(self, number: int, _frame: object) -> None:
-        if self.received is not None and not self._patient:
-            raise KeyboardInterrupt
-        self.received = number
-
-    def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, self._receive) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

@@ -30,8 +30,7 @@ from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.evaluation.metrics import METRICS
 from dpaa.evaluation.recommendations import read_recommendations
-from dpaa.runs.folder import CONFIG, RunFolder
-from dpaa.runs.manifest import TrainedOn
+from dpaa.runs.folder import CONFIG, RunFolder, TrainedOn
 from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -14,25 +14,21 @@ from dpaa._text import counted, finite
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import dial_curve, without_curve
-from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING, GraphMethod, with_earlier_defaults
 from dpaa.methods.pretrained import Pretrained, UsesPretrained, needed_layers
 from dpaa.plugins import origin_of
-from dpaa.ranking.reranker import Reranker
-from dpaa.runs.build import make_method
-from dpaa.runs.callbacks import Callbacks
-from dpaa.runs.final import final_training
-from dpaa.runs.folder import RunFolder, now
-from dpaa.runs.further import train_further
-from dpaa.runs.measure import measured
-from dpaa.runs.model import Model, load
-from dpaa.runs.notebook import watched
+from dpaa.ranking.reranker import Reranker, stored_reranker
+from dpaa.runs.distributed import announce, check_shared
+from dpaa.runs.folder import CONFIG, RunFolder, now
+from dpaa.runs.measure import FINAL, evaluate, need_dataset
+from dpaa.runs.model import Model, load, make_method
 from dpaa.runs.pretrained import read_pretrained, train_or_reuse
-from dpaa.runs.together import announce, check_shared
+from dpaa.runs.progress import Callbacks, watched
 from dpaa.runs.tracking import LogTo, tracked
-from dpaa.runs.warm_start import in_words
+from dpaa.runs.warm_start import ORIGIN, continue_training, in_words
 from dpaa.runs.warm_start import warm_start as start_from
 from dpaa.training.checkpoint import STARTED_FROM, Checkpoint
 from dpaa.training.start import Start
@@ -40,7 +36,18 @@ from dpaa.training.trainer import EpochReport, Interrupted, Trainer
 
 DEFAULT = "lightgcn"
 """The method where none is named."""
-__all__ = ["DEFAULT", "Callbacks", "evaluate", "fit", "fit_into", "fit_method", "make_method"]
+__all__ = [
+    "DEFAULT",
+    "Callbacks",
+    "evaluate",
+    "final_training",
+    "fit",
+    "fit_final",
+    "fit_into",
+    "fit_method",
+    "make_method",
+    "plan_training",
+]
 
 
 def fit(
@@ -52,41 +59,92 @@ def fit(
     progress: bool | None = None,
     warm_start: Model | str | Path | None = None,
     log_to: LogTo = None,
-    **settings: Any,
+    **hyperparameters: Any,
 ) -> Model:
     """Train a method on a dataset.
 
-    The method is a name (`"dpaa"`), a configured object (`dpaa.DPAA(layers=2)`) or a class, of a plug-in for example
-    (LightGCN without it); settings by name, as `dpaa methods` lists them.  Early stopping looks at recall@20 of the
-    validation split; the test split is not opened.  `pretrained` is for methods that use a model trained before: a run
-    folder or embeddings; without it LightGCN is trained first.  `rerank` changes the lists after scoring; the model
-    keeps it.  `warm_start` is a model or a run of earlier data: known users and items keep their vectors, new ones
-    begin at their neighbours', and training is shorter; method and settings are the model's where none are given.
-    `progress` shows how far it is: a bar in notebooks unless False, lines on standard error elsewhere if True.
-    `log_to`: "mlflow", "wandb" or both, or one of `dpaa.runs.tracking` with settings of its own.
+    Early stopping looks at recall@20 of the validation split; the test split is not opened.
+
+    Parameters
+    ----------
+    data : the dataset
+    method : name (`"dpaa"`), configured object (`dpaa.DPAA(layers=2)`) or class; default: LightGCN
+    pretrained : run folder or embeddings, for methods that use a model trained before; default: LightGCN is trained
+    rerank : re-ranker that makes lists from scores; the model keeps it
+    progress : show a progress bar or lines; None = in notebooks only
+    warm_start : model or run of earlier data: known users and items keep their vectors, new ones begin at their
+        neighbours', and training is shorter; method and hyperparameters are the model's where none are given
+    log_to : "mlflow", "wandb", both, or objects of `dpaa.runs.tracking`
+    hyperparameters : as `dpaa methods` lists them
+
+    Returns
+    -------
+    the fitted model
     """
-    _need_dataset(data)
+    need_dataset(data)
     before = load(warm_start) if isinstance(warm_start, str | Path) else warm_start
     if before is not None:
         need_type(before, Model, "warm_start", "give a model of dpaa.fit or dpaa.load, or a run folder")
-        method, settings = like(before, method, settings)
+        method, hyperparameters = _like(before, method, hyperparameters)
     if not isinstance(pretrained, str | Path | None):
         raise InputError(f"pretrained must be a path, got {pretrained!r}; give a run folder or files of embeddings")
-    fitted = make_method(data, DEFAULT if method is None else method, settings)
-    with tracked(log_to, fitted, data, watched(progress)) as (callbacks, told):
-        return told(fit_method(fitted, data, callbacks, pretrained=pretrained, rerank=rerank, warm_start=before))
+    fitted = make_method(data, DEFAULT if method is None else method, hyperparameters)
+    with tracked(log_to, fitted, data, watched(progress)) as (callbacks, finished):
+        return finished(fit_method(fitted, data, callbacks, pretrained=pretrained, rerank=rerank, warm_start=before))
 
 
-def like(
-    before: Model, method: str | type[Method] | Method | None, settings: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Method and settings of a training that starts from a model: its own, as far as none are given."""
+def _like(before: Model, method: Any, hyperparameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Method and hyperparameters of a training that starts from a model: its own, where none are given."""
     own = before.method
     if method is None:
         method = type(own)
     if find_method(method) is not type(own) or isinstance(method, Method):
-        return method, settings
-    return method, own.get_params({"device", "threads"}) | settings
+        return method, hyperparameters
+    return method, own.get_params({"device", "threads"}) | hyperparameters
+
+
+def plan_training(
+    folder: Path,
+    method: str | None,
+    hyperparameters: dict[str, Any],
+    before: Model | None = None,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    finish: bool = False,
+) -> tuple[str, dict[str, Any]]:
+    """Complete a call from the run that it resumes, finishes, continues or starts from.
+
+    Parameters
+    ----------
+    folder : the run folder
+    method, hyperparameters : as given; they come on top of the run's
+    before : model of earlier data to start from
+    resume, overwrite, finish : as in `fit_into`
+
+    Returns
+    -------
+    name and hyperparameters of the method
+    """
+    run = RunFolder.to_finish(folder, overwrite) if finish else RunFolder(folder)
+    if finish or (resume and not overwrite and run.finished):
+        if before is not None and not finish:
+            raise InputError(f"{folder} is finished and is trained further from itself; leave --warm-start out")
+        config = run.read_json(CONFIG)
+        own = str(config.pop("method", DEFAULT))
+        chosen = own if method is None else str(method)
+        kind = find_method(chosen)
+        return chosen, (with_earlier_defaults(kind, config) if kind.name == own else {}) | hyperparameters
+    chosen = (DEFAULT if before is None else before.method.name) if method is None else str(method)
+    if before is not None:
+        hyperparameters = _like(before, chosen, hyperparameters)[1]
+    begun = RunFolder.to_resume(folder, overwrite) if resume else None
+    config = begun.read_json(CONFIG) if begun else {}
+    if config.get("kernel") is None or config.get("method") != find_method(chosen).name:
+        return chosen, hyperparameters
+    # The kernel that was chosen stays, and so do defaults that were others when the run began.
+    kept = {name: config[name] for name in ("kernel", *PAPER_TRAINING) if name in config}
+    return chosen, EARLIER_DEFAULTS | kept | hyperparameters
 
 
 def fit_into(
@@ -100,44 +158,48 @@ def fit_into(
     callbacks: Callbacks | None = None,
     **how: Any,
 ) -> Model:
-    """Train into a run folder: history line by line, checkpoints, and the finished run; `how` as in `fit_method`.
+    """Train into a run folder: history line by line, checkpoints, and the finished run.
 
-    A wrong setting found on the way (a loss that is no number) leaves no folder behind; an interrupted training does.
-    `resume` goes on from a checkpoint, or trains a finished run further where more epochs are allowed now.  `finish`
-    trains no more: the best epoch of the checkpoint of an unfinished run becomes the model.
+    A wrong hyperparameter that shows on the way (a loss that is no number) leaves no folder behind; an interrupted
+    training does.
+
+    Parameters
+    ----------
+    folder : the run folder
+    data, method : from `make_method`
+    overwrite : replace a run in the folder, once the new one is whole
+    resume : continue from a checkpoint, or a finished run where more epochs are allowed now
+    finish : train no more; the best epoch of the checkpoint of an unfinished run becomes the model
+    callbacks, how : as in `fit_method`
+
+    Returns
+    -------
+    the fitted model
     """
     callbacks = callbacks or Callbacks()
+    done = RunFolder(folder)
+    continued = resume and not overwrite and done.finished
     if finish:
         how["finish"] = resume = True
         checkpoint = RunFolder.to_finish(folder, overwrite).checkpoints.load()
-        if checkpoint and STARTED_FROM in checkpoint.progress["identity"] and not how.get("warm_start"):
-            how |= _begun_further(folder, method, data, how)
-    elif resume and not overwrite and RunFolder(folder).finished:
-        if RunFolder(folder).finished_before(method, data.fingerprint, how.get("rerank")):
-            callbacks.say(f"{folder} is finished already, with these settings on this dataset")
+        started = checkpoint is not None and STARTED_FROM in checkpoint.progress["identity"]
+        continued = started and done.finished and not how.get("warm_start")
+    if continued:
+        stored = stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
+        how["rerank"] = how.get("rerank") or stored
+        if not finish and done.finished_before(method, data.fingerprint, how["rerank"]):
+            callbacks.say(f"{folder} is finished already, with these hyperparameters on this dataset")
             return load(folder)
-        if further := train_further(folder, method, data):
+        if further := continue_training(folder, method, data):
             how["start"], how["pretrained"] = further[0], how.get("pretrained") or further[1]
             overwrite = True  # the new run takes the place of the old one when it is whole
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
-        if not run.has_config:  # what a run to be resumed was begun with stays until the checkpoint is taken up
+        if not run.has_config:  # that of a run to be resumed stays until its checkpoint is loaded
             run.write_config(method)
         model = fit_method(method, data, callbacks, run, resume, **how)
         run.write_config(method)
         written = run.write_model(model)
     return replace(model, path=Path(folder), digest=written)
-
-
-def _begun_further(folder: str | Path, method: Method, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
-    """What a finished run that is trained further goes on from; nothing where there is no such run."""
-    further = train_further(folder, method, data) if RunFolder(folder).finished else None
-    if further is None:
-        return {}
-    return {
-        "start": further[0],
-        "pretrained": how.get("pretrained") or further[1],
-        "rerank": how.get("rerank") or load(folder).reranker(),
-    }
 
 
 def fit_method(
@@ -162,7 +224,7 @@ def fit_method(
     Parameters
     ----------
     method, data : from `make_method`
-    callbacks : who is told of the progress, and may stop it
+    callbacks : functions that are called on the way, and may stop it
     run : the folder that keeps history and checkpoints
     resume : continue from the folder's checkpoint
     pretrained : for methods that use a model trained before; trained first by default
@@ -364,56 +426,81 @@ def _pretrained_vectors(
     return train_or_reuse(data, method, n_layers, run.path.parent if run else None, train, before)
 
 
-def evaluate(
-    model: Model,
-    data: Dataset,
-    k: int | tuple[int, ...] = 20,
-    overlap: Overlap = "drop",
-    mask_valid: bool = False,
-    popularity_dial: float | str | None = None,
-    rerank: Reranker | str | None = "run",
-    group_by: str | None = None,
-    split: Literal["valid", "test"] = "test",
-) -> Evaluation:
-    """Metrics of the test split, overall and for popular and niche items, with the protocol they were made by.
-
-    The model was trained on the dataset, or on an earlier state of the same log (`dpaa.runs.measure`).
-    `popularity_dial` and `rerank` as in `Model.recommend`.  `group_by` is a column of the items: accuracy is then also
-    counted on the items of each value, as `recall@20/genre=Drama`.  Settings are chosen by
-    `split="valid"`, so that the test split stays unseen.
-    """
-    if split not in ("valid", "test"):
-        raise InputError(f"split must be valid or test, got {split!r}")
-    need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
-    _need_dataset(data)
-    return measured(model, Evaluator(data, k, split, overlap, mask_valid, group_by), popularity_dial, rerank)
-
-
 def fit_final(before: Model | str | Path, data: Dataset, callbacks: Callbacks | None = None) -> Model:
     """Fit the method of a run on train, validation and test pairs, for production.
 
-    Hyperparameters, number of epochs, chosen strengths, dial and re-ranker are the run's.  Nothing is held out, so the
-    model cannot be evaluated.
+    Parameters
+    ----------
+    before, data : as in `final_training`
+    callbacks : as in `fit_method`
+
+    Returns
+    -------
+    the fitted model, which cannot be evaluated: nothing is held out
+    """
+    method, whole, how = final_training(before, data)
+    return fit_method(method, whole, callbacks, **how)
+
+
+def final_training(before: Model | str | Path, data: Dataset) -> tuple[Method, Dataset, dict[str, Any]]:
+    """Prepare the fit of a run's method on all pairs of its dataset.
+
+    Methods are trained for as many epochs as were best on validation; one that was started from an earlier run starts
+    from the chosen run itself.  Strengths that were chosen on validation, the dial and the re-ranker stay.
 
     Parameters
     ----------
-    before : a model or run folder whose hyperparameters and epoch were chosen on validation
+    before : model or run folder whose hyperparameters and epoch were chosen on validation
     data : the dataset that it was trained on
 
     Returns
     -------
-    the fitted model
+    the method, the dataset of all pairs, and further arguments of `fit_method` or `fit_into`
     """
     chosen = load(before) if isinstance(before, str | Path) else before
-    _need_dataset(data)
+    need_dataset(data)
     chosen.check_trained_on(data, "name the dataset that the run was trained on")
     whole = data.with_all_pairs()
-    method, how = final_training(chosen, whole, fit_method)
-    return fit_method(method, whole, callbacks, **how)
+    method, how = _final(chosen, whole)
+    return method, whole, how
 
 
-def _need_dataset(data: object) -> None:
-    need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
+def _final(before: Model, whole: Dataset) -> tuple[Method, dict[str, Any]]:
+    own, manifest = before.method, before.manifest
+    hyperparameters = own.get_params({"device", "threads"}) | manifest.get("tuned", {})
+    how: dict[str, Any] = {"dial": False, "rerank": before.reranker()}
+    if isinstance(own, GraphMethod):
+        hyperparameters["epochs"] = max(1, (manifest.get("training") or {}).get("best_epoch") or 1)
+        how |= {"keep_last": True, "warm_start": before if ORIGIN in manifest else None}
+    method = make_method(whole, type(own), hyperparameters)
+    if (layers := needed_layers(method)) is not None:
+        how["pretrained"] = _final_pretrained(before, whole, layers)
+    how["about"] = {
+        FINAL: {
+            "run": str(before.path) if before.path else None,
+            "dataset": whole.name,
+            "epochs": hyperparameters.get("epochs"),
+        },
+        "dataset": {"name": whole.name, "path": before.trained_on.path, "fingerprint": whole.fingerprint},
+        "dial": manifest.get("dial"),
+    }
+    return method, how
+
+
+def _final_pretrained(before: Model, whole: Dataset, layers: int) -> Pretrained | str:
+    """The pre-trained model, fitted on all pairs too; embeddings from files are taken as they are."""
+    origin = before.manifest.get("pretrained") or {}
+    if "embeddings" in origin:
+        return str(origin["embeddings"])
+    path = origin.get("run")
+    if not path or not Path(path).is_dir():
+        raise InputError(
+            f"the pre-trained model of {before.path} is no longer at {path}; train the run again and keep the folder"
+        )
+    method, how = _final(load(path), whole)
+    fitted = fit_method(method, whole, **how).method
+    assert isinstance(fitted, GraphMethod)
+    return Pretrained.of(fitted, layers, {"method": fitted.name, FINAL: str(path)})
 
 
 def _check_memory(method: GraphMethod) -> None:

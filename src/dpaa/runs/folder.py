@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
@@ -45,25 +47,22 @@ from dpaa._io import (
     write_file,
     write_files,
 )
-from dpaa._text import finite
-from dpaa.data.attributes import ATTRIBUTES_FILE, read_attributes
+from dpaa._text import finite, parse_json
+from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, read_attributes
 from dpaa.data.columns import Column
-from dpaa.data.dataset import checked_counts
+from dpaa.data.dataset import Dataset, checked_counts, read_dataset
 from dpaa.data.ids import checked_type, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.errors import DivergedError, InputError, reason
-from dpaa.evaluation.dial_curve import DialCurve
-from dpaa.evaluation.evaluator import Evaluation
+from dpaa.evaluation.dial_curve import DialCurve, kappa_in_force
+from dpaa.evaluation.evaluator import Evaluation, Protocol
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
 from dpaa.ranking.reranker import Reranker, stored_reranker
-from dpaa.runs.history import history_line
-from dpaa.runs.manifest import WRONG, Manifest, Measured
-from dpaa.runs.record import RunRecord
 from dpaa.training.checkpoint import CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted
 
@@ -71,18 +70,161 @@ CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.js
 USERS, ITEMS, EDGES = "users.parquet", "items.parquet", "edges.parquet"
 METRICS, PER_USER = "metrics.json", "per_user.parquet"
 GROUP, CANDIDATE, RECENT = "group", "candidate", "recent_popularity"
-PARTS = "parts"
-"""Where an assembled method's trainings are kept until it is whole."""
 FRONTIER, CHOSEN = "frontier.json", "run"
 """What `dpaa debias` writes into its folder: such a folder stands for the run in it."""
 BOUND = (CONFIG, HISTORY, TENSORS, USERS, ITEMS, EDGES, ATTRIBUTES_FILE)
 """Files whose digests are in the manifest: those of another run, or of another training, are refused."""
 FORMAT = 1
-ROOM = "make room or choose another folder with --out"
+DISK_FULL = "make room or choose another folder with --out"
+AGAIN = "restore it or train again"
+
+
+# ------------------------------------------------------------------ what the files hold
+
+
+class _Checked(BaseModel):
+    """A file may come from anywhere: fields that are relied on have these types, others may hold anything."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow")
+
+
+class TrainedOn(_Checked):
+    """The dataset of a run: its content and where it was."""
+
+    name: str | None = None
+    fingerprint: str | None = None
+    path: str | None = None
+
+    def read(self, run: Path) -> Dataset:
+        """The dataset, if it is still at its path; else the call has to name it."""
+        if not self.path:
+            raise InputError(f"{run} does not say where its dataset is; name it with --dataset")
+        if not Path(self.path).exists():
+            raise InputError(f"the dataset of {run} is no longer at {self.path}; name it with --dataset")
+        return read_dataset(self.path)
+
+
+class Manifest(_Checked):
+    """`manifest.json`."""
+
+    dataset: TrainedOn
+    files: dict[str, str] = {}
+    """Digests of the run's other files; empty in runs made before files were bound."""
+
+
+class _Measured(_Checked):
+    """`metrics.json`."""
+
+    metrics: dict[str, Any]
+    protocol: dict[str, Any]
+    model: str | None = None
+    """Digest of the model that was measured; None in files made before models were bound."""
+
+
+class _Epoch(_Checked):
+    """A line of `history.jsonl`; numbers are bounded, for one far outside would make a figure of any size."""
+
+    epoch: int = Field(ge=0, lt=2**31)
+    loss: float | None
+    valid: dict[str, float | None]
+    learning_rate: float | None = Field(default=None, ge=0)
+    embedding_shift: float | None = Field(default=None, ge=0)
+    pretrained_share: float | None = Field(default=None, ge=0, le=1)
+    iiw_by_decile: list[Annotated[float, Field(ge=-0.01, le=2.01)] | None] | None = Field(
+        default=None, min_length=10, max_length=10
+    )
+    """Means of 1 − cosine, rounded."""
+
+
+WRONG = {"dataset": "does not say what its dataset is", "files": "has no list of files"}
+"""Field of a manifest → what is wrong with the file where the field is missing or of another type."""
+
+
+def _history_line(text: str) -> dict[str, Any]:
+    content = parse_json(text)
+    if not isinstance(content, dict):
+        raise ValueError("a line is no JSON object")
+    try:
+        _Epoch.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where, message = ".".join(map(str, first["loc"])), f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ValueError(f"{where}: {message}" if where else message) from None
+    return content
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """All that is written to a run folder and read from it; `Model` adds what can be done with it."""
+
+    method: Method
+    user_ids: pl.Series
+    """Row i = index i, ascending."""
+    item_ids: pl.Series
+    train: Pairs
+    """Training pairs: what a user has already seen."""
+    candidates: NDArray[Any] | None = None
+    """Items that may be recommended; None = all."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    edges: Path | None = None
+    """File with the message weights of a loaded run."""
+    attributes: ItemAttributes | None = None
+    """What is known of the items: titles, and any other columns."""
+    digest: str | None = None
+    """SHA-256 of the file that its tensors were read from or written to; None for a model in memory alone."""
+    popularity: NDArray[Any] | None = None
+    """Recent popularity of the items (`Dataset.recent_popularity`); None where the log has no times."""
+
+    @property
+    def titles(self) -> pl.Series | None:
+        """Titles of the items, row i = index i; None where there are none."""
+        return None if self.attributes is None else self.attributes.titles
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """`item_id` of every item, row i = index i, with `title` and whatever else is known of it."""
+        return (self.attributes or ItemAttributes(pl.DataFrame())).with_ids(self.item_ids)
+
+    @property
+    def trained_on(self) -> TrainedOn:
+        """The dataset, as the manifest has it."""
+        return TrainedOn.model_validate(self.manifest.get("dataset", {}))
+
+    @property
+    def vectors_digest(self) -> str:
+        """Digest of ids and trained tensors: two models with the same one start the same training."""
+        content = hashlib.sha256()
+        for ids in (self.user_ids, self.item_ids):
+            content.update("\n".join(map(str, ids.to_list())).encode())
+        for tensor in self.method.state().values():
+            content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return content.hexdigest()
+
+    def makes_lists_of(self, protocol: Protocol) -> bool:
+        """Whether an evaluation is of the model's own lists: its popularity dial and re-ranker, no others."""
+        reranker = stored_reranker(self.manifest.get("rerank"), self.path or self)
+        kappa = kappa_in_force(self.manifest.get("dial"))
+        return (protocol.popularity_dial, protocol.rerank) == (kappa, reranker.in_words() if reranker else None)
+
+    def check_trained_on(self, data: Dataset, remedy: str) -> None:
+        """Refuse another dataset than the model's."""
+        if self.trained_on.fingerprint != data.fingerprint:
+            raise InputError(
+                f"the model was trained on another dataset than {data.name} (fingerprints differ); {remedy}"
+            )
+
+
+# ------------------------------------------------------------------ the folder
 
 
 class RunFolder:
-    """One run on disk."""
+    """One run on disk.
+
+    Parameters
+    ----------
+    path : the folder; that of `dpaa debias` stands for the run that it chose
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -93,130 +235,83 @@ class RunFolder:
     @classmethod
     @contextmanager
     def begin(cls, path: str | Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[RunFolder]:
-        """A folder to write a run into, held against other processes: new, or that of an unfinished run (`resume`).
+        """Open a folder to write a run into, locked against other processes.
 
-        What is there already stays until the new run is whole (`overwrite`): that one is made beside, as
-        `.NAME.unfinished`, and takes its place in one rename at the end.  A run that came to nothing (an
-        error, and nothing to go on from) is removed again.
+        A run that fails without a checkpoint is removed again.
+
+        Parameters
+        ----------
+        path : the folder
+        overwrite : whether a run there may be replaced.  It stays until the new run is whole, which is written to
+            `.NAME.unfinished` beside it and takes its place in one rename
+        resume : continue the unfinished run that is there
         """
         target = check_folder_name(path)
-        made = missing_folders(target)
+        created = missing_folders(target)
         try:
             with hold_folder(target, path):
-                run = cls._claimed(Path(path), target, overwrite, resume)
+                run = cls._claim(Path(path), target, overwrite, resume)
                 begun = run.filled
                 try:
                     yield run
                     run._commit(target)
                 except Exception as error:
-                    kept = begun or run._can_go_on or run.finished  # finished: it could not be put in its place
-                    came_to_nothing = not isinstance(error, Interrupted) and not kept
-                    if isinstance(error, DivergedError) or came_to_nothing:
+                    # A finished run that could not be put in its place is kept, too.
+                    kept = begun or run.checkpoints.file.exists() or run.finished or isinstance(error, Interrupted)
+                    if isinstance(error, DivergedError) or not kept:
                         remove_folder(run.path)
                     raise
         except Exception as error:
             if not isinstance(error, Interrupted):
-                remove_empty(made)
+                remove_empty(created)
             raise
 
     @classmethod
-    def _claimed(cls, shown: Path, target: Path, overwrite: bool, resume: bool) -> RunFolder:
-        """Where to write, now that nobody else does."""
+    def _claim(cls, shown: Path, target: Path, overwrite: bool, resume: bool) -> RunFolder:
+        """The folder to write to, with the lock held."""
         if target.exists() and not target.is_dir():
             raise InputError(f"{shown} is a file; choose another folder with --out")
         _check_no_frontier(target, shown)
-        own_folder(target, ROOM)
-        there, beside = cls(target), cls._beside(target)
-        if not there.filled:
-            return there
-        if not there.has_config:
+        own_folder(target, DISK_FULL)
+        current, staged = cls(target), cls._staged(target)
+        if not current.filled:
+            return current
+        if not current.has_config:
             raise InputError(f"{shown} holds something else than a run; choose another folder with --out")
-        if there.finished:
-            there.remove_scaffold()  # of a process that was killed in its last moment
-        go_on_beside = resume and overwrite and beside.path.exists()
-        if resume and not there.finished and not go_on_beside:
-            return there
+        if current.finished:
+            current.remove_scaffold()  # of a process that was killed in its last moment
+        resume_staged = resume and overwrite and staged.path.exists()
+        if resume and not current.finished and not resume_staged:
+            return current
         if overwrite:
             check_replaceable(target, shown)
-            beside._make_room(keep=go_on_beside and not beside.finished)
-            return beside
-        waits = (
-            "; a run to replace it is unfinished, continue with --resume --overwrite" if beside.path.exists() else ""
-        )
-        if there.finished:
+            staged._prepare(keep=resume_staged and not staged.finished)
+            return staged
+        waits = "a run to replace it is unfinished, continue with --resume --overwrite"
+        also = f"; {waits}" if staged.path.exists() else ""
+        if current.finished:
             raise InputError(
-                f"{shown} holds a finished run; pass --overwrite or choose another folder with --out{waits}"
+                f"{shown} holds a finished run; pass --overwrite or choose another folder with --out{also}"
             )
-        raise InputError(f"{shown} holds an unfinished run; continue with --resume or pass --overwrite{waits}")
+        raise InputError(f"{shown} holds an unfinished run; continue with --resume or pass --overwrite{also}")
 
-    def _make_room(self, keep: bool) -> None:
-        """A folder beside the run that is to be replaced; an unfinished run in it stays (`keep`) or goes."""
+    def _prepare(self, keep: bool) -> None:
+        """Make the folder for a run that is to replace another; what is in it stays (`keep`) or goes."""
         if self.filled and not self.has_config:
             raise InputError(
                 f"{self.path}, where the new run would be made, holds something else than a run; move it away"
             )
-        own_folder(self.path, ROOM)
-        if not keep:
-            for file in self.path.iterdir():
-                remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
-
-    def finished_before(self, method: Method, fingerprint: str, rerank: Reranker | None = None) -> bool:
-        """Whether this is a whole run with this method, settings and re-ranker on this dataset.
-
-        So a training that was killed in its last moment, when all was written, can be resumed like any other.
-        """
-        target = settled(self.path)
-        if not RunFolder(target).finished:
-            return False
-        with hold_folder(target, self.path):
-            self.remove_scaffold()
-            config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
-            made_with = with_earlier_defaults(type(method), config)
-            same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
-            same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
-            return same and same_lists and about.dataset.fingerprint == fingerprint
+        own_folder(self.path, DISK_FULL)
+        for file in () if keep else self.path.iterdir():
+            remove_folder(file) if file.is_dir() else file.unlink(missing_ok=True)  # or swept by then
 
     @classmethod
-    def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
-        """The unfinished run that `begin` with `resume` would go on with; None where there is none."""
-        target = settled(path)
-        places = [cls._beside(target), cls(target)] if overwrite else [cls(target)]
-        return next((run for run in places if run.has_config and not run.finished), None)
-
-    @classmethod
-    def to_finish(cls, path: str | Path, overwrite: bool) -> RunFolder:
-        """The unfinished run whose best epoch so far can be kept.
-
-        Parameters
-        ----------
-        path
-            The run folder.
-        overwrite
-            Whether a run that is to replace the one in this folder is meant too.
-
-        Returns
-        -------
-        RunFolder
-            With a checkpoint; where there is none, or the run is finished, the call is refused.
-        """
-        run, there = cls.to_resume(path, overwrite), cls(settled(path))
-        if run is None and there.finished:
-            beside = cls._beside(settled(path)).has_config and not overwrite
-            other = "; finish the run that is to replace it with --finish --overwrite" if beside else ""
-            raise InputError(f"{path} is finished already{other or '; there is nothing to finish'}")
-        if run is None:
-            raise InputError(f"there is no unfinished run in {path}; check the path, or train without --finish")
-        if not run.checkpoints.file.exists():
-            raise InputError(f"{path} has no checkpoint to take its best epoch from; continue with --resume")
-        return run
-
-    @classmethod
-    def _beside(cls, target: Path) -> RunFolder:
-        """Where a run that is to replace another is made."""
+    def _staged(cls, target: Path) -> RunFolder:
+        """Where a run that is to replace another is written."""
         return cls(target.parent / f".{target.name}.unfinished")
 
     def _commit(self, target: Path) -> None:
-        """The new run is whole: it takes its place, and what it replaces may go."""
+        """Put the whole run in its place; what it replaces goes."""
         self.remove_scaffold()
         if self.path != target:
             try:
@@ -228,81 +323,113 @@ class RunFolder:
                 ) from None
             remove_folder(self.path)
 
+    def finished_before(self, method: Method, fingerprint: str, rerank: Reranker | None = None) -> bool:
+        """Whether this is a whole run with this method, hyperparameters and re-ranker on this dataset.
+
+        So a training that was killed in its last moment, when all was written, can be resumed like any other.
+        """
+        if not RunFolder(settled(self.path)).finished:
+            return False
+        self.tidy()
+        config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
+        made_with = with_earlier_defaults(type(method), config)
+        same = all(made_with.get(name) == value for name, value in _config(method).items() if name != "threads")
+        same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
+        return same and same_lists and about.dataset.fingerprint == fingerprint
+
+    @classmethod
+    def to_resume(cls, path: str | Path, overwrite: bool) -> RunFolder | None:
+        """The unfinished run that `begin` with `resume` would continue; None where there is none."""
+        target = settled(path)
+        runs = [cls._staged(target), cls(target)] if overwrite else [cls(target)]
+        return next((run for run in runs if run.has_config and not run.finished), None)
+
+    @classmethod
+    def to_finish(cls, path: str | Path, overwrite: bool) -> RunFolder:
+        """The unfinished run, with a checkpoint, whose best epoch so far can be kept.
+
+        Parameters
+        ----------
+        path : the run folder
+        overwrite : whether a run that is to replace the one in this folder is meant too
+        """
+        run, target = cls.to_resume(path, overwrite), settled(path)
+        if run is None and cls(target).finished:
+            staged = cls._staged(target).has_config and not overwrite
+            other = "finish the run that is to replace it with --finish --overwrite"
+            raise InputError(f"{path} is finished already; {other if staged else 'there is nothing to finish'}")
+        if run is None:
+            raise InputError(f"there is no unfinished run in {path}; check the path, or train without --finish")
+        if not run.checkpoints.file.exists():
+            raise InputError(f"{path} has no checkpoint to take its best epoch from; continue with --resume")
+        return run
+
     def remove_scaffold(self) -> None:
-        """The checkpoint, the trainings an assembled run was made of, and what a killed process left half written."""
+        """Remove the checkpoint and what a killed process left half written."""
         self.checkpoints.remove()
-        remove_folder(self.path / PARTS)
         sweep(self.path)
 
     def tidy(self) -> None:
-        """Finish what a process did not that was killed in its last moment, when the run was whole."""
+        """Complete a finished run whose process was killed in its last moment."""
         with hold_folder(settled(self.path), self.path):
             self.remove_scaffold()
 
     @property
-    def _can_go_on(self) -> bool:
-        """Whether `--resume` would find anything: a checkpoint, or parts that are done."""
-        parts = self.path / PARTS
-        return self.checkpoints.file.exists() or (parts.is_dir() and not parts.is_symlink() and any(parts.iterdir()))
-
-    @property
     def filled(self) -> bool:
-        """Whether anything is there but what a killed process left half written."""
+        """Whether anything is in the folder but what a killed process left half written."""
         return self.path.is_dir() and any(not is_staging(file) for file in self.path.iterdir())
 
     @property
     def finished(self) -> bool:
-        """The manifest is written last."""
+        """Whether the manifest, which is written last, is there."""
         return (self.path / MANIFEST).exists()
 
     @property
     def has_config(self) -> bool:
-        """The settings are written first."""
+        """Whether the config, which is written first, is there."""
         return (self.path / CONFIG).exists()
 
     # ------------------------------------------------------------------ writing
 
     def write_config(self, method: Method) -> None:
-        """Every setting, resolved, with the method's name."""
+        """Write every hyperparameter, resolved, with the method's name."""
         self._write(CONFIG, as_json(_config(method)))
 
     def append_history(self, report: EpochReport) -> None:
-        """A line per epoch."""
+        """Append the line of an epoch."""
         append_line(self.path / HISTORY, json.dumps(report.line()), "make room and continue with --resume")
 
     def history(self) -> list[dict[str, Any]]:
-        """The epochs so far, or none."""
+        """Lines of the epochs so far."""
         file = self.path / HISTORY
         if not file.exists():
             return []
         try:
-            return [history_line(line) for line in read_text(file, LARGE_JSON).splitlines()]
+            return [_history_line(line) for line in read_text(file, LARGE_JSON).splitlines()]
+        except InputError:
+            raise
         except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{file} is not readable ({reason(error)}); restore it or train again") from None
+            raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
 
     def cut_history(self, epochs: int) -> None:
-        """Keep the first `epochs` lines: those a checkpoint has seen (the last line may be torn by a crash)."""
+        """Keep the lines that a checkpoint has seen; the last one may be torn by a crash."""
         file = self.path / HISTORY
         lines = read_text(file, LARGE_JSON).splitlines()[:epochs] if file.exists() else []
         self._write(HISTORY, "".join(line + "\n" for line in lines))
 
     def write_history(self, lines: Sequence[dict[str, Any]]) -> None:
-        """All lines at once."""
+        """Write all lines at once."""
         self._write(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
 
     def write_model(self, model: RunRecord) -> str:
-        """Tensors, tables and at last the manifest: from then on the run is finished.  Returns the tensors' digest."""
+        """Write tensors, tables and at last the manifest, which finishes the run; returns the tensors' digest."""
         graph = model.method.graph
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.state().items()}
-        users, items = graph.user_degree.cpu().numpy(), graph.item_degree.cpu().numpy()
-        user_table = pl.DataFrame([model.user_ids.alias(Column.USER), pl.Series(Column.COUNT, users.astype(np.int64))])
-        group = np.where(popular_items(items.astype(np.float64)), "popular", "niche")
+        users, items = (degree.cpu().numpy().astype(np.int64) for degree in (graph.user_degree, graph.item_degree))
         columns = [
             model.item_ids.alias(Column.ITEM),
-            pl.Series(Column.COUNT, items.astype(np.int64)),
-            pl.Series(GROUP, group),
+            pl.Series(Column.COUNT, items),
+            pl.Series(GROUP, np.where(popular_items(items.astype(np.float64)), "popular", "niche")),
         ]
         if model.candidates is not None:
             columns.append(pl.Series(CANDIDATE, np.isin(np.arange(len(items)), model.candidates)))
@@ -310,42 +437,24 @@ class RunFolder:
             columns.append(pl.Series(RECENT, model.popularity, pl.Float32))
         contents: dict[str, Content] = {
             TENSORS: lambda file: save_file(tensors, file),
-            USERS: user_table.write_parquet,
+            USERS: pl.DataFrame([model.user_ids.alias(Column.USER), pl.Series(Column.COUNT, users)]).write_parquet,
             ITEMS: pl.DataFrame(columns).write_parquet,
-            EDGES: self._edges(model).write_parquet,
+            EDGES: _edges(model).write_parquet,
         }
         if model.attributes is not None:
             contents[ATTRIBUTES_FILE] = model.attributes.with_ids(model.item_ids).write_parquet
-        write_files(self.path, contents, ROOM)
+        write_files(self.path, contents, DISK_FULL)
         files = {name: digest(self.path / name) for name in BOUND if (self.path / name).exists()}
         self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
         return files[TENSORS]
-
-    @staticmethod
-    def _edges(model: RunRecord) -> pl.DataFrame:
-        if model.edges is not None:
-            return read_parquet(model.edges, list(parquet_schema(model.edges)))
-        pairs = model.train
-        columns = [
-            model.user_ids.gather(pairs.user).alias(Column.USER),
-            model.item_ids.gather(pairs.item).alias(Column.ITEM),
-        ]
-        if pairs.count is not None:
-            columns.append(pl.Series(Column.COUNT, pairs.count))
-        method = model.method
-        weighted = method.tables.edge_columns() if isinstance(method, GraphMethod) else []
-        weights = [pl.Series(name, weight.cpu().numpy()) for name, weight in weighted]
-        return pl.DataFrame([*columns, *weights])
 
     def write_evaluation(self, evaluation: Evaluation, model: RunRecord) -> None:
         """Write `metrics.json` and `per_user.parquet`.
 
         Parameters
         ----------
-        evaluation
-            Of the run's own lists: an evaluation with another popularity dial or re-ranker is refused.
-        model
-            The model that was measured; refused where the run holds another one by now.
+        evaluation : of the run's own lists; one with another popularity dial or re-ranker is refused
+        model : what was measured; refused where the run holds another model by now
         """
         if not model.makes_lists_of(evaluation.protocol):
             raise InputError(
@@ -360,22 +469,19 @@ class RunFolder:
             write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
     def write_dial(self, curve: DialCurve, model: RunRecord) -> None:
-        """Put another curve of the popularity dial, and so another choice, into the manifest of a finished run.
+        """Write another curve of the popularity dial, and so another choice, into the manifest.
 
         Parameters
         ----------
-        curve
-            The curve with its choice.
-        model
-            The model that the curve was measured with; refused where the run holds another one by now.
+        curve : the curve with its choice
+        model : what was measured; refused where the run holds another model by now
         """
         with self._held_for(model):
-            manifest = self.read_json(MANIFEST)
-            self._write(MANIFEST, as_json(manifest | {"dial": finite(curve.as_json())}))
+            self._write(MANIFEST, as_json(self.read_json(MANIFEST) | {"dial": finite(curve.as_json())}))
 
     @contextmanager
     def _held_for(self, model: RunRecord) -> Iterator[None]:
-        """Nobody replaces the run while something measured with its model is written into it."""
+        """Hold the folder, so that it is not replaced while something measured with its model is written into it."""
         with hold_folder(settled(self.path), self.path):
             if model.digest != digest(self.path / TENSORS):
                 raise InputError(
@@ -385,23 +491,22 @@ class RunFolder:
             yield
 
     def _write(self, name: str, content: str) -> None:
-        write_file(self.path / name, content, ROOM)
+        write_file(self.path / name, content, DISK_FULL)
 
     # ------------------------------------------------------------------ reading
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON object of the folder."""
-        file = self.path / name
         settled(self.path)
         if not self.path.is_dir():
             raise InputError(f"there is no run folder {self.path}; make one with `dpaa train`")
-        if not file.exists():
-            unfinished = name == MANIFEST and self.has_config
-            remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
-            remedy += ", or at its checkpoint with --finish" if unfinished and self.checkpoints.file.exists() else ""
-            state = "an unfinished run" if unfinished else "not a run folder"
+        if not (self.path / name).exists():
+            state, remedy = "not a run folder", "make a run with `dpaa train`"
+            if name == MANIFEST and self.has_config:
+                state, remedy = "an unfinished run", "finish it with `dpaa train … --resume`"
+                remedy += ", or at its checkpoint with --finish" if self.checkpoints.file.exists() else ""
             raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
-        return read_json(file, SMALL_JSON, "restore it or train again")
+        return read_json(self.path / name, SMALL_JSON, AGAIN)
 
     def read_evaluation(self) -> dict[str, Any] | None:
         """`metrics.json`, made with the model that is here; None where the run was not evaluated."""
@@ -411,31 +516,57 @@ class RunFolder:
         content = self.read_json(METRICS)
         again = f"make it again with `dpaa evaluate {self.path}`"
         try:
-            measured = Measured.model_validate(content)
+            measured = _Measured.model_validate(content)
         except ValidationError:
             raise InputError(f"{file} lacks metrics or protocol; {again}") from None
         if measured.model is not None and measured.model != digest(self.path / TENSORS):
             raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
+    def read_manifest(self) -> tuple[dict[str, Any], Manifest]:
+        """`manifest.json` as it is, and the checked part of it."""
+        content = self.read_json(MANIFEST)
+        if content.get("format") != FORMAT:
+            raise InputError(
+                f"{self.path} has run format {content.get('format')!r}, this version reads {FORMAT}; train again"
+            )
+        try:
+            return content, Manifest.model_validate(content)
+        except ValidationError as error:
+            wrong = WRONG[str(error.errors()[0]["loc"][0])]
+            raise InputError(f"{self.path / MANIFEST} {wrong}; {AGAIN}") from None
+
     def read(self, device: str = "cpu") -> RunRecord:
-        """A finished run, every file checked before it is believed."""
+        """A finished run, every file checked before it is used."""
         manifest, about = self.read_manifest()
         configured = self._read_config(manifest.get("method_origin"))
-        users = self._read_table(USERS, [Column.USER])
-        items = self._read_table(ITEMS, [Column.ITEM])
+        users, items = self._read_table(USERS, [Column.USER]), self._read_table(ITEMS, [Column.ITEM])
         user_ids, item_ids = self._ascending(USERS, users[Column.USER]), self._ascending(ITEMS, items[Column.ITEM])
         pairs = self._read_pairs(user_ids, item_ids)
-        graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device)
-        method: Method = attach(configured, graph)
+        method: Method = attach(configured, BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device))
         method.load_state(self._read_tensors(method.state_shapes()))
-        candidates = self._candidates(items)
-        self._check_bound(about)
-        known = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), "restore it or train again")
-        edges, read = self.path / EDGES, about.files.get(TENSORS) or digest(self.path / TENSORS)
+        candidates, popularity = self._candidates(items), None
+        if RECENT in items.columns:
+            self._check_decimals(items, ITEMS, RECENT, (pl.Float32,))
+            popularity = items[RECENT].to_numpy()
+        for name in BOUND:
+            if name in about.files and about.files[name] != digest(self.path / name):
+                raise InputError(
+                    f"{self.path / name} is not the file this run was written with (its digest is not the one in "
+                    f"{MANIFEST}); {AGAIN}"
+                )
         return RunRecord(
-            *(method, user_ids, item_ids, pairs, candidates, manifest, self.path, edges, known, read),
-            popularity=self._popularity(items),
+            method,
+            user_ids,
+            item_ids,
+            pairs,
+            candidates,
+            manifest,
+            self.path,
+            edges=self.path / EDGES,
+            attributes=read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), AGAIN),
+            digest=about.files.get(TENSORS) or digest(self.path / TENSORS),
+            popularity=popularity,
         )
 
     def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
@@ -449,35 +580,12 @@ class RunFolder:
         keys += look_up(edges[Column.ITEM], model.item_ids, "item")
         order = np.argsort(keys)
         if not np.array_equal(keys[order], model.train.keys(len(model.item_ids))):
-            raise InputError(f"{file} has a pair twice; restore it or train again")
+            raise InputError(f"{file} has a pair twice; {AGAIN}")
         columns: dict[str, torch.Tensor] = {}
         for name in (*names, *back):
-            floats = edges[name].dtype in (pl.Float32, pl.Float64)
-            if not floats or not edges[name].is_finite().fill_null(value=False).all():
-                raise InputError(f"column {name!r} of {file} must hold decimal numbers; train again")
+            self._check_decimals(edges, EDGES, name, (pl.Float32, pl.Float64))
             columns[name] = torch.from_numpy(edges[name].to_numpy()[order])
         return [EdgeWeights(columns[name], columns.get(name.replace("_", "_back_"))) for name in names]
-
-    def read_manifest(self) -> tuple[dict[str, Any], Manifest]:
-        """`manifest.json` as it is, and what is relied on, checked."""
-        manifest = self.read_json(MANIFEST)
-        if manifest.get("format") != FORMAT:
-            found = manifest.get("format")
-            raise InputError(f"{self.path} has run format {found!r}, this version reads {FORMAT}; train again")
-        try:
-            return manifest, Manifest.model_validate(manifest)
-        except ValidationError as error:
-            wrong = WRONG[str(error.errors()[0]["loc"][0])]
-            raise InputError(f"{self.path / MANIFEST} {wrong}; restore it or train again") from None
-
-    def _check_bound(self, about: Manifest) -> None:
-        """Refuse files of another run."""
-        for name in BOUND:
-            if name in about.files and about.files[name] != digest(self.path / name):
-                raise InputError(
-                    f"{self.path / name} is not the file this run was written with (its digest is not the one in "
-                    f"{MANIFEST}); restore it or train again"
-                )
 
     def _read_config(self, origin: object) -> Method:
         config = self.read_json(CONFIG)
@@ -491,15 +599,13 @@ class RunFolder:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 
     def _read_pairs(self, user_ids: pl.Series, item_ids: pl.Series) -> Pairs:
-        edges = self._read_table(EDGES, [Column.USER, Column.ITEM])
-        count = edges[Column.COUNT] if Column.COUNT in edges.columns else None
-        if count is not None:
-            count = checked_counts(count, self.path / EDGES, "train again")
+        file, edges = self.path / EDGES, self._read_table(EDGES, [Column.USER, Column.ITEM])
+        count = checked_counts(edges[Column.COUNT], file, "train again") if Column.COUNT in edges.columns else None
         try:
             users, items = look_up(edges[Column.USER], user_ids, "user"), look_up(edges[Column.ITEM], item_ids, "item")
         except InputError as error:
-            reason = str(error).partition(";")[0]
-            raise InputError(f"{self.path / EDGES} belongs to another run ({reason}); train again") from None
+            unknown = str(error).partition(";")[0]
+            raise InputError(f"{file} belongs to another run ({unknown}); train again") from None
         return Pairs.of(users, items, count)
 
     def _ascending(self, name: str, ids: pl.Series) -> pl.Series:
@@ -517,12 +623,9 @@ class RunFolder:
             raise InputError(f"column {CANDIDATE!r} of {self.path / ITEMS} must say true for some items; train again")
         return allowed.arg_true().to_numpy()
 
-    def _popularity(self, items: pl.DataFrame) -> NDArray[Any] | None:
-        if RECENT not in items.columns:
-            return None
-        if items[RECENT].dtype != pl.Float32 or not items[RECENT].is_finite().fill_null(value=False).all():
-            raise InputError(f"column {RECENT!r} of {self.path / ITEMS} must hold decimal numbers; train again")
-        return items[RECENT].to_numpy()
+    def _check_decimals(self, table: pl.DataFrame, file: str, name: str, types: tuple[Any, ...]) -> None:
+        if table[name].dtype not in types or not table[name].is_finite().fill_null(value=False).all():
+            raise InputError(f"column {name!r} of {self.path / file} must hold decimal numbers; train again")
 
     def _read_table(self, name: str, columns: list[str]) -> pl.DataFrame:
         file = self.path / name
@@ -534,12 +637,12 @@ class RunFolder:
             wanted = [*columns, *(extra for extra in (Column.COUNT, CANDIDATE, RECENT) if extra in present)]
             return read_parquet(file, wanted)
         except FileNotFoundError:
-            raise InputError(f"{file} is missing; restore it or train again") from None
+            raise InputError(f"{file} is missing; {AGAIN}") from None
         except (OSError, pl.exceptions.PolarsError) as error:
             raise InputError(f"{file} is not a readable Parquet file ({reason(error)}); train again") from None
 
     def _read_tensors(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
-        """Names, shapes and types are compared with the header before anything is allocated."""
+        """Tensors, whose names, shapes and types are compared with the header before anything is allocated."""
         file = self.path / TENSORS
         if file.exists():
             check_regular(file)
@@ -553,14 +656,14 @@ class RunFolder:
                             "the method: train again"
                         )
                     part = opened.get_slice(name)
-                    if tuple(part.get_shape()) != shape or part.get_dtype() != "F32":
-                        found = f"{part.get_dtype()} {tuple(part.get_shape())}"
+                    kind, own = part.get_dtype(), tuple(part.get_shape())
+                    if (kind, own) != ("F32", shape):
                         raise InputError(
-                            f"{file}: tensor {name!r} is {found}, expected F32 {shape}; it belongs to another run"
+                            f"{file}: tensor {name!r} is {kind} {own}, expected F32 {shape}; it belongs to another run"
                         )
                 tensors = {name: opened.get_tensor(name) for name in shapes}
         except FileNotFoundError:
-            raise InputError(f"{file} is missing; restore it or train again") from None
+            raise InputError(f"{file} is missing; {AGAIN}") from None
         except (SafetensorError, OSError) as error:
             raise InputError(f"{file} is not a readable safetensors file ({reason(error)}); train again") from None
         for name, tensor in tensors.items():
@@ -570,8 +673,22 @@ class RunFolder:
 
 
 def _config(method: Method) -> dict[str, Any]:
-    """Every setting, resolved, with the method's name."""
     return {"method": method.name} | method.get_params()
+
+
+def _edges(model: RunRecord) -> pl.DataFrame:
+    """Training pairs with the weights of their messages; those of a loaded run are in its file."""
+    if model.edges is not None:
+        return read_parquet(model.edges, list(parquet_schema(model.edges)))
+    pairs, method = model.train, model.method
+    columns = [
+        model.user_ids.gather(pairs.user).alias(Column.USER),
+        model.item_ids.gather(pairs.item).alias(Column.ITEM),
+    ]
+    if pairs.count is not None:
+        columns.append(pl.Series(Column.COUNT, pairs.count))
+    weighted = method.tables.edge_columns() if isinstance(method, GraphMethod) else []
+    return pl.DataFrame([*columns, *(pl.Series(name, weight.cpu().numpy()) for name, weight in weighted)])
 
 
 def stands_for_run(folder: Path) -> bool:
@@ -588,7 +705,7 @@ def _check_no_frontier(target: Path, shown: str | Path) -> None:
 
 @contextmanager
 def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
-    """Nobody else writes this folder; taken before anything is looked at or moved."""
+    """Lock a folder against other writers; done before anything in it is looked at or moved."""
     with ExitStack() as hold:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -599,7 +716,7 @@ def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """What the run was made with."""
+    """Versions of this package and of what it computes with."""
     return {
         "dpaa": dpaa.__version__,
         "python": platform.python_version(),
@@ -617,17 +734,25 @@ def now() -> str:
 def save_model(
     model: RunRecord, folder: str | Path, overwrite: bool = False, history: Sequence[dict[str, Any]] = ()
 ) -> None:
-    """Write a run folder from a model; it appears whole or not at all.  `history`: lines of its training."""
+    """Write a run folder from a model; it appears whole or not at all.
+
+    Parameters
+    ----------
+    model : the fitted model
+    folder : where to
+    overwrite : whether a run there is replaced
+    history : lines of its training
+    """
     target = check_folder_name(folder)
     with hold_folder(target, folder):
         if target.exists():
             _check_no_frontier(target, folder)
-            there = RunFolder(target)
-            if not target.is_dir() or (there.filled and not there.has_config):
+            current = RunFolder(target)
+            if not target.is_dir() or (current.filled and not current.has_config):
                 raise InputError(f"{folder} holds something else than a run; choose another folder")
-            if there.filled and not overwrite:
+            if current.filled and not overwrite:
                 raise InputError(f"{folder} holds a run; pass overwrite=True or choose another folder")
-        with whole_folder(target, ROOM) as fresh:
+        with whole_folder(target, DISK_FULL) as fresh:
             run = RunFolder(fresh)
             run.write_config(model.method)
             if history:

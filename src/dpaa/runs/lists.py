@@ -7,8 +7,10 @@ with a history of items the model knows get one computed from it; the rest get t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypedDict
 
 import numpy as np
@@ -17,13 +19,14 @@ import torch
 from numpy.typing import NDArray
 
 from dpaa._text import counted
+from dpaa.data.attributes import ItemAttributes, no_column
 from dpaa.data.columns import Column
 from dpaa.data.ids import check_ids, encode, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.methods.base import Histories, Method
 from dpaa.ranking.dial import DialVectors
-from dpaa.ranking.quotas import Quota
+from dpaa.ranking.quotas import NO_VALUE, Quota
 from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker
 
@@ -36,6 +39,8 @@ SOURCES = (MODEL, HISTORY, POPULARITY)
 """Where a list comes from: what column `source` says."""
 BLOCK_USERS = 4096
 """Users of several sources whose lists are put in order at once."""
+LONGEST_NUMBER = 9
+"""Digits of a limit: no list is longer."""
 
 
 class ListOptions(TypedDict, total=False):
@@ -110,56 +115,61 @@ class Engine:
     popularity: torch.Tensor
     """(n_items,): what the list of users without training pairs or history is ranked by."""
     excluded: Pairs | None
-    """Pairs of a person (place in `People`) and an item that must not be listed."""
+    """Pairs of a person (index in `People`) and an item that must not be listed."""
 
     def blocks(self, people: People, part: slice | None = None) -> Iterator[tuple[slice, RankedBlock]]:
-        """Lists in the order of the people, or of a part of them, a block at a time; users are places in `people`.
+        """Lists in the order of the people, a block at a time; users are indices into `people`.
 
-        Scores are computed in the same blocks whatever the part, so that those of all parts are those of the whole.
+        Parameters
+        ----------
+        people : whose lists
+        part : only these of them.  Scores are computed in the same blocks whatever the part, so that the lists of all
+            parts are those of the whole, bit by bit.
+
+        Returns
+        -------
+        pairs of a slice of the people and their lists
         """
         if not people.marked and part is None:
-            place = 0
-            for block in self._of_source(0, people):
-                yield slice(place, place + len(block.users)), block
-                place += len(block.users)
+            first = 0
+            for block in self._of_source(0, people, np.arange(len(people.ids))):
+                yield slice(first, first + len(block.users)), block
+                first += len(block.users)
             return
         part = part or slice(0, len(people.ids))
         readers = [self._reader(number, people, part) for number in range(len(SOURCES))]
         for first in range(part.start, part.stop, BLOCK_USERS):
-            source = people.source[first : min(first + BLOCK_USERS, part.stop)]
-            items = np.empty((len(source), self.k), dtype=np.int64)
-            scores = np.empty((len(source), self.k), dtype=np.float32)
-            for number, reader in enumerate(readers):
-                mine = source == number
-                items[mine], scores[mine] = reader.take(int(mine.sum()), self.k)
-            where = slice(first, first + len(source))
+            where = slice(first, min(first + BLOCK_USERS, part.stop))
+            rows = [next(readers[number]) for number in people.source[where]]
+            items, scores = (np.stack(column) for column in zip(*rows, strict=True))
             yield where, RankedBlock(np.arange(where.start, where.stop), items, scores)
 
-    def _reader(self, number: int, people: People, part: slice) -> _Rows:
-        """Lists of a source from the first of the part on; whole blocks are computed, those before are left out."""
-        places = np.flatnonzero(people.source == number)
-        first, last = np.searchsorted(places, [part.start, part.stop])
+    def _reader(self, number: int, people: People, part: slice) -> Iterator[tuple[Ints, Ints]]:
+        """Lists of a source one by one, from the first of the part on; whole blocks are computed."""
+        members = np.flatnonzero(people.source == number)
+        first, last = (int(index) for index in np.searchsorted(members, [part.start, part.stop]))
         step = users_at_once(self.method.graph.n_items, self.candidates)
-        begin, end = int(first) // step * step, -(-int(last) // step) * step
-        reader = _Rows(self._of_source(number, people, places[begin:end] if last > first else places[:0]))
-        if last > first:
-            reader.take(int(first) - begin, self.k)
-        return reader
+        begin, end = first // step * step, -(-last // step) * step
+        blocks = self._of_source(number, people, members[begin:end] if last > first else members[:0])
+        return islice(
+            ((row, score) for block in blocks for row, score in zip(block.items, block.scores, strict=True)),
+            first - begin,
+            None,
+        )
 
-    def _of_source(self, number: int, people: People, places: Ints | None = None) -> Iterator[RankedBlock]:
-        places = np.flatnonzero(people.source == number) if places is None else places
-        if not len(places):
+    def _of_source(self, number: int, people: People, members: Ints) -> Iterator[RankedBlock]:
+        if not len(members):
             return iter(())
-        users = people.index[places]
+        users = people.index[members]
         if number == SOURCES.index(POPULARITY):
-            return self._popular(places)
+            return self._popular(members)
         histories = people.histories if number == SOURCES.index(HISTORY) else None
         taken = None if self.seen else self.train if histories is None else histories.pairs
         return rank(
             self.method,
             users,
             self.k,
-            masked=_joined(taken, self._excluded(places, users)),
+            masked=_joined(taken, self._excluded(members, users)),
             candidates=self.candidates,
             histories=histories,
             dial=self.kappa,
@@ -168,41 +178,21 @@ class Engine:
             quotas=self.quotas,
         )
 
-    def _popular(self, places: Ints) -> Iterator[RankedBlock]:
+    def _popular(self, members: Ints) -> Iterator[RankedBlock]:
         """The same list for all, but for what each must not get."""
-        masked = self._excluded(places, np.arange(len(places)))
+        masked = self._excluded(members, np.arange(len(members)))
         ranker = Ranker(self.method.graph.n_items, torch.device("cpu"), masked, self.candidates, self.quotas)
-        for block, _ in ranker.blocks(np.arange(len(places))):
+        for block, _ in ranker.blocks(np.arange(len(members))):
             yield ranker.rank_popular(self.popularity, block, self.k)
 
-    def _excluded(self, places: Ints, users: Ints) -> Pairs | None:
+    def _excluded(self, members: Ints, users: Ints) -> Pairs | None:
         """Pairs that these people must not get, by the numbers they have in their source."""
         if self.excluded is None:
             return None
-        row = np.full(int(max(places.max(), self.excluded.user.max(initial=0))) + 1, -1, dtype=np.int64)
-        row[places] = users
+        row = np.full(int(max(members.max(), self.excluded.user.max(initial=0))) + 1, -1, dtype=np.int64)
+        row[members] = users
         owner = row[self.excluded.user]
         return Pairs.of(owner[owner >= 0], self.excluded.item[owner >= 0])
-
-
-class _Rows:
-    """Lists of one source, handed out some at a time."""
-
-    def __init__(self, blocks: Iterator[RankedBlock]) -> None:
-        self._blocks = blocks
-        self._items: list[Ints] = []
-        self._scores: list[Ints] = []
-
-    def take(self, n: int, k: int) -> tuple[Ints, Ints]:
-        """The next n."""
-        while sum(map(len, self._items)) < n:
-            block = next(self._blocks)
-            self._items.append(block.items)
-            self._scores.append(block.scores)
-        items = np.concatenate([np.empty((0, k), np.int64), *self._items])
-        scores = np.concatenate([np.empty((0, k), np.float32), *self._scores])
-        self._items, self._scores = [items[n:]], [scores[n:]]
-        return items[:n], scores[:n]
 
 
 def _joined(one: Pairs | None, other: Pairs | None) -> Pairs | None:
@@ -249,7 +239,7 @@ def people_of(
         folded = Histories(pairs, len(owners))
     unknown = source == SOURCES.index(POPULARITY)
     index[unknown] = np.arange(int(unknown.sum()))
-    return People(ids, source, index, folded), [*notes, *_told(source, histories is not None)]
+    return People(ids, source, index, folded), [*notes, *_source_notes(source, histories is not None)]
 
 
 def _known_rows(histories: pl.DataFrame, item_ids: pl.Series) -> tuple[pl.DataFrame, list[str]]:
@@ -263,7 +253,7 @@ def _known_rows(histories: pl.DataFrame, item_ids: pl.Series) -> tuple[pl.DataFr
     return known, [f"{rows} an item the model does not know; left out"]
 
 
-def _told(source: NDArray[np.int8], with_histories: bool) -> list[str]:
+def _source_notes(source: NDArray[np.int8], with_histories: bool) -> list[str]:
     """How many are not known, and what they get."""
     folded, unknown = (int((source == SOURCES.index(one)).sum()) for one in (HISTORY, POPULARITY))
     if not unknown and (not folded or (with_histories and folded == len(source))):
@@ -293,7 +283,7 @@ def known_ids(given: Ids, ids: pl.Series, what: str, role: str, strict: bool) ->
 def excluded_pairs(
     pairs: pl.DataFrame | None, people: People, item_ids: pl.Series, strict: bool
 ) -> tuple[Pairs | None, list[str]]:
-    """What single people must not get, by place in `people`; rows of others are not looked at."""
+    """What single people must not get, by index in `people`; rows of others are not looked at."""
     if pairs is None:
         return None, []
     need_type(pairs, pl.DataFrame, "exclude_pairs", "give a polars frame of user_id and item_id")
@@ -302,8 +292,8 @@ def excluded_pairs(
     owners = check_ids(pairs[Column.USER], people.ids, "user").cast(people.ids.dtype, strict=False)
     items = check_ids(pairs[Column.ITEM], item_ids, "item")
     given = pl.DataFrame([owners.alias(Column.USER), pl.Series(Column.ITEM, encode(items, item_ids))])
-    places = pl.DataFrame([people.ids.alias(Column.USER), pl.Series("place", np.arange(len(people.ids)))])
-    mine = given.join(places, on=Column.USER)
+    persons = pl.DataFrame([people.ids.alias(Column.USER), pl.Series("person", np.arange(len(people.ids)))])
+    mine = given.join(persons, on=Column.USER)
     unknown = mine.filter(pl.col(Column.ITEM) < 0)
     if strict and len(unknown):
         look_up(items, item_ids, "item")
@@ -312,9 +302,115 @@ def excluded_pairs(
         rows = counted(len(unknown), "row to exclude names", "rows to exclude name")
         notes.append(f"{rows} an item the model does not know; left out")
     mine = mine.filter(pl.col(Column.ITEM) >= 0)
-    return Pairs.of(mine["place"].to_numpy(), mine[Column.ITEM].to_numpy()), notes
+    return Pairs.of(mine["person"].to_numpy(), mine[Column.ITEM].to_numpy()), notes
 
 
 def shortest(k: int, n_items: int) -> int:
     """Nobody's list is longer than the catalogue."""
     return min(need_whole(k, "k"), max(n_items, 1))
+
+
+# ------------------------------------------------------------------ columns of the items as limits of lists
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """A column of the items, its values as whole numbers."""
+
+    name: str
+    codes: NDArray[np.int32]
+    """Values of each item, −1 where there are fewer.  (n_items, most values of an item)."""
+    words: pl.Series
+    """What each number stands for, ascending."""
+
+    @classmethod
+    def of(cls, values: pl.Series) -> CodedColumn:
+        """From the values of each item as lists of text (`ItemAttributes.values`)."""
+        lengths = values.list.len().to_numpy().astype(np.int64)
+        codes = np.full((len(values), max(int(lengths.max(initial=0)), 1)), NO_VALUE, dtype=np.int32)
+        flat = values.filter(values.list.len() > 0).explode().cast(pl.String)
+        rows = np.repeat(np.arange(len(values)), lengths)
+        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        if len(flat):
+            codes[rows, slots] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
+        return cls(values.name, codes, flat.unique().sort())
+
+    def having(self, wanted: object) -> NDArray[np.bool_]:
+        """Which items have this value, or one of these values, among theirs; compared as text."""
+        several = wanted if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+        words = sorted({str(one).lower() if isinstance(one, bool) else str(one) for one in several})
+        codes = self.words.is_in(words).arg_true().to_numpy()
+        if not len(codes):
+            some = ", ".join(repr(one) for one in self.words.head(3))
+            raise InputError(
+                f"no item has {' or '.join(map(repr, words))} in column {self.name!r} (some have {some}); "
+                "give a value that is there"
+            )
+        return np.asarray(np.isin(self.codes, codes).any(axis=1))
+
+    def quota(self, at_most: int | None, at_least: int | None) -> Quota:
+        """Limits by the values; items without one are held to nothing, those with several count for each."""
+        for limit, name in ((at_most, "at most"), (at_least, "at least")):
+            if limit is not None:
+                need_whole(limit, f"{name} of column {self.name!r}")
+        return Quota(self.codes, at_most, at_least)
+
+
+class ItemColumns:
+    """Columns of the items by name; each is coded when it is first used, and kept."""
+
+    def __init__(self, attributes: ItemAttributes | None, coded: Iterable[CodedColumn] = ()) -> None:
+        self._attributes, self._coded = attributes, {one.name: one for one in coded}
+
+    @property
+    def names(self) -> list[str]:
+        """Those there are."""
+        return list(self._coded) if self._attributes is None else self._attributes.columns
+
+    def __getitem__(self, name: str) -> CodedColumn:
+        if name not in self._coded:
+            if not self.names:
+                raise InputError(
+                    f"nothing is known of the items, no column {name!r} either; make the dataset with --items"
+                )
+            if self._attributes is None:
+                raise no_column(name, self.names)
+            self._coded[name] = CodedColumn.of(self._attributes.values(name))
+        return self._coded[name]
+
+    def quotas(self, at_most: Mapping[str, int], at_least: Mapping[str, int]) -> tuple[Quota, ...]:
+        """The limits of every column that is named."""
+        return tuple(self[name].quota(at_most.get(name), at_least.get(name)) for name in {**at_most, **at_least})
+
+    def allowed(self, only: Mapping[str, object], some: NDArray[Any]) -> NDArray[Any]:
+        """Those of some items that have a wanted value in every column that is named."""
+        for name, wanted in only.items():
+            some = some[self[name].having(wanted)[some]]
+        return some
+
+
+# ------------------------------------------------------------------ limits as typed: `genre=3`, `in_stock=true`
+
+
+def read_only(given: Sequence[str], option: str, example: str) -> dict[str, list[str]]:
+    """`COLUMN=VALUE` → the values that are allowed in each column."""
+    allowed: dict[str, list[str]] = {}
+    for text in given:
+        column, equals, value = text.rpartition("=")
+        if not equals or not column.strip() or not value.strip():
+            raise InputError(f"{option} takes COLUMN=VALUE, got {text!r}; write for example {example}")
+        allowed.setdefault(column.strip(), []).append(value.strip())
+    return allowed
+
+
+def read_limits(given: Sequence[str], option: str, example: str) -> dict[str, int]:
+    """`COLUMN=N` → N of each column."""
+    limits: dict[str, int] = {}
+    for text in given:
+        column, _, number = (part.strip() for part in text.rpartition("="))
+        if not column or not re.fullmatch(rf"0*[1-9][0-9]{{0,{LONGEST_NUMBER - 1}}}", number):
+            raise InputError(f"{option} takes COLUMN=N with N from 1, got {text!r}; write for example {example}")
+        if column in limits:
+            raise InputError(f"{option} is given twice for column {column!r}; give it once")
+        limits[column] = int(number)
+    return limits

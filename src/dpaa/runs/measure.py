@@ -1,8 +1,9 @@
-"""A model on the test pairs of a dataset: the one it was trained on, or a later state of the same log."""
+"""A model on the pairs of a dataset: the one it was trained on, or a later state of the same log."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -11,15 +12,57 @@ from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode, is_text
-from dpaa.errors import InputError
-from dpaa.evaluation.evaluator import Evaluation, Evaluator
+from dpaa.errors import InputError, need_type
+from dpaa.evaluation.dial_curve import DialCurve, Objective, dial_curve
+from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.ranking.reranker import Reranker
-from dpaa.runs.final import FINAL
 from dpaa.runs.lists import Dial
 from dpaa.runs.model import Model
 
 SAME_LOG = 0.5
 """Share of a model's training pairs that a later state of its log must still have."""
+FINAL = "final"
+"""Key of the manifest of a run that was fitted on all pairs."""
+
+
+def evaluate(
+    model: Model,
+    data: Dataset,
+    k: int | tuple[int, ...] = 20,
+    overlap: Overlap = "drop",
+    mask_valid: bool = False,
+    popularity_dial: float | str | None = None,
+    rerank: Reranker | str | None = "run",
+    group_by: str | None = None,
+    split: Literal["valid", "test"] = "test",
+) -> Evaluation:
+    """Metrics of a model's lists, overall and for popular and niche items, with their protocol.
+
+    Parameters
+    ----------
+    model : trained on the dataset, or on an earlier state of the same log
+    data : the dataset
+    k : length of the lists, or several
+    overlap : what becomes of test pairs that are training pairs too: drop, mask or keep
+    mask_valid : whether validation pairs are masked like training pairs
+    popularity_dial, rerank : as in `Model.recommend`
+    group_by : column of the items; accuracy is also counted for each of its values, as `recall@20/genre=Drama`
+    split : "valid" to choose hyperparameters, so that the test split stays unseen
+
+    Returns
+    -------
+    the evaluation
+    """
+    if split not in ("valid", "test"):
+        raise InputError(f"split must be valid or test, got {split!r}")
+    need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
+    need_dataset(data)
+    return measured(model, Evaluator(data, k, split, overlap, mask_valid, group_by), popularity_dial, rerank)
+
+
+def need_dataset(data: object) -> None:
+    """Refuse what is no dataset."""
+    need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
 
 
 def measured(
@@ -41,49 +84,49 @@ def measured(
     the evaluation; a note says how much of the data a model of an earlier state knows
     """
     data, kappa, reranker = evaluator.dataset, model.kappa(dial), model.reranker(rerank)
-    where = str(model.path or "the model")
+    name = str(model.path or "the model")
     if final := model.manifest.get(FINAL):
         raise InputError(
-            f"{where} was fitted on all pairs of {final['dataset']}, its test pairs too; evaluate the run that it was "
+            f"{name} was fitted on all pairs of {final['dataset']}, its test pairs too; evaluate the run that it was "
             f"made from ({final['run']})"
         )
     if model.trained_on.fingerprint == data.fingerprint:
         return evaluator.evaluate(model.method, kappa, reranker)
-    check_same_log(model, data, where)
-    users = data.user_ids.gather(evaluator.users).alias(Column.USER)
-    masked = evaluator.masked
-    hidden = pl.DataFrame([data.user_ids.gather(masked.user), data.item_ids.gather(masked.item)])
-    lists = model.recommend(
+    _check_same_log(model, data, name)
+    k = evaluator.protocol.k[-1]
+    users, masked = data.user_ids.gather(evaluator.users).alias(Column.USER), evaluator.masked
+    hidden = [
+        data.user_ids.gather(masked.user).alias(Column.USER),
+        data.item_ids.gather(masked.item).alias(Column.ITEM),
+    ]
+    recommended = model.recommend(
         users,
-        evaluator.protocol.k[-1],
+        k,
         seen=True,
         items=None if data.candidates is None else data.item_ids.gather(data.candidates),
-        exclude_pairs=hidden.rename(dict(zip(hidden.columns, (Column.USER, Column.ITEM), strict=True))),
+        exclude_pairs=pl.DataFrame(hidden),
         popularity_dial=kappa,
         rerank=reranker,
     )
-    found = np.full((len(users), evaluator.protocol.k[-1]), -1, dtype=np.int64)
-    found[encode(lists[Column.USER], users), lists["rank"].to_numpy() - 1] = encode(lists[Column.ITEM], data.item_ids)
-    both = ((users, model.user_ids), (data.item_ids, model.item_ids))
-    words = None if reranker is None else reranker.in_words()
-    known_users, known_items = ((encode(now, ids) >= 0).sum() for now, ids in both)
+    lists = np.full((len(users), k), -1, dtype=np.int64)
+    rows, columns = encode(recommended[Column.USER], users), recommended["rank"].to_numpy() - 1
+    lists[rows, columns] = encode(recommended[Column.ITEM], data.item_ids)
+    known_users, known_items = (encode(users, model.user_ids) >= 0).sum(), (encode(data.item_ids, model.item_ids) >= 0)
     note = (
-        f"{where} was trained on an earlier state of {data.name}: it knows {known_users:,} of {len(users):,} users and "
-        f"{known_items:,} of {data.n_items:,} items"
+        f"{name} was trained on an earlier state of {data.name}: it knows {known_users:,} of {len(users):,} users and "
+        f"{known_items.sum():,} of {data.n_items:,} items"
     )
-    return replace(
-        evaluator.evaluate_lists(found),
-        protocol=replace(evaluator.protocol, popularity_dial=kappa, rerank=words),
-        notes=(note,),
-    )
+    words = None if reranker is None else reranker.in_words()
+    protocol = replace(evaluator.protocol, popularity_dial=kappa, rerank=words)
+    return replace(evaluator.evaluate_lists(lists), protocol=protocol, notes=(note,))
 
 
-def check_same_log(model: Model, data: Dataset, where: str) -> None:
+def _check_same_log(model: Model, data: Dataset, name: str) -> None:
     """Refuse a model of another log, and one that was trained on some of the test pairs."""
-    other = f"{where} was trained on another dataset than {data.name}"
+    other = f"{name} was trained on another dataset than {data.name}"
     remedy = "compare models on the dataset they were trained on, or on later states of its log"
-    for ids, now, what in ((model.user_ids, data.user_ids, "users"), (model.item_ids, data.item_ids, "items")):
-        if is_text(ids) != is_text(now):
+    for ids, current, what in ((model.user_ids, data.user_ids, "users"), (model.item_ids, data.item_ids, "items")):
+        if is_text(ids) != is_text(current):
             raise InputError(f"{other}: its {what} have ids of another type; {remedy}")
     user, item = encode(model.user_ids, data.user_ids), encode(model.item_ids, data.item_ids)
     pairs = user[model.train.user].astype(np.int64) * data.n_items + item[model.train.item]
@@ -93,8 +136,28 @@ def check_same_log(model: Model, data: Dataset, where: str) -> None:
     if share < SAME_LOG:
         raise InputError(f"{other}: {share:.0%} of its training pairs are there; {remedy}")
     if leaked := int((kept[2] & ~kept[0]).sum()):
-        pairs_in_words = counted(leaked, "test pair", "test pairs")
         raise InputError(
-            f"{where} was trained on {pairs_in_words} of {data.name}, so it cannot be measured there; split the log by "
-            "time, or append to a dataset instead of making it again"
+            f"{name} was trained on {counted(leaked, 'test pair', 'test pairs')} of {data.name}, so it cannot be "
+            "measured there; split the log by time, or append to a dataset instead of making it again"
         )
+
+
+def choose_dial(model: Model, data: Dataset, objective: str) -> DialCurve:
+    """Draw the curve of the popularity dial on validation and choose κ for an objective.
+
+    Parameters
+    ----------
+    model, data : a model and the dataset it was trained on; the test split is not opened
+    objective : `ndcg`, `recall` or `niche:X`
+
+    Returns
+    -------
+    the curve, whose choice is active
+    """
+    Objective.parse(objective)
+    model.check_trained_on(data, "choose κ on the dataset it was trained on")
+    if not len(data.valid):
+        raise InputError(
+            f"dataset {data.name} has no validation pairs to choose κ on; give the popularity dial a number"
+        )
+    return dial_curve(model.method, Evaluator(data, 20, "valid", "drop"), objective).in_force()

@@ -1,7 +1,8 @@
-"""A fitted method with the user's own ids: what `fit` and `load` return."""
+"""A method on the graph of a dataset, and the fitted model with the user's own ids."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,19 +17,19 @@ from dpaa._html import html_facts
 from dpaa._text import in_digits
 from dpaa.data.attributes import TITLE
 from dpaa.data.columns import Column
+from dpaa.data.dataset import Dataset
 from dpaa.data.ids import check_ids, look_up
 from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
+from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods import find_method
-from dpaa.methods.base import Method, changed_params
+from dpaa.methods.base import Method, Randomised, attach, changed_params
 from dpaa.ranking.dial import DialVectors
 from dpaa.ranking.rank import RankedBlock
 from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
-from dpaa.runs.build import resolve_device
-from dpaa.runs.folder import RunFolder, save_model
-from dpaa.runs.item_limits import ItemColumns
+from dpaa.runs.folder import RunFolder, RunRecord, save_model
 from dpaa.runs.lists import (
     RANK,
     SCORE,
@@ -38,6 +39,7 @@ from dpaa.runs.lists import (
     Engine,
     Ids,
     Ints,
+    ItemColumns,
     ListOptions,
     Lists,
     People,
@@ -46,7 +48,6 @@ from dpaa.runs.lists import (
     people_of,
     shortest,
 )
-from dpaa.runs.record import RunRecord
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are handed out at once."""
@@ -69,7 +70,7 @@ class Model(RunRecord):
         facts = {
             "users × items": f"{len(self.user_ids):,} × {len(self.item_ids):,}",
             "trained on": trained_on.get("name"),
-            "settings": ", ".join(f"{name} = {value}" for name, value in changed.items()) or "defaults",
+            "hyperparameters": ", ".join(f"{name} = {value}" for name, value in changed.items()) or "defaults",
             "best epoch": f"{training['best_epoch']:,} of {training['epochs']:,}" if training else None,
             "validation recall@20": None if recall is None else f"{recall:.4f}",
             "popularity dial": f"κ = {self.kappa():g}",
@@ -86,27 +87,36 @@ class Model(RunRecord):
         histories: pl.DataFrame | None = None,
         **how: Unpack[ListOptions],
     ) -> pl.DataFrame:
-        """The k best items for these users (all users of the log without argument); `how` as in `ListOptions`.
+        """Recommend the k best items to users.
 
-        Returns `user_id, item_id, score, rank` (rank from 1), users in the order asked for; and `title`, where the
-        items have titles.  Somebody the model does not know gets a list from the history in `histories` (`user_id,
-        item_id`), or the popularity list; where there is such a user, a last column `source` says where each list
-        comes from: `model`, `history` or `popularity`.
+        Parameters
+        ----------
+        users : ids; default: all users of the log
+        k : length of the lists
+        histories : `user_id, item_id` of users that the model does not know; others of them get the popularity list
+        how : filters, popularity dial and re-ranker, as in `ListOptions`
+
+        Returns
+        -------
+        `user_id, item_id, score, rank` (rank from 1), users in the given order; `title` where the items have titles;
+        `source` (`model`, `history` or `popularity`) where some users are not known to the model
         """
-        found = self.lists(users, k, histories=histories, **how)
-        blocks = list(found.blocks)
-        return pl.concat(blocks) if blocks else pl.DataFrame(schema=found.schema)
-
-    def recommend_blocks(
-        self, users: Ids | None = None, k: int = 20, **how: Unpack[ListOptions]
-    ) -> Iterator[pl.DataFrame]:
-        """The same, a block of users at a time, so that any number of users fits in memory."""
-        return self.lists(users, k, **how).blocks
+        lists = self.lists(users, k, histories=histories, **how)
+        blocks = list(lists.blocks)
+        return pl.concat(blocks) if blocks else pl.DataFrame(schema=lists.schema)
 
     def recommend_for(self, history: Ids, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
-        """The k best items for someone the model has never met, from the items taken so far.
+        """Recommend the k best items to one user that the model does not know.
 
-        Returns `item_id, score, rank`.
+        Parameters
+        ----------
+        history : ids of the items taken so far
+        k : length of the list
+        how : as in `ListOptions`
+
+        Returns
+        -------
+        `item_id, score, rank`, and `title` where the items have titles
         """
         taken = check_ids(history, self.item_ids, "item").alias(Column.ITEM)
         if not len(taken):
@@ -115,17 +125,6 @@ class Model(RunRecord):
             look_up(taken, self.item_ids, "item")
         table = pl.DataFrame([pl.Series(Column.USER, np.zeros(len(taken), dtype=np.int64)), taken])
         return pl.concat(list(self.lists(None, k, histories=table, **how).blocks)).drop(Column.USER, SOURCE)
-
-    def recommend_for_histories(
-        self, histories: pl.DataFrame, k: int = 20, **how: Unpack[ListOptions]
-    ) -> tuple[Iterator[pl.DataFrame], list[str]]:
-        """The same for a table `user_id, item_id` of people the model has never met, a block at a time.
-
-        Items the model does not know are left out; who has no other gets the popularity list.  The second value says
-        so in words.
-        """
-        found = self.lists(None, k, histories=histories, **how)
-        return found.blocks, found.notes
 
     def lists(
         self,
@@ -136,10 +135,16 @@ class Model(RunRecord):
         shard: Shard | None = None,
         **how: Unpack[ListOptions],
     ) -> Lists:
-        """Lists of `recommend` block by block, with their columns, and what was unknown in words.
+        """Lists of `recommend` a block of users at a time, so that any number of users fits in memory.
 
-        With `histories` and no users, those of all people in it, by their history.  With `shard`, of a part of all who
-        are asked for: the lists of all shards, one after the other, are the whole, bit by bit.
+        Parameters
+        ----------
+        users, k, histories, how : as in `recommend`; histories without users are those of everybody to list for
+        shard : only this part of the users; the lists of all shards, one after the other, are the whole, bit by bit
+
+        Returns
+        -------
+        blocks, their columns, and notes on what was unknown
         """
         strict = how.get("strict", False)
         if strict and users is not None and histories is None:
@@ -155,9 +160,16 @@ class Model(RunRecord):
         return Lists(blocks, schema, [*notes, *more])
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
-        """The k items most like each of these by cosine.
+        """The k items most similar to each of these, by the cosine of their vectors.
 
-        Returns `item_id, similar_item_id, score, rank`; and `title`, of the similar item, where the items have titles.
+        Parameters
+        ----------
+        items : ids
+        k : similar items of each
+
+        Returns
+        -------
+        `item_id, similar_item_id, score, rank`, and `title` of the similar item where the items have titles
         """
         index = look_up(items, self.item_ids, "item")
         unit = self.unit_vectors
@@ -166,9 +178,9 @@ class Model(RunRecord):
             block = torch.from_numpy(index[first : first + 1024].astype(np.int64)).to(unit.device)
             cosines = unit[block] @ unit.T
             cosines[torch.arange(len(block)), block] = -torch.inf
-            values, found = top_k(cosines, min(need_whole(k, "k"), len(self.item_ids) - 1))
+            values, similar = top_k(cosines, min(need_whole(k, "k"), len(self.item_ids) - 1))
             owners = self.item_ids.gather(index[first : first + 1024]).alias(Column.ITEM)
-            frames.append(self._lists(owners, SIMILAR, found.cpu().numpy(), values.cpu().numpy()))
+            frames.append(self._lists(owners, SIMILAR, similar.cpu().numpy(), values.cpu().numpy()))
         schema: dict[str, Any] = {
             Column.ITEM: self.item_ids.dtype,
             SIMILAR: self.item_ids.dtype,
@@ -213,17 +225,20 @@ class Model(RunRecord):
             return None
         return DialCurve.from_json(stored)
 
-    def dial_vectors(self, users: Ids | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Users and items as vectors that serve every κ: `user_id, v0 …, deviation` and `item_id, v0 …, popularity`.
+    def dial_vectors(self, users: Ids | None = None) -> tuple[Iterator[pl.DataFrame], Iterator[pl.DataFrame]]:
+        """Vectors of users and items that serve every κ, a block at a time.
 
         The score at κ is the inner product of the v's plus `κ · deviation · popularity`: give an index the items with
         `popularity` as one more coordinate, and query it with `κ · deviation` as that of the user.
-        """
-        of_users, of_items = self.dial_vector_blocks(users)
-        return pl.concat(of_users), pl.concat(of_items)
 
-    def dial_vector_blocks(self, users: Ids | None = None) -> tuple[Iterator[pl.DataFrame], Iterator[pl.DataFrame]]:
-        """The same, a block at a time; there is always a first block, if need be without rows."""
+        Parameters
+        ----------
+        users : ids; default: all
+
+        Returns
+        -------
+        frames of `user_id, v0 …, deviation` and of `item_id, v0 …, popularity`; at least one each, perhaps empty
+        """
         prepared, vectors = self.prepared_dial, self.method.vectors()
         if prepared is None or vectors is None:
             raise InputError(
@@ -254,9 +269,9 @@ class Model(RunRecord):
     @property
     def recommendation_schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
         """Columns and types of a recommendation table."""
-        found: dict[str, pl.DataType | type[pl.DataType]] = {Column.USER: self.user_ids.dtype}
-        found |= {Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
-        return found if self.titles is None else found | {TITLE: pl.String}
+        schema: dict[str, pl.DataType | type[pl.DataType]] = {Column.USER: self.user_ids.dtype}
+        schema |= {Column.ITEM: self.item_ids.dtype, SCORE: pl.Float32, RANK: pl.Int32}
+        return schema if self.titles is None else schema | {TITLE: pl.String}
 
     @cached_property
     def unit_vectors(self) -> torch.Tensor:
@@ -344,15 +359,15 @@ class Model(RunRecord):
         """One row per owner and rank, the items in column `name`, titles last; lists that end early are shorter."""
         n, k = items.shape
         there = pl.Series(items.ravel() >= 0)
-        places = np.maximum(items.ravel(), 0)
+        index = np.maximum(items.ravel(), 0)
         columns = [
             owners.gather(np.repeat(np.arange(n), k)),
-            self.item_ids.gather(places).alias(name),
+            self.item_ids.gather(index).alias(name),
             pl.Series(SCORE, scores.ravel()),
             pl.Series(RANK, np.tile(np.arange(1, k + 1, dtype=np.int32), n)),
         ]
         if self.titles is not None:
-            columns.append(self.titles.gather(places).alias(TITLE))
+            columns.append(self.titles.gather(index).alias(TITLE))
         return pl.DataFrame([column.filter(there) for column in columns])
 
 
@@ -367,11 +382,59 @@ def _blocks(index: Ints) -> Iterator[Ints]:
 
 
 def load(folder: str | Path, method: str | type[Method] | None = None, device: str = "cpu") -> Model:
-    """The model of a finished run.
+    """Read the model of a finished run.
 
-    `method` names the class of a method that is neither built in nor an installed plug-in: nothing that a run's files
-    say makes code be imported.  `device` is where it scores, `cpu` or `cuda`.
+    Parameters
+    ----------
+    folder : the run folder
+    method : class of a method that is neither built in nor an installed plug-in; nothing in a run's files makes code
+        be imported
+    device : where it scores, `cpu` or `cuda`
+
+    Returns
+    -------
+    the model
     """
     if method is not None:
         find_method(method)
     return Model(**vars(RunFolder(folder).read(resolve_device(device))))
+
+
+def make_method(data: Dataset, method: str | type[Method] | Method, hyperparameters: Mapping[str, object]) -> Method:
+    """Configure a method and attach it to the training graph of a dataset.
+
+    Parameters
+    ----------
+    data : the dataset
+    method : name, class or configured object
+    hyperparameters : checked; those of a configured object come below these
+
+    Returns
+    -------
+    a method that can be fitted
+    """
+    kind = find_method(method)
+    own = method.get_params() if isinstance(method, Method) else {}
+    configured = kind(**own | dict(hyperparameters))
+    device = resolve_device(getattr(configured, "device", "cpu"))
+    attached: Method = attach(configured, BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device))
+    if isinstance(attached, Randomised):
+        if data.randomised is None:
+            raise InputError(
+                f"{attached.name} also learns from pairs of randomised exposure, and {data.name} carries none; make a "
+                "dataset that does with `dpaa data randomised DATASET --out DIR`, or use another method"
+            )
+        attached.take(data.randomised)
+    return attached
+
+
+def resolve_device(wanted: str) -> str:
+    """`cpu` or a GPU as torch names it; of several processes on a machine each takes its own."""
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device must be auto, cpu or cuda, got {wanted!r}")
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise InputError("hyperparameter device: torch finds no CUDA device here; use device=cpu or device=auto")
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    here = os.environ.get("LOCAL_RANK", "")
+    return f"cuda:{here}" if wanted == "cuda" and here.isdigit() else wanted

@@ -21,11 +21,9 @@ from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.errors import InputError, reason
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import PRETRAINED, Pretrained
-from dpaa.runs.build import make_method
 from dpaa.runs.folder import MANIFEST, RunFolder
-from dpaa.runs.model import Model, load
+from dpaa.runs.model import Model, load, make_method
 
 ID = "id"
 REMEDY = "give a run folder, USERS,ITEMS (two Parquet or CSV files with id, v0, v1 …) or a safetensors file"
@@ -65,7 +63,7 @@ def train_or_reuse(
 
     `before`: what its training starts from.
     """
-    shared = {name: getattr(settings, name) for name in LightGCN.hyperparameters.model_fields}
+    shared = {name: getattr(settings, name) for name in find_method(PRETRAINED).hyperparameters.model_fields}
     first, relevant = PRETRAINED, {name: shared[name] for name in shared if name not in ("threads", "device")}
     version = find_method(first).version
     made_from: list[Any] = [data.fingerprint, relevant, *([] if before is None else [before.vectors_digest])]

@@ -24,8 +24,7 @@ from starlette.responses import Response
 
 import dpaa
 from dpaa.errors import InputError
-from dpaa.runs.item_limits import read_limits, read_only
-from dpaa.runs.lists import POPULARITY
+from dpaa.runs.lists import POPULARITY, read_limits, read_only
 from dpaa.serving import _models as models
 from dpaa.serving._engine import NO_ITEMS, NOTHING_LEFT, Answer, Ask, Batcher, OverloadedError, answer, explain
 from dpaa.serving._live import SampleLists, live_page, sample_asks, sampled_users

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from dpaa._text import LARGEST_INTEGER
-from dpaa.runs.item_limits import LONGEST_NUMBER
+from dpaa.runs.lists import LONGEST_NUMBER
 from dpaa.serving.options import MOST_IDS, MOST_PEOPLE
 
 LONGEST_TEXT = 1000

@@ -12,7 +12,7 @@ from dpaa.graph.columns import Columns
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.pretrained import Pretrained, UsesPretrained
-from dpaa.runs.build import make_method
+from dpaa.runs.model import make_method
 from dpaa.training.checkpoint import Checkpoint
 from dpaa.training.start import Start
 from dpaa.training.together import Ended, Group, Together
