@@ -11,11 +11,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from dpaa.report.lenient import lenient
-from dpaa.report.sections import comparison
 
-from dpaa.comparison import Comparison, read_entries
+from dpaa.comparison import read_entries
 from dpaa.errors import InputError
+from dpaa.report._documents import comparison
+from dpaa.report._partial import Partial
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 
@@ -168,7 +168,7 @@ def test_a_small_loss_is_told_in_one_sentence(walk: Path, shop: Path, tmp_path: 
     assert "the loss on popular items is small: most.csv loses more than chance explains, but less than 70% of" in said
     assert "no harm" not in said
     dpaa_ok("compare", *files, "--margin", 0.7, "--out", tmp_path / "c.json")
-    chapter = comparison.section("c", lenient(Comparison, json.loads((tmp_path / "c.json").read_text())))
+    chapter = comparison("c", Partial(json.loads((tmp_path / "c.json").read_text())))
     page = chapter.content
     assert "worse, more than chance" in page
     assert "The loss on popular items is small: most.csv loses more than chance explains" in page
@@ -198,7 +198,7 @@ def test_a_base_near_zero_gives_the_difference_everywhere(shop: Path, walk: Path
     assert "%" not in said.partition("aplt@20")[2].partition("\n")[0]
     content = json.loads((tmp_path / "c.json").read_text())
     content["deltas"][0]["relative"] = 617.0  # as written by an older version
-    chapter = comparison.section("c", lenient(Comparison, content))
+    chapter = comparison("c", Partial(content))
     rows = re.findall(r"<tr>.*?</tr>", chapter.content, re.DOTALL)
     assert "61" not in "".join(row for row in rows if "aplt@20" in row and "%" in row)
     assert not chapter.figures or f"aplt@20 of tail.csv (+{found['delta']:.4f})" in chapter.content

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from dpaa.errors import InputError
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
+from dpaa.runs.stream import check_vector_folder
 from dpaa.training.trainer import Interrupted
 from tests.command import run_dpaa
 
@@ -66,6 +69,17 @@ def stopped(folder: Path, data: Dataset, **more: bool) -> None:
         )
 
 
+def test_overwrite_stopped_twice_and_then_diverging_leaves_the_good_run(place: Path) -> None:
+    data, before = read_dataset(place / "data"), content(place / "seed-1")
+    stopped(place / "seed-1", data)
+    stopped(place / "seed-1", data)
+    wild = make_method(data, "lightgcn", SETTINGS | {"learning_rate": 1e30})
+    with pytest.raises(InputError, match="learning_rate"):
+        fit_into(place / "seed-1", data, wild, overwrite=True)
+    assert content(place / "seed-1") == before
+    assert names(place) == ["data", "seed-1", "seed-2"]
+
+
 def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_never_stopped(place: Path) -> None:
     data, before = read_dataset(place / "data"), content(place / "seed-1")
     method = make_method(data, "lightgcn", SETTINGS | {"seed": 7})
@@ -79,6 +93,21 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
     same = ("config.json", "model.safetensors", "edges.parquet")
     assert all(content(place / "seed-1")[name] == content(place / "whole")[name] for name in same)
     assert names(place) == ["data", "seed-1", "seed-2", "whole"]
+
+
+def test_staging_folders_of_a_killed_overwrite_are_no_obstacle_to_the_next(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = read_dataset(place / "data")
+    stopped(place / "seed-1", data)
+    beside = place / ".seed-1.unfinished"
+    assert (beside / "checkpoint").is_dir()
+    for number in range(3):  # whichever comes first when the folder is listed: removing one sweeps the others
+        (beside / f".dpaa-{number:012x}").mkdir()
+        (beside / f".dpaa-{number:012x}" / ".lock").write_bytes(files.MARK)
+    monkeypatch.setattr(files, "_swept", set())  # as in a new process
+    fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
+    assert not beside.exists()
 
 
 def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_moves(place: Path) -> None:
@@ -108,6 +137,72 @@ def test_a_finished_training_that_cannot_take_its_place_survives(place: Path, mo
         fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
     assert content(place / "seed-1") == before
     assert load(place / ".seed-1.unfinished").manifest["seed"] == 7
+
+
+def test_a_folder_of_the_user_s_where_the_new_run_would_be_made_is_refused(place: Path) -> None:
+    own = place / ".seed-1.unfinished"
+    own.mkdir()
+    (own / "notes.txt").write_text("mine")
+    data, before = read_dataset(place / "data"), content(place)
+    with pytest.raises(InputError, match=r"seed-1\.unfinished, where the new run would be made, holds something else"):
+        fit_into(place / "seed-1", data, make_method(data, "ease", {}), overwrite=True)
+    assert content(place) == before
+
+
+def test_a_folder_with_something_of_the_user_s_is_no_empty_one(place: Path, small_world: Dataset) -> None:
+    (place / "new" / ".dpaa-notes").mkdir(parents=True)
+    (place / "new" / ".dpaa-notes" / "notes.txt").write_text("mine")
+    model, before = fit(small_world, "ease"), content(place)
+    with pytest.raises(InputError, match="holds something else than a run"):
+        model.save(place / "new", overwrite=True)
+    with pytest.raises(InputError, match="holds something else than exported vectors"):
+        check_vector_folder(place / "new", overwrite=True)
+    assert content(place) == before
+
+
+ON_A_MOUNT = """
+mount --bind {0}/seed-1 {0}/mounted || exit 77
+{1} -m dpaa train {0}/data --out {0}/mounted --overwrite
+"""
+
+
+def test_a_mount_point_is_refused_before_the_training(place: Path) -> None:
+    (place / "mounted").mkdir()
+    before = content(place / "seed-1")
+    call = ["unshare", "-m", "bash", "-c", ON_A_MOUNT.format(place, sys.executable)]
+    try:
+        ended = subprocess.run(call, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare and bash")
+    if ended.returncode == 77 or ended.stderr.startswith("unshare:"):
+        pytest.skip(f"only root of a system with mount namespaces can mount here: {ended.stderr}")
+    assert ended.returncode == 2
+    assert "mounted cannot be replaced (Device or resource busy: it is a mount point" in ended.stderr
+    assert "epoch" not in ended.stderr
+    assert content(place / "seed-1") == before
+    assert names(place) == ["data", "mounted", "seed-1", "seed-2"]
+
+
+@pytest.mark.parametrize("step", ["before", "after"])
+def test_an_interrupt_around_the_rename_of_a_dataset_loses_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    from dpaa import _io as files
+
+    exchange = files._exchange
+
+    def interrupted(one: Path, other: Path) -> bool:
+        if step == "after":
+            exchange(one, other)
+        raise KeyboardInterrupt
+
+    old, new = read_dataset(place / "data"), Dataset.from_frame({"user": [1, 2], "item": [3, 4]})
+    monkeypatch.setattr(files, "_exchange", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        new.write(place / "data", overwrite=True)
+    found = read_dataset(place / "data")
+    assert found.fingerprint == (old if step == "before" else new).fingerprint
+    assert names(place) == ["data", "seed-1", "seed-2"]
 
 
 def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) -> None:
@@ -144,19 +239,24 @@ def test_a_wrong_pretrained_setting_leaves_no_lock_and_no_folder(place: Path) ->
     assert names(place) == ["data", "seed-1", "seed-2"]
 
 
-# ---------------------------------------------------------------------- untrusted runs
+# ---------------------------------------------------------------------- strangers' runs
 
 
 @pytest.mark.parametrize(
     "name",
-    ["metrics.json.new", "manifest.json.new", "metrics.json"],
+    ["metrics.json.new", "per_user.parquet.new", "config.json.new", "manifest.json.new", "metrics.json", ".p.html.new"],
 )
 def test_planted_links_in_a_run_are_not_written_through(place: Path, name: str) -> None:
     outside = place / "outside"
     outside.write_text("mine")
-    (place / "seed-1" / name).symlink_to(outside)
-    said = run_dpaa("evaluate", place / "seed-1", "--dial-objective", "ndcg")
-    assert said.code == 0, said.err
+    where = place if name.endswith("html.new") else place / "seed-1"
+    (where / name).symlink_to(outside)
+    for words in (
+        ("evaluate", place / "seed-1", "--dial-objective", "ndcg"),
+        ("report", place / "seed-1", "--out", place / "p.html"),
+    ):
+        said = run_dpaa(*words)
+        assert said.code == 0, said.err
     assert outside.read_text() == "mine"
 
 

@@ -99,6 +99,8 @@ class GraphMethod(Method):
     }
     _whole_from: ClassVar[float] = WHOLE_FROM
     """Share of the nodes in a batch from which on whole tables are worked on."""
+    _whole_table: ClassVar[bool] = False
+    """Whether torch differentiates through the whole table (`WholeTable`)."""
     _static_weights: ClassVar[bool] = True
     """Whether `edge_weights` stay as they are within an epoch."""
     _ranks_by_ego: ClassVar[bool] = False
@@ -271,6 +273,8 @@ class GraphMethod(Method):
 
 class WholeTable(GraphMethod):
     """Base of methods whose read-out torch differentiates through the whole table."""
+
+    _whole_table: ClassVar[bool] = True
 
     def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """Read-out of some nodes as a differentiable function of the whole table: the mean of propagated layers.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from dpaa.methods.rows import Batch, Rows, TableRows
 from dpaa.methods.samplers import TripleSampler
 
 if TYPE_CHECKING:
-    from dpaa.methods.graph_method import GraphMethod
+    from dpaa.methods.graph_method import GraphMethod, WholeTable
 
 INITIAL_DEVIATION = 0.1
 """Standard deviation of the initial embeddings."""
@@ -117,16 +117,15 @@ class Tables:
 
     def forward(self, batch: Batch) -> Rows:
         """Propagate, and gather the batch's rows for the loss."""
-        from dpaa.methods.graph_method import WholeTable
-
         method, nodes = self.method, batch.nodes(self.graph.n_users)
-        if not isinstance(method, WholeTable):
+        if not method._whole_table:
             selection = Selection(self.graph, nodes, whole_from=method._whole_from)
             return Rows(selection, nodes, *self.propagation.rows_of(self.ego, selection), self.columns)
         selection = Selection(self.graph, nodes, whole_from=2.0)  # never whole: its rows are copies anyway
         table = self.ego.rows().requires_grad_()
         ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
-        return TableRows(selection, nodes, method.table_readout(table, selection.nodes, batch), table, ego)
+        readout = cast("WholeTable", method).table_readout(table, selection.nodes, batch)
+        return TableRows(selection, nodes, readout, table, ego)
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:
         """Gradient of the loss in one tile of layer 0, after `backward` on the loss."""
@@ -196,10 +195,8 @@ class Tables:
     @torch.no_grad()
     def readout(self) -> tuple[Tensor, Tensor]:
         """Read-out rows of users and of items, of the columns held here."""
-        from dpaa.methods.graph_method import WholeTable
-
-        if isinstance(self.method, WholeTable):
-            return self.split(self.method.table_readout(self.ego.rows(), None, None))
+        if self.method._whole_table:
+            return self.split(cast("WholeTable", self.method).table_readout(self.ego.rows(), None, None))
         return self.propagation.dense_readout(self.ego)
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
