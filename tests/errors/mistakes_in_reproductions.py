@@ -49,7 +49,9 @@ REPRODUCE = [
     reproduce(
         "a row with a wrong setting", f"overall {COAT} --method 'dpaa layer_emphasis=-1'", "layer_emphasis", "'-1'"
     ),
-    reproduce("a setting no row has", f"overall {COAT} --set epoch=3", "no setting 'epoch'", "did you mean epochs?"),
+    reproduce(
+        "a setting no row has", f"overall {COAT} --set epoch=3", "no hyperparameter 'epoch'", "did you mean epochs?"
+    ),
     reproduce("a severity below 0", "severity --kuairec . --severity -1", "'--severity'", "-1"),
     reproduce("no seeds", f"overall {COAT} --seeds 0", "'--seeds'", "0"),
     reproduce("no jobs", f"overall {COAT} --jobs 0", "'--jobs'", "0"),

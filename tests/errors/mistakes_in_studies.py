@@ -30,7 +30,6 @@ def spoiled_storage() -> None:
 TUNE = [
     tune("no method to tune", "", "missing option '--method'"),
     tune("a method to tune that does not exist", "--method dpa", "there is no method 'dpa'", "did you mean dpaa?"),
-    tune("a method that sets itself", "--method dpaa-auto", "dpaa-auto chooses its settings itself", "dpaa train"),
     tune(
         "a method without settings to tune",
         "--method most-popular",
@@ -47,9 +46,11 @@ TUNE = [
     tune(
         "a setting both fixed and searched", "--method dpaa --set layers=2 --try layers=1,2", "both fixed and searched"
     ),
-    tune("a setting to fix that does not exist", "--method dpaa --set layer=2", "no setting 'layer'", "layers?"),
-    tune("a setting to search that does not exist", "--method dpaa --try layer=2", "no setting 'layer'", "layers?"),
-    tune("a value to try that is none", "--method dpaa --try layers=1,many", "setting layers", "got 'many'"),
+    tune("a setting to fix that does not exist", "--method dpaa --set layer=2", "no hyperparameter 'layer'", "layers?"),
+    tune(
+        "a setting to search that does not exist", "--method dpaa --try layer=2", "no hyperparameter 'layer'", "layers?"
+    ),
+    tune("a value to try that is none", "--method dpaa --try layers=1,many", "hyperparameter layers", "got 'many'"),
     tune("no value to try", "--method dpaa --try layers=", "hyperparameter layers: no value to try"),
     tune("values to try without a name", "--method dpaa --try 1,2", "--try takes NAME=A,B,…, got '1,2'"),
     tune("a seed among the settings of a search", "--method dpaa --set seed=3", "--seed"),

@@ -44,9 +44,7 @@ SETTINGS = [
     measured(
         "a dial that is no number, evaluated", "run --popularity-dial high", "must be `run` or a number", "'high'"
     ),
-    turned(
-        "a dial by its name of before", "auto", "has no hyperparameter 'auto'; write `run` for the κ that the run keeps"
-    ),
+    turned("a dial by its name of before", "auto", "has no value 'auto'; write `run` for the κ that the run keeps"),
     spoiled(
         "a stored dial that is no number",
         {"kappa": "high", "suggested": 0.5},

@@ -57,7 +57,7 @@ def test_wrong_values(method: str, setting: str, built: Path, tmp_path: Path, mo
         said = run_dpaa("train", built / "data", "--method", method, "--set", f"{setting}={value}", "--out", "run")
         assert said.code == 2, said
         assert said.out == ""
-        assert said.err.startswith(f"error: setting {setting}: "), said.err
+        assert said.err.startswith(f"error: hyperparameter {setting}: "), said.err
         assert said.err.endswith(f", got {value!r}\n"), said.err
         assert list(tmp_path.iterdir()) == []
 

@@ -196,7 +196,7 @@ class Model(RunRecord):
             return kappa_in_force(self.manifest.get("dial"))
         if str(dial) == "auto":
             raise InputError(
-                "the popularity dial has no setting 'auto'; write `run` for the κ that the run keeps, or a number for "
+                "the popularity dial has no value 'auto'; write `run` for the κ that the run keeps, or a number for "
                 "another"
             )
         try:

@@ -87,9 +87,9 @@ def search_space(
     space = SPACES[name](method)
     for setting, tried in values.items():
         if setting in fixed:
-            raise InputError(f"setting {setting} is both fixed and searched; give it once")
+            raise InputError(f"hyperparameter {setting} is both fixed and searched; give it once")
         if not tried:
-            raise InputError(f"setting {setting}: no value to try; write for example learning_rate=1e-3,1e-4")
+            raise InputError(f"hyperparameter {setting}: no value to try; write for example learning_rate=1e-3,1e-4")
         checked = [getattr(method(**{setting: one}), setting) for one in tried]
         space[setting] = tuple(dict.fromkeys(checked))
     return {setting: dimension for setting, dimension in space.items() if setting not in fixed}
