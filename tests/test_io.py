@@ -336,5 +336,5 @@ def test_nobody_else_writes_files() -> None:
             if file != Path(files.__file__) and (name in direct or opens):
                 elsewhere.add(f"{file.name}: {name or 'open'}")
     # What a service and copies of input write is private, and gone when the process ends.
-    private = {"snapshot.py: write_text", "state.py: write_text", "scratch.py: TemporaryDirectory"}
+    private = {"_engine.py: TemporaryDirectory", "inputs.py: TemporaryDirectory"}
     assert elsewhere <= private

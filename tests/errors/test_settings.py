@@ -67,5 +67,5 @@ def test_numbers_are_written_in_digits(setting: str, built: Path, tmp_path: Path
     said = run_dpaa("train", built / "data", "--set", setting, "--out", tmp_path / "run")
     name, _, value = setting.partition("=")
     assert said.code == 2
-    assert said.err.startswith(f"error: setting {name}: ")
+    assert said.err.startswith(f"error: hyperparameter {name}: ")
     assert said.err.endswith(f", got {value!r}\n")
