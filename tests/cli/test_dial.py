@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -153,25 +152,6 @@ def test_compare_and_report_use_the_kept_choice(run: Path, walk: Path, tmp_path:
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"{kept['kappa']:g} (applied)" in page
     assert "--dial-objective niche:60" in page
-
-
-def test_what_train_says_of_the_dial_is_what_evaluate_shows(walk: Path, tmp_path: Path) -> None:
-    """On validation from the log's own exposure dpaa-auto leaves the dial at 0, whatever the curve would choose."""
-    data = Path(shutil.copytree(walk / "data", tmp_path / "data"))
-    about = json.loads((data / "dataset.json").read_text())
-    (data / "dataset.json").write_text(json.dumps(about | {"validation_exposure": "biased"}))
-    quick = [f"--set={setting}" for setting in ("epochs=20", "embedding_size=8", "layers=2", "learning_rate=0.01")]
-    said = dpaa_ok("train", data, "--method", "dpaa-auto", *quick, "--out", tmp_path / "run").err
-    assert "popularity dial κ = 0 (dpaa-auto's choice" in said
-    shown = dpaa_ok("evaluate", tmp_path / "run")
-    assert "popularity dial: κ = 0 is in force (dpaa-auto's choice" in shown.out
-    assert "0 in force" in shown.out
-    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
-    assert metrics["protocol"]["popularity_dial"] == 0
-    dpaa_ok("recommend", tmp_path / "run", "--out", tmp_path / "plain.csv")
-    dpaa_ok("recommend", tmp_path / "run", "--popularity-dial", "run", "--out", tmp_path / "run.csv")
-    dpaa_ok("recommend", tmp_path / "run", "--popularity-dial", "0", "--out", tmp_path / "zero.csv")
-    assert len({(tmp_path / f"{name}.csv").read_bytes() for name in ("plain", "run", "zero")}) == 1
 
 
 def test_a_wrong_call_changes_nothing_of_the_run(run: Path) -> None:
