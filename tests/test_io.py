@@ -338,3 +338,11 @@ def test_nobody_else_writes_files() -> None:
     # What a service and copies of input write is private, and gone when the process ends.
     private = {"_engine.py: TemporaryDirectory", "inputs.py: TemporaryDirectory"}
     assert elsewhere <= private
+
+
+def test_a_lock_whose_maker_was_killed_before_it_was_marked_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / ".run.lock"
+    path.touch()
+    with files.locked(path):
+        assert files.held(path)
+    assert not path.exists()

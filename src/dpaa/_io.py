@@ -601,6 +601,8 @@ def _acquired(path: Path, wait: bool) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(OSError):
                 if os.path.samestat(os.fstat(handle), path.stat()):
+                    if not os.fstat(handle).st_size:  # its maker was killed before it wrote the mark
+                        os.write(handle, MARK)
                     return handle
         except BlockingIOError:
             os.close(handle)
