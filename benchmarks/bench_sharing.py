@@ -18,7 +18,7 @@ from benchmarks.timing import held_megabytes, peak_megabytes, take_turns
 from dpaa._machine import computing, give_back_memory
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.base import attach
+from dpaa.methods.base import attach, fitted
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.tables import Tables
 from dpaa.training.trainer import MONITOR, Trainer
@@ -78,7 +78,7 @@ def peak_memory(name: str, size: int) -> list[str]:
 class ShortEpochs(LightGCN):
     """Forty batches an epoch."""
 
-    held: float = 0.0
+    held: float = fitted()
     """Megabytes between two steps, without what steps have left free."""
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:

@@ -107,7 +107,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
     work = {"ours": lambda: trainer._step(next(batches))}
     for kernel in BAGS:  # the floor is the lower of both, whichever the method takes
         base = attach(LightGCN(**settings, kernel=kernel), graph)
-        base.start()
+        Tables.start(base)
         work[kernel] = floor(base, graph, partial(TiledAdam(base).update, learning_rate=1e-3))
     quick = turns(work, repeats=method.compute.n_batches if method.compute.n_batches <= WHOLE_EPOCH else repeats)
     step, floors = statistics.median(quick["ours"]), {kernel: statistics.median(quick[kernel]) for kernel in BAGS}
@@ -135,7 +135,7 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             graph, layers = graph_of(name)
             settings = {"embedding_size": 64, "layers": layers, "threads": 1}
             plain = attach(LightGCN(**settings), graph)
-            plain.start()
+            Tables.start(plain)
             plain.finish()
             base, base_batches = stepper(plain)
             for method_type in dict.fromkeys(METHODS.values()):
@@ -170,7 +170,7 @@ def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             size = 256 if name in SMALL else 64
             settings = {"embedding_size": size, "layers": layers, "threads": 1}
             plain = attach(LightGCN(**settings), graph)
-            plain.start()
+            Tables.start(plain)
             plain.finish()
             method = attach(DPAA(**settings), graph)
             method.take_pretrained(Pretrained.of(plain, layers, {}))

@@ -27,14 +27,14 @@ class UsualCode:
 
     def __init__(self, method: LightGCN) -> None:
         graph = method.graph
-        self.settings, self.n_users = method.settings, graph.n_users
+        self.method, self.n_users = method, graph.n_users
         weight = graph.symmetric_weights().to_user
         user, item = graph.edge_user.long(), graph.edge_item.long() + graph.n_users
         index = torch.stack([torch.cat([user, item]), torch.cat([item, user])])
         shape = (graph.n_nodes, graph.n_nodes)
         self.matrix = torch.sparse_coo_tensor(index, torch.cat([weight, weight]), shape).coalesce()
         self.ego = torch.nn.Parameter(method.tables.ego.rows())
-        self.adam = torch.optim.Adam([self.ego], lr=self.settings.learning_rate, foreach=False, fused=False)
+        self.adam = torch.optim.Adam([self.ego], lr=self.method.learning_rate, foreach=False, fused=False)
 
     def propagate(self, layer: Tensor) -> Tensor:
         """One hop."""
@@ -43,9 +43,9 @@ class UsualCode:
     def loss(self, batch: Batch) -> Tensor:
         """Forward."""
         layers = [self.ego]
-        for _ in range(self.settings.layers):
+        for _ in range(self.method.layers):
             layers.append(self.propagate(layers[-1]))
-        return readout_loss(torch.stack(layers).mean(0), self.ego, batch, self.n_users, self.settings.l2)
+        return readout_loss(torch.stack(layers).mean(0), self.ego, batch, self.n_users, self.method.l2)
 
     def step(self, batch: Batch) -> float:
         """One training step."""

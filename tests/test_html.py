@@ -65,7 +65,7 @@ def test_evaluation_and_comparison(model: Model, small_world: Dataset) -> None:
     check(html)
     assert "<b>" in html
     assert html.count("<tr>") == 3
-    assert [row["entry"] for row in compared.rows()[:1]] == [EVIL]
+    assert compared.entries[0].name == EVIL
 
 
 def test_models_lists_and_seeds_are_compared(model: Model, small_world: Dataset) -> None:

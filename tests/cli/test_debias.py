@@ -53,7 +53,7 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
     assert "trade" in compared.out
     dpaa_ok("report", copy, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "The best trade between accuracy and popularity" in page
+    assert "The best trade-off between accuracy and popularity" in page
     assert f"dpaa evaluate {copy / 'run'}" in page
     assert "--dial-objective debias" not in page  # which is none
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from dpaa.cli.evaluate import print_evaluation
-from dpaa.comparison import Choices, compare
-from dpaa.comparison._compare import Entry
+from dpaa.comparison._compare import Choices, Entry, compare_entries
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
@@ -185,7 +184,7 @@ def test_a_metric_is_one_entry(toy: Metric) -> None:
     entries = [
         Entry(name, "run", (name,), (evaluator.evaluate_lists(lists),)) for name, lists in (("a", head), ("b", tail))
     ]
-    rows = compare(evaluator, entries, Choices(metrics=["first_count"], resamples=200)).deltas
+    rows = compare_entries(evaluator, entries, Choices(metrics=["first_count"], resamples=200)).deltas
     assert [(row.metric, row.verdict) for row in rows] == [("first_count@5", "better")]
     words = explain("first_count@5/niche-tastes")
     assert words is not None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     fit_method = study.fit_method
 
     def fit(method: Any, *args: Any, **more: Any) -> Model:
-        begun.append(method.model_dump_json())
+        begun.append(json.dumps(method.get_params(), sort_keys=True))
         return fit_method(method, *args, **more)
 
     monkeypatch.setattr(study, "fit_method", fit)

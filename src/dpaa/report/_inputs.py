@@ -32,7 +32,7 @@ LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""
 ALIKE = 0.005
 """Relative message weights closer to 1 than this are LightGCN's own: they are shown with two digits."""
-REMEDY = "name datasets, runs and FRONTIER files of `dpaa compare` or `dpaa audit`"
+REMEDY = "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +222,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
 
     Parameters
     ----------
-    paths : prepared datasets, runs, folders of `dpaa debias`, FRONTIER of `dpaa compare` and `dpaa audit`
+    paths : prepared datasets, runs, folders of `dpaa debias`, JSON of `dpaa compare` and `dpaa audit`
     k : length of the lists that exposure is counted in
 
     Returns

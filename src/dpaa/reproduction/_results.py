@@ -153,9 +153,10 @@ class ResultStore(Generic[S]):
         try:
             return self.model.model_validate(content)
         except ValidationError as error:
-            raise self._unreadable(
-                key, f"{'.'.join(map(str, error.errors()[0]['loc']))}: {error.errors()[0]['msg']}", remedy
-            ) from None
+            first = error.errors()[0]
+            where, message = ".".join(map(str, first["loc"])), first["msg"]
+            said = f"{where}: {message[:1].lower()}{message[1:]}"
+            raise self._unreadable(key, said, remedy) from None
 
     def _unreadable(self, key: str, why: str, remedy: str) -> InputError:
         return InputError(f"{self.location(key)} is not a readable {self.model.what} ({why}); {remedy}")
