@@ -13,11 +13,11 @@ from benchmarks.timing import ratio, take_turns, turns
 from benchmarks.yardsticks import UsualCode, floor, pyg_edge_index
 from dpaa._machine import computing
 from dpaa.methods import METHODS
-from dpaa.methods.base import Method, attach
+from dpaa.methods.base import ClosedForm, Randomised, attach
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.pretrained import Pretrained
+from dpaa.methods.pretrained import Pretrained, needed_layers
 from dpaa.methods.tables import Tables
 from dpaa.training.optimizer import TiledAdam
 from dpaa.training.trainer import Trainer
@@ -41,7 +41,7 @@ TARGETS = {"Yahoo-size": 1.5, "KuaiRec-size": 1.25}
 def stepper(method: LightGCN) -> tuple[Trainer, itertools.cycle]:
     """A trainer in the middle of an epoch, and its batches."""
     trainer = Trainer(method)
-    trainer._adam = TiledAdam(method)
+    trainer._adam = TiledAdam(method.tables)
     return trainer, itertools.cycle(itertools.islice(method.batches(1), 20))
 
 
@@ -108,7 +108,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
     for kernel in BAGS:  # the floor is the lower of both, whichever the method takes
         base = attach(LightGCN(**settings, kernel=kernel), graph)
         Tables.start(base)
-        work[kernel] = floor(base, graph, partial(TiledAdam(base).update, learning_rate=1e-3))
+        work[kernel] = floor(base, graph, partial(TiledAdam(base.tables).update, learning_rate=1e-3))
     quick = turns(work, repeats=method.compute.n_batches if method.compute.n_batches <= WHOLE_EPOCH else repeats)
     step, floors = statistics.median(quick["ours"]), {kernel: statistics.median(quick[kernel]) for kernel in BAGS}
     lowest = min(floors, key=floors.__getitem__)
@@ -141,13 +141,13 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             for method_type in dict.fromkeys(METHODS.values()):
                 if not issubclass(method_type, GraphMethod) or method_type is LightGCN:
                     continue
-                if method_type.fit is not Method.fit:
+                if issubclass(method_type, ClosedForm):
                     continue  # computed in one go
                 method = attach(method_type(**settings), graph)
-                if method.pretrained_layers() is not None:
-                    method.take_pretrained(Pretrained.of(plain, method.pretrained_layers(), {}))
-                if method.needs_randomised:
-                    method.take_randomised(zipf_pairs(graph.n_users, graph.n_items, graph.n_edges // 10, 0.0, seed=1))
+                if (layers_before := needed_layers(method)) is not None:
+                    method.take_pretrained(Pretrained.of(plain, layers_before, {}))
+                if isinstance(method, Randomised):
+                    method.take(zipf_pairs(graph.n_users, graph.n_items, graph.n_edges // 10, 0.0, seed=1))
                 Tables.start(method)
                 trainer, batches = stepper(method)
                 work = {

@@ -250,7 +250,7 @@ CHORES = [
         "20]})]\n"
         "best = max(tried, key=lambda one: dpaa.evaluate(one, data, "
         "split='valid').metrics['ndcg@20'])\n"
-        "print(best.method.settings)",
+        "print(best.method)",
         shows=says("neighbours="),
     ),
     Chore(
