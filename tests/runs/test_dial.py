@@ -118,9 +118,7 @@ def test_a_run_of_before_recommends_what_it_recommended(model: Model) -> None:
 
 
 def test_auto_is_refused_and_says_run(model: Model) -> None:
-    with pytest.raises(
-        InputError, match="has no setting 'auto'; write `run` for the κ that the run keeps, or a number"
-    ):
+    with pytest.raises(InputError, match="has no value 'auto'; write `run` for the κ that the run keeps, or a number"):
         model.recommend(k=5, popularity_dial="auto")  # type: ignore[arg-type]
 
 
