@@ -346,3 +346,34 @@ def test_a_lock_whose_maker_was_killed_before_it_was_marked_is_removed(tmp_path:
     with files.locked(path):
         assert files.held(path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [
+        (".dpaa-notes", "notes.txt"),
+        (".dpaa-new-ideas", "notes.txt"),
+        (".dpaa-0123456789ab", "notes.txt"),
+        (".dpaa-new-0123456789ab", "notes.txt"),
+        (".dpaa-0123456789ab", ".lock"),
+        (".dpaa-0123456789abc", ".lock"),
+    ],
+)
+def test_folders_of_the_user_s_are_not_taken_for_staging_folders(tmp_path: Path, name: str, inside: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / inside).write_text("mine")
+    write_file(tmp_path / "a", "new", "")
+    assert (tmp_path / name / inside).read_text() == "mine"
+
+
+def test_an_empty_folder_that_was_not_locked_yet_is_swept(tmp_path: Path) -> None:
+    (tmp_path / ".dpaa-new-0123456789ab").mkdir()
+    write_file(tmp_path / "a", "new", "")
+    assert names(tmp_path) == ["a"]
+
+
+def test_the_lock_file_of_a_killed_process_goes_with_the_next_holder(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_bytes(files.MARK)
+    with locked(tmp_path / ".lock"):
+        pass
+    assert names(tmp_path) == []

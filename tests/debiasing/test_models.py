@@ -14,6 +14,7 @@ from dpaa.data.sources import world
 from dpaa.debiasing._models import MODELS, ModelStore
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
+from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.progress import Callbacks
@@ -155,3 +156,24 @@ def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(data: Datase
     assert list(short.train(["dpaa"], required=True)) == ["dpaa"]
     assert short.models["dpaa"].manifest["training"]["epochs"] == 1
     assert not RunFolder(tmp_path / MODELS / "dpaa").finished
+
+
+@pytest.mark.parametrize("methods", [["lightgcn", "dpaa", "ease"], ["lightgcn", "dpaa"]])
+def test_however_short_the_time_there_is_a_model(methods: list[str], data: Dataset, tmp_path: Path) -> None:
+    """What takes a moment comes first; without any such, the best of what there was time for."""
+    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic())
+    assert list(some.train(methods, required=True)) == [methods[-1] if "ease" in methods else "lightgcn"]
+    late = ", ".join(name for name in methods if name not in some.models)
+    assert some.notes[-1] == f"the time is up, so these were not tried: {late}; call again with a larger --budget"
+
+
+def test_time_that_is_up_before_the_first_epoch_leaves_a_method_out(data: Dataset, tmp_path: Path) -> None:
+    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
+
+    def late(method: Method, _notes: object) -> None:
+        if method.name == "lightgcn":
+            some.deadline = time.monotonic()
+
+    some.watch = lambda _method: nullcontext(Callbacks(on_start=late))
+    assert list(some.train(["ease", "lightgcn"], required=True)) == ["ease"]
+    assert some.notes == ["the time was up before lightgcn was trained; call again to go on with it"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
 import dpaa
+from dpaa.cli.compare import print_comparison
 from dpaa.data.dataset import Dataset
 from dpaa.data.popularity import recent_popularity
 from dpaa.evaluation.evaluator import Evaluator
@@ -119,3 +122,23 @@ def test_wrong_or_missing_times_do_not_spoil_it() -> None:
     assert found[4] == 0
     same = recent_popularity(np.array([0, 0, 1]), np.zeros(3), 2, np.array([1, 2, 5]))
     assert same.tolist() == [3, 5]
+
+
+def test_the_model_survives_its_folder(model: dpaa.Model, data: Dataset, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    assert dpaa.load(tmp_path / "run").recommend(["new"], k=4)["item_id"].to_list() == popular(data, 4)
+
+
+def test_many_strengths_at_once_rank_them_alike(data: Dataset) -> None:
+    model, evaluator = dpaa.fit(data, "ease"), Evaluator(data, 4, "test", "drop")
+    rerankers = [parse_reranker(f"xquad,strength={strength}") for strength in (0.2, 0.9)]
+    for lists in evaluator.lists_reranked(model.method, rerankers):
+        assert data.item_ids.gather(lists[0]).to_list() == popular(data, 4)  # "new" is the first user
+
+
+def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    found = dpaa.compare(data, {"ease": dpaa.fit(data, "ease"), "popular": dpaa.fit(data, "most-popular")}, k=4)
+    cold = [entry.metrics["ndcg@4/cold-users"] for entry in found.entries]
+    assert cold[0] == cold[1] > 0  # the same list
+    print_comparison(found)
+    assert "ndcg@4/cold-users" in capsys.readouterr().out

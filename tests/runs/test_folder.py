@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
 import dpaa
-from dpaa._io import digest
+from dpaa._io import digest, lock_of, locked
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
@@ -282,3 +282,13 @@ def test_a_run_knows_its_dataset(small_world: Dataset) -> None:
     model.check_trained_on(small_world, "never said")
     with pytest.raises(InputError, match=r"another dataset than demo \(fingerprints differ\); look for the right one"):
         model.check_trained_on(simulate(40, 30, seed=9), "look for the right one")
+
+
+def test_metrics_are_not_written_while_another_process_replaces_the_run(
+    small_world: Dataset, run: Path, tmp_path: Path
+) -> None:
+    folder = RunFolder(shutil.copytree(run, tmp_path / "run"))
+    model = load(folder.path)
+    with locked(lock_of(folder.path)), pytest.raises(InputError, match="is in use by another process"):
+        folder.write_evaluation(evaluate(model, small_world), model)
+    assert not (folder.path / "metrics.json").exists()

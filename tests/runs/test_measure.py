@@ -11,7 +11,9 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.splits import SplitRule
 from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
 from dpaa.runs.fit import fit_final
+from dpaa.runs.measure import measured
 from tests.command import run_dpaa
 from tests.conftest import TINY
 
@@ -130,3 +132,15 @@ def test_a_final_warm_start_begins_at_the_chosen_run(yesterday: Dataset, today: 
     tonight = dpaa.fit(today, warm_start=live)
     final = fit_final(tonight, today)
     assert final.manifest["warm_start"]["fingerprint"] == today.fingerprint
+
+
+def test_its_own_data_is_measured_as_ever(yesterday: Dataset) -> None:
+    model, evaluator = dpaa.fit(yesterday, "ease"), Evaluator(yesterday, 5)
+    assert measured(model, evaluator).metrics == evaluator.evaluate(model.method).metrics
+
+
+def test_a_final_closed_form_is_that_of_all_pairs(yesterday: Dataset) -> None:
+    frame = pl.concat([yesterday.frame(split) for split in ("train", "valid", "test")])
+    whole = dpaa.fit(Dataset.from_frame(frame), "ease")
+    final = fit_final(dpaa.fit(yesterday, "ease"), yesterday)
+    assert final.recommend(k=5).equals(whole.recommend(k=5))
