@@ -5,9 +5,8 @@ item enters a user's list is at least as popular as any that leaves it (the one 
 it, and only popularity has moved them).  So no list's mean count ever falls, and neither does ARP; accuracy and
 coverage may go either way.
 
-A run keeps one κ in force, in its manifest under `dial`.  Training puts the method's own there: 0, or with `dpaa-auto`
-what `least_turn` chose.  Beside it stands what an objective would choose from the curve (`Objective.best`), which comes
-into force only if somebody asks for it (`dpaa evaluate RUN --dial-objective …`).
+The manifest of a run keeps the κ that its lists use, under `dial`: 0 after training.  Beside it stands what an objective
+would choose from the curve (`Objective.best`), which is applied by `dpaa evaluate RUN --dial-objective …` alone.
 """
 
 from __future__ import annotations
