@@ -5,8 +5,8 @@ item enters a user's list is at least as popular as any that leaves it (the one 
 it, and only popularity has moved them).  So no list's mean count ever falls, and neither does ARP; accuracy and
 coverage may go either way.
 
-The manifest of a run keeps the κ that its lists use, under `dial`: 0 after training.  Beside it stands what an objective
-would choose from the curve (`Objective.best`), which is applied by `dpaa evaluate RUN --dial-objective …` alone.
+The manifest of a run keeps the κ that its lists use, under `dial`: 0 after training.  Beside it stands what an
+objective would choose from the curve (`Objective.best`); `dpaa evaluate RUN --dial-objective …` alone applies it.
 """
 
 from __future__ import annotations
