@@ -28,7 +28,7 @@ SLOW = (
     *("debiasing/test_debias.py", "debiasing/test_models.py"),
     *("data/test_hostile_files.py", "data/test_parquet.py", "data/test_text_lines.py"),
     *("comparison/test_training_budget.py", "comparison/test_level_and_power.py", "methods/test_dpaa_auto.py"),
-    *("test_breaking.py", "test_documented_edges.py", "test_plugins.py", "test_wheel.py", "methods/test_catalogue.py"),
+    *("test_documented_edges.py", "test_plugins.py", "test_wheel.py", "methods/test_catalogue.py"),
     *("test_benchmarks.py", "test_chores.py", "test_docs.py", "test_examples.py", "exporting/test_exports.py"),
     *("data/test_database.py", "data/test_large.py", "data/test_partitions.py", "serving"),
 )

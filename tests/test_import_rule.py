@@ -30,8 +30,8 @@ def name_of(file: Path) -> str:
 MODULES = {name_of(file): file for file in sorted(ROOT.rglob("*.py"))}
 
 
-def imported(tree: ast.AST) -> set[str]:
-    """Modules of ours that are imported anywhere below: at the top, in functions, for types."""
+def imported(tree: ast.AST, root: bool = False) -> set[str]:
+    """Modules of ours that are imported anywhere below: at the top, in functions, for types; `dpaa` with `root`."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -40,7 +40,7 @@ def imported(tree: ast.AST) -> set[str]:
             assert node.level == 0, f"relative import of {node.module}"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found |= {name if name in MODULES else node.module or "" for name in names}
-    return {name for name in found if name in MODULES and name != "dpaa"}
+    return {name for name in found if name in MODULES and (root or name != "dpaa")}
 
 
 def parsed(file: Path) -> ast.Module:

@@ -38,8 +38,6 @@ SMALL_JSON, LARGE_JSON = 10_000_000, 50_000_000
 """Bytes of a config or manifest (ours have a few thousand), and of a comparison, a history or a result."""
 STAGING, HOLD = ".dpaa-", ".lock"
 """Beginning of the names of staging folders, and the lock file in them."""
-MARK = b"lock of dpaa\n"
-"""Content of our lock files: whatever else has such a name is the user's, and is never removed."""
 
 # ---------------------------------------------------------------------- reading
 
@@ -127,17 +125,7 @@ def digest(path: str | Path) -> str:
 
 
 def settled(path: str | Path) -> Path:
-    """The path without links, `.` and `..`; a folder whose replacement was interrupted half-way is put back."""
-    target = _resolved(path)
-    waiting = _waiting(target)
-    if target.name and not target.exists() and _waits(waiting):
-        with suppress(OSError):
-            (waiting / "old").rename(target)
-            shutil.rmtree(waiting)
-    return target
-
-
-def _resolved(path: str | Path) -> Path:
+    """The absolute path without links, `.` and `..`."""
     if not str(path):
         raise InputError("an empty path names nothing; name a file or folder")
     check_text(path)
@@ -158,7 +146,7 @@ def check_text(path: str | Path) -> None:
 def same_place(one: str | Path, other: str | Path) -> bool:
     """Whether two paths lead to one file or folder; an unusable path leads nowhere."""
     try:
-        return _resolved(one) == _resolved(other)
+        return settled(one) == settled(other)
     except InputError:
         return False
 
@@ -325,25 +313,17 @@ def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
 def put_in_place(fresh: Path, target: Path) -> None:
     """Replace a folder (or none) by another, in one rename; the old one is `fresh` afterwards, or gone.
 
-    Where the system cannot exchange two names, the old folder waits under a hidden name meanwhile, from where
-    `settled` brings it back.
+    Where the file system cannot exchange two names, the old folder is moved away first, into the staging folder.
     """
     for file in [*fresh.rglob("*"), fresh]:
         _flush(file)
     fresh.chmod(0o777 & ~_umask())
-    if not target.exists():
+    if target.exists() and not _exchange(fresh, target):
+        with staging(target.parent) as beside:
+            target.rename(beside / "old")
+            fresh.rename(target)
+    elif not target.exists():
         fresh.rename(target)
-    elif not _exchange(fresh, target):
-        waiting = _waiting(target)
-        if _waits(waiting):  # of a process that was killed before it removed it
-            remove_folder(waiting)
-        waiting.mkdir(exist_ok=True)
-        if any(waiting.iterdir()):
-            raise FileExistsError(errno.EEXIST, f"{waiting} is in the way", str(waiting))
-        write_into(waiting, HOLD, MARK)
-        target.rename(waiting / "old")
-        fresh.rename(target)
-        remove_folder(waiting)
     _flush(target.parent)
 
 
@@ -405,15 +385,6 @@ def _shown(path: Path) -> Path:
     with suppress(ValueError, OSError):
         return path.relative_to(Path.cwd())
     return path
-
-
-def _waiting(target: Path) -> Path:
-    return target.parent / f".{target.name}.replaced"
-
-
-def _waits(waiting: Path) -> bool:
-    """Whether this is such a folder of ours."""
-    return waiting.is_dir() and not waiting.is_symlink() and _is_lock(waiting / HOLD)
 
 
 def _flush(path: Path) -> None:
@@ -482,22 +453,6 @@ def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
     return _held_folder(parent, prefix)[0]
 
 
-@contextmanager
-def enough_room(folder: Path, what: str) -> Iterator[None]:
-    """Name the directory and the remedy where the temporary directory is full.
-
-    Parameters
-    ----------
-    folder : the temporary folder that is written to; `tempfile.gettempdir` names another directory if its own is full
-    what : is written there
-    """
-    try:
-        yield
-    except OSError as error:
-        why = reason(error) if error.errno else "No space left on device"  # numpy counts items instead
-        raise InputError(f"cannot prepare {what} in {folder.parent} ({why}); make room there, or set TMPDIR") from None
-
-
 def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory[str], int]:
     """A new private folder and the handle of its lock: once that is closed, the folder counts as abandoned."""
     while True:
@@ -533,7 +488,7 @@ def is_staging(path: Path, prefix: str = STAGING) -> bool:
     if not re.fullmatch(rf"{re.escape(prefix)}(new-)?[a-z0-9_]{{8,12}}", path.name) or path.is_symlink():
         return False
     try:
-        return path.stat().st_uid == os.geteuid() and (_is_lock(path / HOLD) or not any(path.iterdir()))
+        return path.stat().st_uid == os.geteuid() and ((path / HOLD).exists() or not any(path.iterdir()))
     except OSError:  # no folder, or gone by now
         return False
 
@@ -547,7 +502,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
 
     Parameters
     ----------
-    path : of the lock file; a file of the user's that has the name is held and stays
+    path : of the lock file, which is removed at the end
     wait : for another holder, who is refused in one sentence otherwise
     """
     handle = _acquired(path, wait)
@@ -564,10 +519,9 @@ def lock_of(target: Path) -> Path:
 
 
 def remove_lock(path: Path) -> None:
-    """Remove a lock file of ours, and nothing else that has its name; it need not exist."""
-    if _is_lock(path):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+    """Remove a lock file; it need not exist."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def held(path: Path) -> bool:
@@ -585,24 +539,14 @@ def held(path: Path) -> bool:
     return False
 
 
-def _is_lock(path: Path) -> bool:
-    """By its content; a link is none of ours."""
-    try:
-        return not path.is_symlink() and read_bytes(path, len(MARK), whole=False) == MARK
-    except InputError:
-        return False
-
-
 def _acquired(path: Path, wait: bool) -> int:
     """The handle of a locked file, which is open for writing because network file systems lock no other."""
     while True:
-        handle = _opened_lock(path)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(OSError):
                 if os.path.samestat(os.fstat(handle), path.stat()):
-                    if not os.fstat(handle).st_size:  # its maker was killed before it wrote the mark
-                        os.write(handle, MARK)
                     return handle
         except BlockingIOError:
             os.close(handle)
@@ -611,22 +555,4 @@ def _acquired(path: Path, wait: bool) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # removed by its last holder: take what is there now
-
-
-def _opened_lock(path: Path) -> int:
-    """A lock file opened; a new one gets our mark, one that is there stays as it is."""
-    flags = os.O_RDWR | os.O_NOFOLLOW
-    while True:
-        with suppress(FileExistsError):
-            handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-            break
-        with suppress(FileNotFoundError):  # removed by its holder since
-            return os.open(path, flags)
-    try:
-        os.write(handle, MARK)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        os.close(handle)
-        raise
-    return handle
+        os.close(handle)  # removed by its last holder: lock the file that is there now

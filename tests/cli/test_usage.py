@@ -20,16 +20,6 @@ from tests.command import run_dpaa
         ("trian", "no such command 'trian'; did you mean 'train', 'trace'? see dpaa --help"),
         ("data dem", "no such command 'dem'; did you mean 'demo'? see dpaa data --help"),
         ("recommend", "missing argument 'run'; see dpaa recommend --help"),
-        ("recommend run --k 1_0", "invalid value for '--k': '1_0' is no number in digits; see dpaa recommend --help"),
-        ("recommend run --k 3.0", "invalid value for '--k': '3.0' is no number in digits; see dpaa recommend --help"),
-        (
-            "evaluate run --k 5 --k 1_0",
-            "invalid value for '--k': '1_0' is no number in digits; see dpaa evaluate --help",
-        ),
-        (
-            "data log log.csv --out data --test 0.1_5",
-            "invalid value for '--test': '0.1_5' is no number in digits; see dpaa data log --help",
-        ),
         ("report data", "missing option '--out'; name the page to write, or a live page with --live"),
     ],
 )

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dpaa._io import MARK
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
@@ -235,7 +234,7 @@ def test_a_study_of_an_earlier_version_is_left_alone(world: Dataset, tmp_path: P
 def test_what_a_kill_in_the_last_moment_left_in_a_run_is_swept(world: Dataset, tmp_path: Path) -> None:
     run = Path(tune(tmp_path, world, "ease", trials=2, seeds=1).runs[0].folder)
     left = [run.parent / f".{run.name}.lock", run / ".dpaa-0123456789ab"]
-    left[0].write_bytes(MARK)
+    left[0].touch()
     left[1].mkdir()
     (left[1] / ".lock").write_bytes(MARK)
     tune(tmp_path, world, "ease", trials=2, seeds=1)

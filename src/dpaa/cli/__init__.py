@@ -30,7 +30,7 @@ from dpaa.cli.similar import similar
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
-from dpaa.cli.usage import Command, UsageError, asks_for_help, in_one_sentence, unwrapped
+from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence, unwrapped
 from dpaa.errors import InputError, reason
 
 app = typer.Typer(
@@ -50,7 +50,6 @@ for _command in _COMMANDS:
     app.command()(_command)
 for _group in (app, data_app):
     for _info in _group.registered_commands:
-        _info.cls = Command
         _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
 NO_MEMORY = "DefaultCPUAllocator"

@@ -1,4 +1,4 @@
-"""What a command says of itself, and of a wrong call: in one sentence, instead of the box that typer draws."""
+"""Help texts, and the message of a wrong call in one sentence instead of the box that typer draws."""
 
 from __future__ import annotations
 
@@ -7,29 +7,9 @@ from typing import Any
 
 import typer
 from pydantic import ValidationError
-from typer.core import TyperCommand
-
-from dpaa._text import in_digits
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong call (unknown option, missing argument …); its own name for it is private."""
-
-
-class Command(TyperCommand):
-    """A command whose numbers are written in digits: typer reads `1_0` as 10, too."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer does; then the values are compared with what was written."""
-        written: dict[str, Any] = self.make_parser(ctx).parse_args(list(args))[0]
-        rest = super().parse_args(ctx, args)
-        param: Any  # typer's own kind has no public name
-        for param in self.params:
-            text, read = written.get(param.name or ""), ctx.params.get(param.name)
-            pairs = zip(text, read, strict=True) if isinstance(text, list) and read else [(text, read)]
-            for one, number in pairs:
-                if not in_digits(one, number):
-                    raise typer.BadParameter(f"{one!r} is no number in digits", ctx=ctx, param=param)
-        return rest
 
 
 def unwrapped(text: str) -> str:
