@@ -176,8 +176,6 @@ def _pages() -> list[Writer]:
         Writer("audit --metrics-out", ("log.csv", "log.tsv"),
                ("audit", "log.csv", "--against", "log.tsv", "--metrics-out", "out.prom"), ("out.prom",),
                overwrites=False),
-        Writer("report --live", ("data", "run-lightgcn"),
-               ("report", "run-lightgcn", "--live", "out.html", "--customers", "5"), ("out.html",), weight=0.3),
         Writer("trace --figures", ("data", "run-dpaa"),
                ("trace", "run-dpaa", "--figures", "drawn", "--figure-format", "svg"), ("drawn/*",), overwrites=False,
                weight=0.3),

@@ -30,7 +30,6 @@ from tests.command import run_dpaa
             "data log log.csv --out data --test 0.1_5",
             "invalid value for '--test': '0.1_5' is no number in digits; see dpaa data log --help",
         ),
-        ("report data", "missing option '--out'; name the page to write, or a live page with --live"),
     ],
 )
 def test_what_is_wrong_and_where_to_look(words: str, sentence: str) -> None:
