@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from importlib import import_module
 from typing import Any
 
 
@@ -55,3 +56,22 @@ class MissingExtraError(InputError):
         super().__init__(
             f"{what} needs packages that are not installed; install them with: pip install 'dpaa[{extra}]'"
         )
+
+
+def import_extra(module: str, what: str, extra: str) -> Any:
+    """Import a module of an optional dependency.
+
+    Parameters
+    ----------
+    module : name to import
+    what : the feature that needs it, for the message
+    extra : the extra of `pip install 'dpaa[…]'` that brings it
+
+    Returns
+    -------
+    the module
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(what, extra) from None

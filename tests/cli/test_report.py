@@ -29,25 +29,17 @@ def test_the_page_has_its_title_and_figures_have_files(demo_folder: Path, tmp_pa
     assert {file.name for file in figures.iterdir()} == {"long-tail.json", "concentration.json"}
 
 
-@pytest.mark.parametrize("option", ["--out", "--live"])
-def test_a_page_is_replaced_only_where_this_is_asked_for(demo_folder: Path, tmp_path: Path, option: str) -> None:
+def test_a_page_is_replaced_only_where_this_is_asked_for(demo_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("altair")
     page = tmp_path / "page.html"
     page.write_text("mine")
-    words = ("report", demo_folder / "runs" / "most-popular", option, page, "--customers", 1)
+    words = ("report", demo_folder / "runs" / "most-popular", "--out", page)
     said = run_dpaa(*words)
     assert said.code == 2
     assert "page.html already exists; pass --overwrite or name another file" in " ".join(said.err.split())
     assert page.read_text() == "mine"
     dpaa_ok(*words, "--overwrite")
     assert "<html" in page.read_text(encoding="utf-8")
-
-
-def test_no_live_page_is_written_where_the_other_one_cannot_be(demo_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text("mine")
-    words = ("--live", tmp_path / "live.html", "--out", tmp_path / "page.html")
-    assert run_dpaa("report", demo_folder / "runs" / "most-popular", *words).code == 2
-    assert not (tmp_path / "live.html").exists()
 
 
 def test_lists_are_as_long_as_asked_for(demo_folder: Path, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from tests.command import run_dpaa
         ("trian", "no such command 'trian'; did you mean 'train', 'trace'? see dpaa --help"),
         ("data dem", "no such command 'dem'; did you mean 'demo'? see dpaa data --help"),
         ("recommend", "missing argument 'run'; see dpaa recommend --help"),
-        ("report data", "missing option '--out'; name the page to write, or a live page with --live"),
     ],
 )
 def test_what_is_wrong_and_where_to_look(words: str, sentence: str) -> None:

@@ -38,17 +38,7 @@ EXPORTS = [
     Mistake(
         "a system that vectors cannot be exported to",
         "dpaa export run --to oracle --out e",
-        "there is no export to 'oracle'; choose one of faiss, hnswlib, pgvector, onnx, npz",
-    ),
-    Mistake(
-        "an index that a system has not",
-        "dpaa export run --to npz --index hnsw --out e",
-        "an export to npz has no index 'hnsw'; choose one of exact",
-    ),
-    Mistake(
-        "an approximate index of few items",
-        "dpaa export run --to faiss --index hnsw --out e",
-        "24 items are too few for an index hnsw; use exact",
+        "there is no export to 'oracle'; choose one of faiss, hnswlib, pgvector, npz",
     ),
     Mistake(
         "an export of a method that has no vectors",

@@ -11,16 +11,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa.errors import InputError
 from dpaa.exporting import export
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, drawn_model, equal_lists, lists_of
+from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.postgres import Postgres, running
+from tests.serving.made import drawn_model
 
 pytestmark = pytest.mark.slow
-EVERYBODY = (
-    "COPY (SELECT u.user_id, r.item_id, r.score FROM dpaa_users u, dpaa_recommend(u.user_id, 20, {kappa}{more}) r"
-)
+EVERYBODY = "COPY (SELECT u.user_id, r.item_id, r.score FROM dpaa_users u, dpaa_recommend(u.user_id, 20, {kappa}) r"
 EVERYBODY += " ORDER BY u.user_id, r.rank) TO STDOUT WITH (FORMAT csv)"
 
 
@@ -30,8 +28,8 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-def asked(postgres: Postgres, model: Model, kappa: float, more: str = "", before: str = "") -> dict[Any, list[Any]]:
-    said = postgres.psql("-c", f"{before}{EVERYBODY.format(kappa=kappa, more=more)}")
+def queried(postgres: Postgres, model: Model, kappa: float) -> dict[Any, list[Any]]:
+    said = postgres.psql("-c", EVERYBODY.format(kappa=kappa))
     text = model.item_ids.dtype == pl.String
     found: dict[Any, list[Any]] = {user: [] for user in model.user_ids.to_list()}
     for user, item, _ in csv.reader(io.StringIO(said)):
@@ -46,23 +44,12 @@ def test_the_function_gives_our_lists(postgres: Postgres, text: bool, tmp_path: 
     for _ in range(2):  # loading again replaces what was there
         postgres.psql("-f", "load.sql", cwd=tmp_path / "made")
     for kappa in KAPPAS:
-        assert equal_lists(lists_of(model, 20, kappa), asked(postgres, model, kappa)) == 1.0
+        assert equal_lists(lists_of(model, 20, kappa), queried(postgres, model, kappa)) == 1.0
     user = model.user_ids[0]
     literal = f"'{user}'" if text else str(user)
     said = postgres.psql("-A", "-t", "-c", f"SELECT score FROM dpaa_recommend({literal}, 3, -0.5)")
     ours = model.recommend([user], 3, popularity_dial=-0.5)["score"].to_list()
     assert [float(line) for line in said.split()] == pytest.approx(ours, abs=2e-5)
-
-
-def test_an_index_of_pgvector(postgres: Postgres, tmp_path: Path) -> None:
-    model = drawn_model(n_users=30, n_items=2_000, size=12)
-    export(model, tmp_path / "made", "pgvector")
-    postgres.psql("-f", "load.sql", cwd=tmp_path / "made")
-    postgres.psql("-c", "CREATE INDEX ON dpaa_items USING hnsw (vector vector_ip_ops)")
-    expected = lists_of(model, 20, -0.5)
-    found = asked(postgres, model, -0.5, ", 100", "SET hnsw.ef_search = 400; SET enable_seqscan = off; ")
-    shared = [len(set(expected[user]) & set(found[user])) / 20 for user in expected]
-    assert sum(shared) / len(shared) > 0.95
 
 
 def test_odd_ids_arrive(postgres: Postgres, tmp_path: Path) -> None:
@@ -72,18 +59,10 @@ def test_odd_ids_arrive(postgres: Postgres, tmp_path: Path) -> None:
     named = Model(model.method, model.user_ids, items, model.train, None, model.manifest)
     export(named, tmp_path / "made", "pgvector")
     postgres.psql("-f", "load.sql", cwd=tmp_path / "made")
-    assert asked(postgres, named, 0.0) == lists_of(named, 20, 0.0)
+    assert queried(postgres, named, 0.0) == lists_of(named, 20, 0.0)
 
 
-def test_a_null_character_is_refused(tmp_path: Path) -> None:
-    model = drawn_model(n_users=3, n_items=4, size=4)
-    named = Model(model.method, model.user_ids, pl.Series(["\0", "a", "b", "c"]), model.train, None, model.manifest)
-    with pytest.raises(InputError, match="null character, which PostgreSQL cannot store"):
-        export(named, tmp_path / "made", "pgvector")
-    assert not list(tmp_path.iterdir())
-
-
-def test_asked_without_a_dial_the_function_takes_that_of_the_run(tmp_path: Path) -> None:
+def test_without_a_dial_the_function_takes_that_of_the_run(tmp_path: Path) -> None:
     model = drawn_model(n_users=3, n_items=40, size=4)
     model.manifest["dial"]["kappa"] = -1.5
     export(model, tmp_path / "made", "pgvector")

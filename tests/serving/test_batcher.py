@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dpaa.serving._engine import Batcher, OverloadedError
+from dpaa.serving._lists import MOST_TOGETHER, Batcher, OverloadedError
 
 
 class Slow:
@@ -26,54 +26,39 @@ class Slow:
 
 @pytest.mark.parametrize("inline", [True, False])
 def test_batches_form_while_the_one_before_computes(inline: bool) -> None:
-    slow = Slow()
-    sizes: list[int] = []
+    slow, sizes, n = Slow(), list[int](), 2 * MOST_TOGETHER + 4
     if inline:
         slow.go.set()
 
     async def play() -> list[int]:
-        batcher = Batcher(slow, 100, 8, lambda: inline, sizes.append)
+        batcher = Batcher(slow, 100, inline, sizes.append)
         first = asyncio.ensure_future(batcher.ask(0))
         await asyncio.sleep(0.05)
-        rest = [asyncio.ensure_future(batcher.ask(number)) for number in range(1, 21)]
+        rest = [asyncio.ensure_future(batcher.ask(number)) for number in range(1, n + 1)]
         await asyncio.sleep(0)
         slow.go.set()
         return [one for (one,) in await asyncio.gather(first, *rest)]
 
-    assert asyncio.run(play()) == [2 * number for number in range(21)]
-    assert [len(batch) for batch in slow.batches] == sizes == [1, 8, 8, 4]
+    assert asyncio.run(play()) == [2 * number for number in range(n + 1)]
+    assert [len(batch) for batch in slow.batches] == sizes == [1, MOST_TOGETHER, MOST_TOGETHER, 4]
 
 
-def test_the_queue_is_bounded_and_empties() -> None:
+def test_the_queue_is_bounded_and_errors_go_to_whom_they_belong() -> None:
     slow = Slow()
 
     async def play() -> None:
-        batcher = Batcher(slow, 3, 2)
+        batcher = Batcher(slow, 3)
         begun = asyncio.ensure_future(batcher.ask(1))
         await asyncio.sleep(0.05)
-        waiting = [asyncio.ensure_future(batcher.ask(number)) for number in range(3)]
+        waiting = [asyncio.ensure_future(batcher.ask(number)) for number in (5, -2, 3)]
         await asyncio.sleep(0)
+        assert batcher.is_full()
         with pytest.raises(OverloadedError):
             await batcher.ask(9)
         slow.go.set()
-        await asyncio.gather(begun, *waiting)
+        answers = await asyncio.gather(begun, *waiting, return_exceptions=True)
+        assert [str(one) for one in answers] == ["[2]", "[10]", "-2", "[6]"]
         assert await batcher.ask(5) == [10]
-
-    asyncio.run(play())
-
-
-def test_errors_go_to_whom_they_belong_and_the_next_batch_runs() -> None:
-    slow = Slow()
-    slow.go.set()
-
-    async def play() -> None:
-        batcher = Batcher(slow)
-        answers = await asyncio.gather(*(batcher.ask(one) for one in (1, -2, 3)), return_exceptions=True)
-        assert [str(one) for one in answers] == ["[2]", "-2", "[6]"]
-        broken: Batcher[int, int] = Batcher(lambda _numbers: 1 / 0)  # type: ignore[arg-type,return-value]
-        for _ in range(2):
-            with pytest.raises(ZeroDivisionError):
-                await broken.ask(1)
 
     asyncio.run(play())
 

@@ -13,16 +13,11 @@ from dpaa.serving._server import listen
 from tests.command import run_dpaa
 
 
-@pytest.mark.parametrize(
-    ("missing", "words", "extra"), [("fastapi", (), "serve"), ("faiss", ("--index", "hnsw"), "index")]
-)
-def test_a_missing_extra_says_what_to_install(
-    missing: str, words: tuple[str, ...], extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    said = run_dpaa("serve", "run", *words)
+def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    said = run_dpaa("serve", "run")
     assert said.code == 2
-    assert f"pip install 'dpaa[{extra}]'" in said.err
+    assert "pip install 'dpaa[serve]'" in said.err
 
 
 def test_an_address_is_refused_without_loading_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

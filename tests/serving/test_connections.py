@@ -25,7 +25,7 @@ SOON = 5
 def service(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     run = tmp_path_factory.mktemp("served") / "run"
     model.save(run)
-    with running(run, "--workers", 1) as found:
+    with running(run) as found:
         yield found
 
 
@@ -69,7 +69,7 @@ def test_a_silent_connection_is_closed(service: Running) -> None:
 
 def test_who_comes_while_the_service_stops_is_refused_or_answered(model: Model, tmp_path: Path) -> None:
     model.save(tmp_path / "run")
-    with running(tmp_path / "run", "--workers", 1, "--grace", 5) as service, connected(service, PATIENCE) as busy:
+    with running(tmp_path / "run") as service, connected(service, PATIENCE) as busy:
         body = b'{"users": ["u00000"]}'
         busy.sendall(f"{POST}Content-Length: {len(body)}\r\n\r\n".encode())  # on its way until the body is there
         wait_until(lambda: service.get("/health").status_code == 200)

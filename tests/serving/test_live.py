@@ -1,4 +1,4 @@
-"""The live page in headless Chromium: from a service, and from a file without network."""
+"""The live page in headless Chromium."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
 import pytest
 
 pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
@@ -19,15 +20,14 @@ pytest.importorskip("playwright", reason="Playwright is not installed: pip insta
 import uvicorn
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
+from dpaa.data.attributes import ItemAttributes
 from dpaa.ranking.reranker import parse_reranker
-from dpaa.runs.model import Model, load
+from dpaa.runs.model import Model
 from dpaa.serving._app import create_app
-from dpaa.serving._live import _embedded, write_live
-from dpaa.serving._snapshot import Snapshot, make_snapshot
+from dpaa.serving._snapshot import Snapshot
 from dpaa.serving.options import ServeOptions
 from tests.accessibility import MOVING, violations
 from tests.browser import launched
-from tests.command import run_dpaa
 from tests.serving.made import drawn_model
 
 pytestmark = pytest.mark.slow
@@ -65,15 +65,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address(snapshot: Snapshot) -> Iterator[str]:
-    with serving(snapshot) as url:
+def address(model: Model) -> Iterator[str]:
+    with serving(model) as url:
         yield url
 
 
 @contextmanager
-def serving(snapshot: Snapshot, **options: Any) -> Iterator[str]:
+def serving(model: Model, **options: Any) -> Iterator[str]:
     """A service in a thread."""
-    app = create_app(ServeOptions(run=Path("run"), **options), snapshot)
+    app = create_app(ServeOptions(run=Path("run"), **options), Snapshot(model))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -162,8 +162,8 @@ def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"], wid
     assert violations(page) == []
 
 
-def test_a_token_is_asked_for(browser: Browser, snapshot: Snapshot) -> None:
-    with serving(snapshot, token=TOKEN) as address:
+def test_the_page_asks_for_the_token(browser: Browser, model: Model) -> None:
+    with serving(model, token=TOKEN) as address:
         page = browser.new_page()
         page.goto(address)
         expect(page.locator("#token-form")).to_be_visible()
@@ -174,68 +174,40 @@ def test_a_token_is_asked_for(browser: Browser, snapshot: Snapshot) -> None:
         page.close()
 
 
-def test_from_a_file_without_a_server(browser: Browser, tmp_path: Path, model: Model) -> None:
-    model.save(tmp_path / "run")
-    said = run_dpaa("report", tmp_path / "run", "--live", tmp_path / "live.html", "--customers", 12)
-    assert said.code == 0, said.err
-    assert "live page of 12 customers" in said.out
-    context = browser.new_context(color_scheme="dark")
-    opened = Opened(context.new_page())
-    opened.page.goto((tmp_path / "live.html").as_uri())
-    expect(opened.page.locator("#after li").first).to_be_visible()
-    assert opened.after() == model.recommend(["u00000"])["item_id"].to_list()
-    opened.dial(-1)
-    expect(opened.page.locator("#after-how")).to_contain_text("dial at −1.00")
-    assert opened.after() == model.recommend(["u00000"], popularity_dial=-1)["item_id"].to_list()
-    assert violations(opened.page) == []
-    opened.page.locator("#after button").first.click()
-    expect(opened.page.locator("#item-similar li")).to_have_count(10)
-    assert opened.complaints == []
-    assert all(url.startswith(("file:", "data:")) for url in opened.requests)
-    context.close()
-
-
-def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, tmp_path: Path, model: Model) -> None:
+def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, model: Model) -> None:
     """As the choice of `dpaa debias` does, whose run lies in the folder that the user named."""
     own = parse_reranker("xquad,strength=0.9")
     assert own is not None
-    kept = replace(model, manifest=model.manifest | {"rerank": own.as_json(), "debias": {}})
+    manifest = model.manifest | {"rerank": own.as_json(), "debias": {}}
+    kept = replace(model, manifest=manifest, attributes=None, path=Path("chosen/run"))
     wanted, plain = (kept.recommend(["u00000"], **how)["item_id"].to_list() for how in ({}, {"rerank": None}))
     assert wanted != plain
-    kept.save(tmp_path / "chosen" / "run")
-    write_live(tmp_path / "chosen" / "run", tmp_path / "live.html", 3)
-    with serving(make_snapshot(load(tmp_path / "chosen" / "run"))) as address:
-        for place in (address, (tmp_path / "live.html").as_uri()):
-            opened = Opened(browser.new_page())
-            opened.page.goto(place)
-            expect(opened.page.locator("#after li").first).to_be_visible()
-            expect(opened.page.locator("#before-how")).to_contain_text("xquad,")
-            assert opened.page.locator("#before .name").all_text_contents() == wanted
-            assert opened.after() == wanted
-            assert opened.page.text_content("h1") == "chosen: turn the dial"
-            opened.page.select_option("#rerank", "none")
-            expect(opened.page.locator("#after-how")).not_to_contain_text("xquad")
-            assert opened.after() == plain
-            opened.page.click("#dial-run")
-            expect(opened.page.locator("#after-how")).to_contain_text("xquad")
-            assert opened.after() == wanted
-            assert opened.complaints == []
-            opened.page.close()
+    with serving(kept) as address:
+        opened = Opened(browser.new_page())
+        opened.page.goto(address)
+        expect(opened.page.locator("#after li").first).to_be_visible()
+        expect(opened.page.locator("#before-how")).to_contain_text("xquad,")
+        assert opened.page.locator("#before .name").all_text_contents() == opened.after() == wanted
+        assert opened.page.text_content("h1") == "chosen: turn the dial"
+        opened.page.select_option("#rerank", "none")
+        expect(opened.page.locator("#after-how")).not_to_contain_text("xquad")
+        assert opened.after() == plain
+        opened.page.click("#dial-run")
+        expect(opened.page.locator("#after-how")).to_contain_text("xquad")
+        assert opened.after() == wanted
+        assert opened.complaints == []
+        opened.page.close()
 
 
-def test_hostile_names_stay_text(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_names_stay_text(browser: Browser) -> None:
     evil = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-    model = drawn_model(n_items=150)
-    model.save(tmp_path / "run")
-    rows = "".join(f'{one},"{evil.replace(chr(34), chr(34) * 2)}"\n' for one in model.item_ids)
-    (tmp_path / "titles.csv").write_text("item_id,title\n" + rows)
-    assert write_live(tmp_path / "run", tmp_path / "live.html", 3, tmp_path / "titles.csv") == 3
-    context = browser.new_context()
-    opened = Opened(context.new_page())
-    opened.page.goto((tmp_path / "live.html").as_uri())
-    expect(opened.page.locator("#after li").first).to_be_visible()
-    assert opened.after()[0].startswith("</script><script>")
-    assert opened.page.title() == "dpaa live: run"
-    assert opened.complaints == []
-    context.close()
-    assert "<" not in _embedded({"a": evil})
+    model = replace(drawn_model(n_items=150), path=Path("run"))
+    titled = replace(model, attributes=ItemAttributes(pl.DataFrame({"title": 150 * [evil]})))
+    with serving(titled) as address:
+        opened = Opened(browser.new_page())
+        opened.page.goto(address)
+        expect(opened.page.locator("#after li").first).to_be_visible()
+        assert opened.after()[0].startswith("</script><script>")
+        assert opened.page.title() == "dpaa live: run"
+        assert opened.complaints == []
+        opened.page.close()

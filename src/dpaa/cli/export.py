@@ -13,12 +13,8 @@ from dpaa.cli.console import out, print_json
 
 def export(
     run: options.RunArgument,
-    to: Annotated[str, Option("--to", metavar="faiss|hnswlib|pgvector|onnx|npz", help="The system it is for.")],
+    to: Annotated[str, Option("--to", metavar="faiss|hnswlib|pgvector|npz", help="The system it is for.")],
     out_folder: Annotated[Path, Option("--out", metavar="DIR", help="Folder to write.")],
-    index: Annotated[
-        str | None,
-        Option(metavar="exact|hnsw|ivf", help="Kind of FAISS's index; exact finds all, the others are faster."),
-    ] = None,
     users: Annotated[
         list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")
     ] = None,
@@ -29,14 +25,14 @@ def export(
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Export the vectors of users and items; one index serves every κ of the popularity dial, chosen when it is asked.
+    """Export the vectors of users and items; one index serves every κ of the popularity dial, chosen per query.
 
-    The folder says how to ask (README.md) and has code that does (query.py, or a function in SQL).
+    The folder says how to query (README.md) and has code that does (query.py, or a function in SQL).
 
     \b
     Example:
       dpaa export runs/lightgcn --to faiss --out vectors
-      dpaa export runs/lightgcn --to faiss --index hnsw --out vectors
+      dpaa export runs/lightgcn --to hnswlib --out vectors
       dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
     """
     from dpaa.cli.ids import read_ids
@@ -44,17 +40,12 @@ def export(
     from dpaa.exporting import export as write
     from dpaa.runs.model import load
 
-    check_export(out_folder, to, index, overwrite)
+    check_export(out_folder, to, overwrite)
     model = load(run)
     chosen = read_ids(users, model.user_ids, "user") if users else None
-    about = write(
-        model, out_folder, to, index=index, users=chosen, overwrite=overwrite, without_reranker=without_reranker
-    )
+    about = write(model, out_folder, to, users=chosen, overwrite=overwrite, without_reranker=without_reranker)
     if as_json:
         print_json(about)
         return
-    found = f", which finds {about['recall']:.1%} of the best 20" if "recall" in about else ""
-    out.print(
-        f"vectors of {about['users']:,} users and {about['items']:,} items written to {out_folder} for {to} "
-        f"({about['index']}{found}); next: read {out_folder / 'README.md'}"
-    )
+    size = f"{about['users']:,} users and {about['items']:,} items"
+    out.print(f"vectors of {size} written to {out_folder} for {to}; next: read {out_folder / 'README.md'}")

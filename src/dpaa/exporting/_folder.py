@@ -21,18 +21,18 @@ FORMAT = 1
 """Of the folder: raised when its content, or how it is queried, changes."""
 
 
-def check_export(folder: Path, to: str, index: str | None, overwrite: bool) -> None:
+def check_export(folder: Path, to: str, overwrite: bool) -> None:
     """Refuse, before any work, what could not be written; what is not an export is never replaced.
 
     Parameters
     ----------
     folder : where the export will be
-    to, index : as in `export`
+    to : as in `export`
     overwrite : whether an export that is there may be replaced
     """
-    find_target(to, index)
+    find_target(to)
     check_folder_name(folder)
-    if folder.exists() and not folder.is_dir():
+    if folder.is_file():
         raise InputError(f"{folder} is a file; name a folder for the export")
     if folder.is_dir() and any(folder.iterdir()):
         if not (folder / ABOUT).is_file():
@@ -46,7 +46,6 @@ def export(
     folder: str | Path,
     to: str,
     *,
-    index: str | None = None,
     users: Ids | None = None,
     overwrite: bool = False,
     without_reranker: bool = False,
@@ -57,9 +56,8 @@ def export(
     ----------
     model : a fitted or loaded model that ranks by an inner product
     folder : where the export will be
-    to : `faiss`, `hnswlib`, `pgvector`, `onnx` or `npz`
-    index : kind of FAISS's index: `exact`, `hnsw` or `ivf`
-    users : ids of the users whose vectors are wanted; None = all
+    to : `faiss`, `hnswlib` (approximate), `pgvector` or `npz`
+    users : ids of the users whose vectors are exported; None = all
     overwrite : whether an export that is there may be replaced
     without_reranker : leave out the re-ranker of a model that keeps one, which vectors cannot carry; else it is refused
 
@@ -68,22 +66,22 @@ def export(
     what `export.json` says
     """
     target = Path(folder)
-    check_export(target, to, index, overwrite)
-    reranker, shown = model.reranker(), model.path or "RUN"
+    check_export(target, to, overwrite)
+    reranker = model.reranker()
     if reranker is not None and not without_reranker:
         raise InputError(
             f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot carry; write the "
-            f"lists with `dpaa recommend {shown} --out recs.parquet`, or export the scores alone with "
+            f"lists with `dpaa recommend {model.path or 'RUN'} --out recs.parquet`, or export the scores alone with "
             "--without-reranker"
         )
-    system, kind = find_target(to, index)
+    system = find_target(to)
     vectors = ExportedVectors(model, users)
     with whole_folder(settled(target), REMEDY) as staged:
         about = {
             "kind": "export",
             "format": FORMAT,
             "to": to,
-            "index": kind,
+            "index": "exact",
             "version": dpaa.__version__,
             "method": model.method.name,
             "dataset": model.manifest.get("dataset"),
@@ -93,8 +91,7 @@ def export(
             "items": len(vectors.items),
             "coordinates": vectors.items.shape[1],
             "popularity_mean": float(vectors.mean[-1]),
-            "popularity_scale": vectors.scale,
-        } | system.write(vectors, staged, kind)
+        } | system.write(vectors, staged)
         if to != "pgvector":
             _write_query(vectors, staged, to, system.packages)
         write_into(staged, ABOUT, as_json(about))
@@ -104,37 +101,36 @@ def export(
 
 def _write_query(vectors: ExportedVectors, folder: Path, to: str, packages: str) -> None:
     """The tables of users, items and seen pairs, and the script that queries them."""
-    wide = [f"v{number}" for number in range(vectors.items.shape[1] - 1)]
-    unnested = pl.col("vector").arr.to_struct(fields=wide)
-    write_blocks((b.with_columns(unnested).unnest("vector") for b in vectors.user_blocks()), folder / "users.parquet")
+    wide = pl.col("vector").arr.to_struct(fields=[f"v{number}" for number in range(vectors.items.shape[1] - 1)])
+    write_blocks((b.with_columns(wide).unnest("vector") for b in vectors.user_blocks()), folder / "users.parquet")
     write_blocks(iter([vectors.model.items[vectors.candidates]]), folder / "items.parquet")
-    write_blocks(vectors.seen_blocks(), folder / "seen.parquet")
-    own = asset(f"search_{to}.py").template
-    search = own if to == "onnx" else asset("recommend.py").template + own
-    library = {"faiss": "faiss", "hnswlib": "hnswlib", "onnx": "onnxruntime"}.get(to)
-    code = {"packages": packages, "imports": f"\nimport {library}\n" if library else "", "search": search}
-    write_into(folder, "query.py", asset("query.py").substitute(code, kappa=f"{vectors.model.kappa():g}"))
+    write_blocks(iter([vectors.seen()]), folder / "seen.parquet")
+    code = asset("query.py").substitute(
+        packages=packages,
+        imports="" if to == "npz" else f"\nimport {to}\n",
+        search=asset("recommend.py").template + asset(f"search_{to}.py").template,
+        kappa=f"{vectors.model.kappa():g}",
+    )
+    write_into(folder, "query.py", code)
 
 
 def _readme(about: dict[str, Any], packages: str) -> str:
-    to = about["to"]
-    how = asset("how_pgvector.md" if to == "pgvector" else "how.md").substitute(packages=packages).rstrip()
+    to, notes = about["to"], ""
     if "recall" in about:
-        how += (
-            f"\n\nThe index is approximate ({about['index']}, searched {about['width']:,} wide): it found "
-            f"{about['recall']:.1%} of the best 20 when it was tried with users of the run at κ from −1 to 1."
+        notes = (
+            f"\n\nThe index is approximate (searched {about['width']:,} wide): it found {about['recall']:.1%} of the "
+            "best 20 when it was tried with users of the run at κ from −1 to 1."
         )
     if about["reranker_left_out"]:
-        how += (
+        notes += (
             f"\n\nThe run re-ranks its lists by {about['reranker_left_out']['name']}, which is left out here: lists "
             "from this export are those of `dpaa recommend RUN --rerank none`."
         )
-    tables = "" if to == "pgvector" else asset("files.md").template
+    own = to == "pgvector"
     return asset("README.md").substitute(
-        {name: about[name] for name in ("method", "to", "version")}
-        | {name: f"{about[name]:,}" for name in ("users", "items", "coordinates")},
+        about,
         dataset=" ".join(str((about["dataset"] or {}).get("name", "a dataset")).split()),
         kappa=f"{about['popularity_dial']:g}",
-        how=how,
-        files=(asset(f"files_{to}.md").template + tables).rstrip(),
+        how=asset("how_pgvector.md" if own else "how.md").substitute(packages=packages).rstrip() + notes,
+        files=(asset(f"files_{to}.md").template + ("" if own else asset("files.md").template)).rstrip(),
     )

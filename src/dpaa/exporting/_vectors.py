@@ -1,16 +1,15 @@
-"""What every export holds: items and users as vectors, so that the dial is turned when a question is asked.
+"""What every export holds: items and users as vectors, so that the popularity dial is a choice of each query.
 
     score(u, i) at κ = ⟨(v_u, κ · turn_u), item vector⟩ + shift_u + κ · turn_u · popularity_mean
 
-The items' mean is subtracted and the popularity coordinate scaled to the others (`dpaa.serving.index.prepared`), which
-an index needs to lie evenly; `turn` is the user's deviation by the inverse scale.  What follows the inner product is
-the same for all items of a question, so rankings do not need it.
+The items' mean is subtracted and the popularity coordinate scaled to the deviation of the others, since an approximate
+index needs vectors that lie evenly; `turn` is the user's deviation by the inverse scale.  What follows the inner
+product is the same for all items of a query, so rankings do not need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,9 @@ from dpaa.data.ids import look_up
 from dpaa.errors import InputError
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import BLOCK_VECTORS, Model
-from dpaa.serving.index import TRIED_K, prepared
 
-KAPPAS = (0.0, -1.0, -0.5, 0.5, 1.0)
-"""Where an approximate index is tried when it is made."""
+TRIED_KAPPAS = (0.0, -1.0, -0.5, 0.5, 1.0)
+"""κ of the queries that an approximate index is tried with."""
 TRIED_USERS = 200
 
 
@@ -51,46 +49,31 @@ class ExportedVectors:
         self.users = every if users is None else np.unique(look_up(users, model.user_ids, "user"))
         self.candidates = np.arange(len(model.item_ids)) if model.candidates is None else np.asarray(model.candidates)
         table = dial.items[torch.from_numpy(self.candidates.astype(np.int64))]
-        # (n, d + 1), a row per candidate; the last coordinate is popularity, times `scale`
-        self.items, self.scale = prepared(table)
+        rows = table.numpy() - table.mean(dim=0).numpy()
+        spread, own = float(rows[:, :-1].std()), float(rows[:, -1].std())
+        self.scale = spread / own if own > 0 and spread > 0 else 1.0
         self.mean = table.mean(dim=0).numpy().copy()
-        self.mean[-1] *= self.scale
+        for coordinates in (rows[:, -1:], self.mean[-1:]):
+            coordinates *= self.scale
+        self.items = np.ascontiguousarray(rows)  # (n, d + 1); the last coordinate is popularity, times `scale`
 
     def user_blocks(self) -> Iterator[pl.DataFrame]:
         """`user_id, vector, turn, shift` of all users, a block at a time; at least one block."""
         for first in range(0, max(len(self.users), 1), BLOCK_VECTORS):
             yield self._block(self.users[first : first + BLOCK_VECTORS])
 
-    def user_arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The same of all users at once: `users` (m, d), `turn` (m,), `shift` (m,)."""
-        table = pl.concat(self.user_blocks())
-        return {"users": table["vector"].to_numpy()} | {name: table[name].to_numpy() for name in ("turn", "shift")}
+    def seen(self) -> pl.DataFrame:
+        """`user_id, item_id` of the exported users' training pairs with exported items."""
+        train = self.model.train
+        kept = np.isin(train.user, self.users) & np.isin(train.item, self.candidates)
+        users = self.model.user_ids.gather(train.user[kept]).alias(Column.USER)
+        return pl.DataFrame([users, self.model.item_ids.gather(train.item[kept]).alias(Column.ITEM)])
 
-    def seen_blocks(self) -> Iterator[pl.DataFrame]:
-        """`user_id, item_id` of the exported users' training pairs with exported items; at least one block."""
-        train, step = self.model.train, BLOCK_VECTORS * 16
-        chosen = np.zeros(len(self.model.user_ids), dtype=bool)
-        allowed = np.zeros(len(self.model.item_ids), dtype=bool)
-        chosen[self.users], allowed[self.candidates] = True, True
-        for first in range(0, max(len(train.user), 1), step):
-            user, item = train.user[first : first + step], train.item[first : first + step]
-            kept = chosen[user] & allowed[item]
-            users = self.model.user_ids.gather(user[kept]).alias(Column.USER)
-            yield pl.DataFrame([users, self.model.item_ids.gather(item[kept]).alias(Column.ITEM)])
-
-    @cached_property
     def tried(self) -> NDArray[np.float32]:
-        """Queries of some users at some κ, for an approximate index to be tried with: (q, d + 1)."""
+        """(q, d + 1) queries of some users at some κ, for an approximate index to be tried with."""
         some = self._block(self.users[np.unique(np.linspace(0, len(self.users) - 1, TRIED_USERS).astype(np.int64))])
-        vectors, turn, n = some["vector"].to_numpy(), some["turn"].to_numpy(), len(KAPPAS)
-        parts = [np.column_stack([vectors[i::n], kappa * turn[i::n]]) for i, kappa in enumerate(KAPPAS)]
-        return np.ascontiguousarray(np.concatenate(parts), dtype=np.float32)
-
-    @cached_property
-    def tried_best(self) -> NDArray[np.int64]:
-        """Rows of the best items of these queries, exactly: (q, 20 or all)."""
-        scores = torch.from_numpy(self.tried) @ torch.from_numpy(self.items).T
-        return torch.topk(scores, min(TRIED_K, len(self.items)), dim=1).indices.numpy()
+        kappa = np.resize(TRIED_KAPPAS, len(some))
+        return np.column_stack([some["vector"].to_numpy(), kappa * some["turn"].to_numpy()]).astype(np.float32)
 
     def _block(self, index: NDArray[Any]) -> pl.DataFrame:
         queries = self._vectors.queries(torch.from_numpy(index.astype(np.int64)))

@@ -1,7 +1,7 @@
 """A run as an HTTP service, and its live page.
 
-`options` and `index` need neither the packages of the service nor torch; everything else starts with `_` and is
-imported by `dpaa serve` and `dpaa report --live` when they need it.
+`options` needs neither the packages of the service nor torch; everything else starts with `_` and is imported by
+`dpaa serve` when it is needed.
 """
 
 from __future__ import annotations

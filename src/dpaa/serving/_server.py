@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -15,13 +14,12 @@ from http import HTTPStatus
 from typing import Any
 
 import uvicorn
-from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.supervisors.multiprocess import Multiprocess, Process
+from uvicorn.supervisors.multiprocess import Multiprocess
 
 from dpaa._io import temporary_folder
 from dpaa.errors import InputError, reason
-from dpaa.serving._middleware import SHARED_FOLDER, problem
+from dpaa.serving._middleware import problem
 from dpaa.serving.options import ServeOptions
 
 MOST_HEAD = 65_536
@@ -30,8 +28,10 @@ PATIENCE = 10.0
 """Seconds until the head of a request must be there."""
 LINGER = 1.0
 """Seconds between the last answer on a connection and its end: what still arrives is read, so nothing is reset."""
-SWITCH = 0.0005
-"""Seconds after which a thread gives way: computing must not keep requests waiting."""
+GRACE = 10
+"""Seconds that open requests get when a worker stops."""
+STARTING = 120
+"""Seconds that a worker gets to read the run before a reload is given up."""
 
 
 class Protocol(HttpToolsProtocol):
@@ -66,7 +66,7 @@ class Protocol(HttpToolsProtocol):
         self._unread = 0
         self._stop_timer()
         super().on_headers_complete()
-        if self._draining:
+        if self.app_state.get("stopping"):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
@@ -96,21 +96,16 @@ class Protocol(HttpToolsProtocol):
         else:
             super().shutdown()
 
-    @property
-    def _draining(self) -> bool:
-        return bool(self.app_state.get("stopping"))
-
     def _refuse(self, status: int, sentence: str) -> None:
         """Answer and close, but read what the client still sends: otherwise it gets a reset instead of the answer."""
         if self._ending or self.transport.is_closing():
             return
         self._ending = True
-        answer = problem(status, sentence)
+        answer = problem(status, sentence, {"connection": "close"})
         headers = b"".join(b"%s: %s\r\n" % header for header in answer.raw_headers)
-        begin = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nconnection: close\r\n".encode()
+        begin = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self.transport.write(begin + headers + b"\r\n" + bytes(answer.body))
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
+        self.transport.write_eof()
         self.loop.call_later(LINGER, self.transport.close)
 
     def _wait_for_head(self) -> None:
@@ -131,28 +126,7 @@ class Protocol(HttpToolsProtocol):
 
 
 class _Workers(Multiprocess):
-    """uvicorn's worker processes; `SIGHUP` reloads the run in each instead of replacing it."""
-
-    _to_reload: tuple[Process, ...] = ()
-
-    def handle_hup(self) -> None:
-        self._to_reload = tuple(self.processes)
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        """Signal the workers that can take it: one that is still starting would die of it, and gets it later."""
-        ready = [one for one in self._to_reload if one in self.processes and one.is_ready(timeout=1)]
-        for process in ready:
-            if process.pid is not None:
-                os.kill(process.pid, signal.SIGHUP)
-        self._to_reload = tuple(one for one in self._to_reload if one in self.processes and one not in ready)
-
-    def keep_subprocess_alive(self) -> None:
-        before = {process.pid for process in self.processes}
-        super().keep_subprocess_alive()
-        for dead in before - {process.pid for process in self.processes}:
-            mark_process_dead(dead)  # type: ignore[no-untyped-call]  # its queue counts no more
-        self._pass_on()
+    """uvicorn's worker processes: one that dies is replaced, and on `SIGHUP` all are, one after the other."""
 
     def terminate_all(self) -> None:
         """Close the listening sockets first: a connection that no worker will take must be refused, not reset."""
@@ -161,35 +135,35 @@ class _Workers(Multiprocess):
         super().terminate_all()
 
 
-def make_app(options: ServeOptions) -> Any:
-    """The application of a worker, with its own copy of the run."""
+def read_app(options: ServeOptions) -> Any:
+    """Read the run and make the application that serves it; a run that cannot be served is an `InputError`."""
     import torch
 
     from dpaa.methods import METHODS
     from dpaa.plugins import add_plugin
     from dpaa.ranking.registry import RERANKERS
+    from dpaa.runs.model import load
     from dpaa.serving._app import create_app
-    from dpaa.serving._snapshot import read_snapshot
+    from dpaa.serving._snapshot import Snapshot
 
+    torch.set_num_threads(options.threads)
     for plugin in options.plugins:
         add_plugin(plugin, METHODS, RERANKERS)
-    snapshot = read_snapshot(options)
+    return create_app(options, Snapshot(load(options.run)))
+
+
+def worker_app(options: ServeOptions) -> Any:
+    """The application of a worker process, where an error is seen in the log alone."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    sys.setswitchinterval(SWITCH)
-    torch.set_num_threads(options.threads)
-    app = create_app(options, snapshot, read_snapshot)
+    try:
+        app = read_app(options)
+    except InputError as error:
+        logging.getLogger("uvicorn.error").error("a worker cannot start: %s", error)
+        sys.exit(1)  # a reload keeps the old workers; a dead worker is replaced as soon as the run can be read
+    sys.setswitchinterval(0.0005)  # seconds; computing must not keep requests waiting
     gc.collect()
     gc.freeze()  # a full collection would walk all that was imported: 0.1 s without an answer
     return app
-
-
-def _worker_app(options: ServeOptions) -> Any:
-    """`make_app` in a worker process, where nobody but the log hears of an error."""
-    try:
-        return make_app(options)
-    except InputError as error:
-        logging.getLogger("uvicorn.error").error("a worker cannot start: %s", error)
-        sys.exit(1)  # the parent tries again, until the run can be read
 
 
 def serve(options: ServeOptions, listening: socket.socket, say: Callable[[str], None]) -> None:
@@ -201,35 +175,28 @@ def serve(options: ServeOptions, listening: socket.socket, say: Callable[[str], 
     listening : from `listen`; closed at the end
     say : gets the address when the run has been read
     """
-    how: dict[str, Any] = {
-        "http": Protocol,
-        "ws": "none",
-        "log_level": "warning",
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,
-        "timeout_keep_alive": 60,
-        "timeout_graceful_shutdown": max(1, int(options.grace)),
-        "timeout_worker_healthcheck": 30,
-        "backlog": 1024,
-    }
     host, port = listening.getsockname()[:2]
-    address = f"serving {options.run} on http://{f'[{host}]' if ':' in host else host}:{port}"
-    with listening:
-        app = make_app(options)  # with several workers only a check: what is wrong with the run is said once, here
-        if options.workers == 1:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: None)  # uvicorn raises it again when it has stopped
-            say(address)
-            uvicorn.Server(uvicorn.Config(app, **how)).run([listening])
-            return
-        del app
-        with temporary_folder("dpaa-serve-") as folder:
-            os.environ[SHARED_FOLDER] = folder
-            config = uvicorn.Config(partial(_worker_app, options), factory=True, workers=options.workers, **how)
-            logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # of this process: which workers came and went
-            say(address)
-            _Workers(config, [listening]).run()
+    with listening, temporary_folder("dpaa-serve-") as folder:
+        read_app(options)  # what is wrong with the run is said once, here, and not by every worker
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        config = uvicorn.Config(
+            partial(worker_app, options),
+            factory=True,
+            workers=options.workers,
+            http=Protocol,
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=60,
+            timeout_graceful_shutdown=GRACE,
+            timeout_worker_healthcheck=STARTING,
+            backlog=1024,
+        )
+        logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # of this process: which workers came and went
+        say(f"serving {options.run} on http://{f'[{host}]' if ':' in host else host}:{port}")
+        _Workers(config, [listening]).run()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,263 +1,149 @@
-"""A run as a worker serves it: the model, and the tables that answers are computed from."""
+"""A run as a worker serves it: the model, look-ups of ids, and what is known of its items."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from dpaa._text import json_text
-from dpaa.data.attributes import TITLE, attributes_of
 from dpaa.data.ids import WHOLE_NUMBER, is_text
-from dpaa.data.inputs import open_table
 from dpaa.data.popularity import popular_items
 from dpaa.errors import InputError
-from dpaa.evaluation.concentration import head
 from dpaa.ranking.registry import RERANKERS
-from dpaa.runs.model import Model, load
-from dpaa.serving.index import Index, build_index
-from dpaa.serving.options import MOST_BYTES, MOST_IDS, MOST_PEOPLE, ServeOptions
+from dpaa.runs.model import Model
+from dpaa.serving._lists import Ints, Listed, Parameters, Query, compute, taken_items
 
 Id = int | str
-Ints = NDArray[Any]
-TRIED_USERS = 128
-"""Users whose queries an index is tried with."""
+MOST_SAMPLED = 200
+"""Users whose lists the live page measures."""
 
 
-@dataclass(frozen=True, eq=False)
-class IdTable:
-    """Ids of users or items in ascending order, row i = index i, and their titles."""
-
-    ids: pl.Series
-    titles: pl.Series | None = None
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def find(self, given: Id) -> int:
-        """The index of an id, -1 for an unknown one; where ids are integers, text that spells one stands for it."""
-        if is_text(self.ids) != isinstance(given, str):
-            if not isinstance(given, str) or len(given) > 20 or not re.fullmatch(WHOLE_NUMBER, given):
-                return -1
-            given = int(given)
-        row = bisect_left(self.ids, given)
-        return row if row < len(self.ids) and self.ids[row] == given else -1
-
-    def shown(self, rows: Iterable[int]) -> list[dict[str, Any]]:
-        """`id` of each row, and `title` where there are titles."""
-        if self.titles is None:
-            return [{"id": self.ids[row]} for row in rows]
-        return [{"id": self.ids[row], "title": self.titles[row]} for row in rows]
-
-    def search(self, words: str, most: int) -> list[int]:
-        """Rows whose id begins with these words, then those whose title has them, whatever its case."""
-        rows = self.ids.cast(pl.String).str.starts_with(words).arg_true().head(most).to_list()
-        if self.titles is not None and words and len(rows) < most:
-            hits = self.titles.str.to_lowercase().str.contains(words.casefold(), literal=True).fill_null(value=False)
-            rows += [row for row in hits.arg_true().head(most).to_list() if row not in set(rows)]
-        return rows[:most]
-
-
-@dataclass(frozen=True, eq=False)
 class Snapshot:
-    """One state of a run, ready to answer; nothing in it changes."""
-
-    name: str
-    """Digest of the run's manifest: the same in every worker, another after another training."""
-    model: Model
-    users: IdTable
-    items: IdTable
-    plain: Tensor | None
-    """(n_candidates, d) item vectors whose inner products rank at κ = 0; None for a method that ranks otherwise."""
-    dialled: Tensor | None
-    """(n_candidates, d + 1): the same with the popularity coordinate."""
-    unit: Tensor | None
-    """(n_items, d) item vectors of length 1; None where items cannot be compared."""
-    index: Index | None
-    popular: NDArray[np.bool_]
-    """(n_items,): the smallest set of items that has 80% of the interactions; the others are niche."""
-    head: NDArray[np.bool_]
-    """(n_items,): the fifth of the items with the most interactions."""
-    counts: NDArray[np.float32]
-    """(n_items,): training interactions."""
-
-    @cached_property
-    def kappa(self) -> float:
-        """κ of the run."""
-        return self.model.kappa()
-
-    @cached_property
-    def row_of(self) -> Ints | None:
-        """(n_items,) row of each item in `plain` and `dialled`, -1 for no candidate; None where row i is item i."""
-        if self.model.candidates is None:
-            return None
-        rows = np.full(len(self.items), -1, dtype=np.int64)
-        rows[self.model.candidates] = np.arange(len(self.model.candidates))
-        return rows
-
-    def taken(self, user: int) -> NDArray[np.int32]:
-        """Items of a user's training pairs."""
-        pairs = self.model.train
-        first, last = (int(np.searchsorted(pairs.user, np.int32(user), side)) for side in ("left", "right"))
-        return pairs.item[first:last]
-
-    def described(self, items: Ints) -> list[dict[str, Any]]:
-        """`id`, `title`, `interactions` and `group` of these items."""
-        rows = self.items.shown(items.tolist())
-        for row, count, popular in zip(rows, self.counts[items].tolist(), self.popular[items], strict=True):
-            row |= {"interactions": int(count), "group": "popular" if popular else "niche"}
-        return rows
-
-    def most_popular_taken(self, user: int, most: int) -> Ints:
-        """Items of a user's training pairs, the most popular first."""
-        taken = self.taken(user)
-        return taken[np.argsort(-self.counts[taken], kind="stable")][:most]
-
-
-def read_snapshot(options: ServeOptions) -> Snapshot:
-    """Load and check the run, and prepare it; a run that cannot be served is an `InputError`."""
-    return make_snapshot(load(options.run), options.index, options.titles)
-
-
-def make_snapshot(model: Model, index: str = "exact", titles: Path | None = None) -> Snapshot:
-    """Prepare a model.
+    """One state of a run, ready to answer.
 
     Parameters
     ----------
-    model : of a run, or in memory
-    index : how candidates are found, one of `KINDS`
-    titles : a table of item_id and title to use instead of the run's own titles
-
-    Returns
-    -------
-    the snapshot
+    model : the loaded run
     """
-    vectors, dial = model.method.vectors(), model.prepared_dial
-    plain, dialled = None if vectors is None else vectors.items, None if dial is None else dial.items
-    if model.candidates is not None and plain is not None and dialled is not None:
-        some = torch.from_numpy(np.asarray(model.candidates, dtype=np.int64))
-        plain, dialled = plain.index_select(0, some), dialled.index_select(0, some)
-    counts = model.method.graph.item_degree.numpy()
-    return Snapshot(
-        name=f"run-{hashlib.sha256(json_text(model.manifest).encode()).hexdigest()[:8]}",
-        model=model,
-        users=IdTable(model.user_ids),
-        items=IdTable(model.item_ids, model.titles if titles is None else _read_titles(titles, model.item_ids)),
-        plain=plain,
-        dialled=dialled,
-        unit=None if model.method.item_vectors() is None else model.unit_vectors,
-        index=build_index(index, dialled, _typical_queries(model)) if index != "exact" else None,
-        popular=popular_items(counts.astype(np.float64)),
-        head=head(counts),
-        counts=counts,
-    )
 
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        # Digest of the manifest: the same in every worker, another after another training.
+        self.name = f"run-{hashlib.sha256(json_text(model.manifest).encode()).hexdigest()[:8]}"
+        self.kappa = model.kappa()
+        self.counts = model.method.graph.item_degree.numpy()  # (n_items,) training interactions
+        self.popular = popular_items(self.counts.astype(np.float64))  # (n_items,); the others are niche
+        self._samples: dict[tuple[float, int], tuple[Ints, list[Ints]]] = {}
 
-def _typical_queries(model: Model) -> Tensor:
-    """(q, d + 1) queries of some users at some κ, for an index to be tried with."""
-    vectors, dial = model.method.vectors(), model.prepared_dial
-    if vectors is None or dial is None:
-        return torch.empty(0)
-    some = np.linspace(0, len(model.user_ids) - 1, TRIED_USERS).astype(np.int64)
-    plain = vectors.queries(torch.from_numpy(some))
-    kappas = (0.0, -1.0, -0.5, 1.0)
-    return torch.cat([dial.queries(plain[number :: len(kappas)], kappa) for number, kappa in enumerate(kappas)])
+    def rows(self, items: Ints) -> list[dict[str, Any]]:
+        """`id` of each item, and `title` where there are titles."""
+        ids, titles = self.model.item_ids, self.model.titles
+        if titles is None:
+            return [{"id": ids[item]} for item in items.tolist()]
+        return [{"id": ids[item], "title": titles[item]} for item in items.tolist()]
 
+    def listed_rows(self, listed: Listed) -> list[dict[str, Any]]:
+        """Items with score and rank."""
+        rows = self.rows(listed.items)
+        for rank, (row, score) in enumerate(zip(rows, listed.scores.tolist(), strict=True), 1):
+            row["score"], row["rank"] = score, rank
+        return rows
 
-def _read_titles(file: Path, item_ids: pl.Series) -> pl.Series:
-    """The title of each item, null where the file has none; items that the run does not know are left out."""
-    attributes, _ = attributes_of(open_table(file), item_ids)
-    if attributes.titles is None:
-        raise InputError(f"{file} has no column {TITLE!r}; titles are a table of item_id and title")
-    return attributes.titles
+    def popularity(self, items: Ints) -> list[dict[str, Any]]:
+        """`interactions` and `group` of each item."""
+        pairs = zip(self.counts[items].tolist(), self.popular[items].tolist(), strict=True)
+        return [{"interactions": int(count), "group": "popular" if popular else "niche"} for count, popular in pairs]
 
+    def explain(self, query: Query, items: Ints) -> list[dict[str, Any]]:
+        """How popular each listed item is, and which item of the user's history is most like it."""
+        reasons, model = self.popularity(items), self.model
+        history = taken_items(model, query.user) if query.user is not None else query.history
+        if history is not None and len(history) and model.method.item_vectors() is not None:
+            nearest = (model.unit_vectors[items] @ model.unit_vectors[history.astype(np.int64)].T).argmax(dim=1)
+            for reason, position in zip(reasons, nearest.tolist(), strict=True):
+                reason["because"] = model.item_ids[int(history[position])]
+        return reasons
 
-# ------------------------------------------------------------------ what /about says
+    # ------------------------------------------------------------------ what the live page shows
 
+    def sample(self, kappa: float, k: int) -> tuple[Ints, list[Ints]]:
+        """Lists of evenly spaced users at κ, kept: the users, and the items of each."""
+        if (kappa, k) not in self._samples:
+            warm = np.flatnonzero(self.model.method.graph.user_degree.numpy())
+            users = warm[np.unique(np.linspace(0, len(warm) - 1, MOST_SAMPLED).round().astype(np.int64))]
+            parameters = Parameters(k, kappa)
+            lists = compute(self.model, [Query(parameters, user) for user in users.tolist()])
+            self._samples[kappa, k] = users, [one.items for one in lists if isinstance(one, Listed)]
+        return self._samples[kappa, k]
 
-def about(snapshot: Snapshot, options: ServeOptions | None = None) -> dict[str, Any]:
-    """Method, sizes, the dial with its curve, re-rankers and limits; see `_models.About`."""
-    model = snapshot.model
-    dataset = model.manifest.get("dataset")
-    name = dataset.get("name") if isinstance(dataset, dict) else None
-    own = model.reranker()
-    # The run of a debiasing is the folder `run` in the folder that the user named.
-    folder = model.path.parent if model.path is not None and "debias" in model.manifest else model.path
-    index = snapshot.index
-    return {
-        "run": folder.name if folder is not None else str(name or snapshot.name),
-        "dataset": None if name is None else str(name),
-        "method": model.method.name,
-        "users": len(snapshot.users),
-        "items": len(snapshot.items),
-        "popular_items": int(snapshot.popular.sum()),
-        "titles": snapshot.items.titles is not None,
-        "similar": snapshot.unit is not None,
-        "columns": model.columns.names,
-        "dial": {"kappa": snapshot.kappa, "curve": _curve(model)},
-        "rerank": None if own is None else own.in_words(),
-        "rerankers": _rerankers(),
-        "snapshot": snapshot.name,
-        "index": None if index is None else {"kind": index.kind, "recall": index.recall},
-        "limits": None
-        if options is None
-        else {"k": options.most_k, "people": MOST_PEOPLE, "ids": MOST_IDS, "bytes": MOST_BYTES},
-    }
-
-
-def _curve(model: Model) -> list[dict[str, Any]] | None:
-    """The dial's curve on validation; None where the run has none or it is damaged."""
-    try:
-        curve = model.dial_curve
-    except InputError:
-        return None
-    if curve is None:
-        return None
-    return [
-        {"k": curve.k, **{name: None if np.isnan(value) else value for name, value in point.items()}}
-        for point in curve.per_kappa
-    ]
-
-
-def _rerankers() -> list[dict[str, Any]]:
-    """Those that a request can name, with their numeric parameters and the range of a slider for each."""
-    kinds = {}
-    for name in RERANKERS:
-        try:
-            kinds[name] = RERANKERS[name]
-        except InputError:  # an installed plug-in that does not load
-            continue
-    return [
-        {
-            "name": name,
-            "title": kind.title,
-            "settings": [
-                {"name": field, "default": info.default, "meaning": info.description or ""}
-                | _slider(info.metadata, info.default)
-                for field, info in kind.model_fields.items()
-                if isinstance(info.default, int | float) and not isinstance(info.default, bool)
-            ],
+    def audit(self, kappa: float, k: int) -> dict[str, float]:
+        """Niche share, mean popularity and coverage of the sample's lists."""
+        _, lists = self.sample(kappa, k)
+        n_candidates = len(self.counts) if self.model.candidates is None else len(self.model.candidates)
+        return {
+            f"aplt@{k}": float(np.mean([np.mean(~self.popular[items]) for items in lists])),
+            f"arp@{k}": float(np.mean([np.mean(self.counts[items]) for items in lists])),
+            f"coverage@{k}": len(np.unique(np.concatenate(lists))) / n_candidates,
         }
-        for name, kind in kinds.items()
-    ]
+
+    def about(self) -> dict[str, Any]:
+        """The run, its dial and curve, and the re-rankers that a request can name."""
+        model, own, names = self.model, self.model.reranker(), []
+        for name in RERANKERS:
+            try:
+                names.append({"name": name, "title": RERANKERS[name].title})
+            except InputError:  # an installed plug-in that does not load
+                continue
+        # The run of a debiasing is the folder `run` in the folder that the user named.
+        folder = model.path.parent if model.path is not None and "debias" in model.manifest else model.path
+        return {
+            "run": self.name if folder is None else folder.name,
+            "dataset": (model.manifest.get("dataset") or {}).get("name"),
+            "method": model.method.name,
+            "users": len(model.user_ids),
+            "items": len(model.item_ids),
+            "popular_items": int(self.popular.sum()),
+            "columns": model.columns.names,
+            "dial": {"kappa": self.kappa, "curve": self._curve()},
+            "rerank": None if own is None else own.in_words(),
+            "rerankers": names,
+            "snapshot": self.name,
+        }
+
+    def _curve(self) -> list[dict[str, Any]] | None:
+        """The dial's curve on validation; None where the run has none."""
+        curve = self.model.dial_curve
+        if curve is None:
+            return None
+        return [
+            {"k": curve.k, **{name: None if np.isnan(value) else value for name, value in point.items()}}
+            for point in curve.per_kappa
+        ]
 
 
-def _slider(rules: list[Any], default: float) -> dict[str, float]:
-    """Its ends are the parameter's own bounds, or just inside of those that it must not reach."""
-    bounds = {edge: getattr(rule, edge) for rule in rules for edge in ("ge", "gt", "le", "lt") if hasattr(rule, edge)}
-    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
-    least: float = -2 if low is None else low
-    most: float = high if high is not None else 2 if low is None else max(least + 1, 2 * default)
-    inside = (most - least) / 20
-    return {"least": least + (inside if "gt" in bounds else 0), "most": most - (inside if "lt" in bounds else 0)}
+def find(ids: pl.Series, given: Id) -> int:
+    """The index of an id, -1 for an unknown one; where ids are integers, text that spells one stands for it."""
+    if is_text(ids) != isinstance(given, str):
+        if not isinstance(given, str) or len(given) > 20 or not re.fullmatch(WHOLE_NUMBER, given):
+            return -1
+        given = int(given)
+    row = bisect_left(ids, given)
+    return row if row < len(ids) and ids[row] == given else -1
+
+
+def find_all(ids: pl.Series, given: list[Id]) -> Ints:
+    """Indices of the known ids, ascending and distinct; unknown ones cannot be recommended anyhow."""
+    return np.array(sorted({row for one in given if (row := find(ids, one)) >= 0}), dtype=np.int64)
+
+
+def search(ids: pl.Series, titles: pl.Series | None, words: str, most: int) -> Ints:
+    """Rows whose id begins with these words or whose title has them, whatever its case."""
+    hits = ids.cast(pl.String).str.starts_with(words)
+    if titles is not None:
+        hits |= titles.str.to_lowercase().str.contains(words.casefold(), literal=True).fill_null(value=False)
+    return hits.arg_true().head(most).to_numpy()

@@ -1,78 +1,40 @@
-"""The options of `dpaa serve`, and the limits of a request."""
+"""The options of `dpaa serve`, and who may reach the service."""
 
 from __future__ import annotations
 
 import ipaddress
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from dpaa.errors import InputError, MissingExtraError
-
-KINDS = ("exact", "hnsw", "ivf")
-"""How items are found; see `index.py`."""
-MOST_PEOPLE = 100
-"""Users or histories of one `POST /recommend`."""
-MOST_IDS = 1000
-"""Ids of one `exclude`, `allow` or history."""
-MOST_BYTES = 1_000_000
-"""Body of a request."""
+from dpaa.errors import InputError
 
 
-class ServeOptions(BaseModel):
-    """How one service runs; the fields are the options of `dpaa serve`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    run: Path
-    """The run folder; a reload reads it again."""
-    index: Literal["exact", "hnsw", "ivf"] = "exact"
-    """How candidates are found; an index pays in large catalogues only."""
-    titles: Path | None = None
-    """A table of item_id and title."""
-    plugins: tuple[str, ...] = ()
-    token: str | None = None
-    """What requests must show; `POST /reload` needs one in any case."""
-    allow_origin: tuple[str, ...] = ()
-    """Origins whose web pages may send requests."""
-    allow_host: tuple[str, ...] = ()
-    """Host names of the service, besides those of the loopback interface."""
-    any_host: bool = False
-    """Whether every host name is accepted: a token or a proxy protects the service."""
-    workers: int = 1
-    threads: int = 1
-    """Threads that a worker computes with."""
-    most_k: int = 200
-    """Longest list."""
-    most_waiting: int = 256
-    """Lists that may wait in a worker; more are refused with 503."""
-    most_together: int = 32
-    """Lists of one batch."""
-    timeout: float = 10.0
-    """Seconds for a request: its body and its answer."""
-    grace: float = 10.0
-    """Seconds that open requests get when the service stops."""
-
-
-def needed(module: str, what: str, extra: str) -> Any:
-    """A module of an extra; a missing one is an error that says what to install.
+@dataclass(frozen=True)
+class ServeOptions:
+    """How one service runs; the fields are the options of `dpaa serve`.
 
     Parameters
     ----------
-    module : name to import
-    what : the feature that needs it, for the message
-    extra : the extra of `pip install 'dpaa[…]'` that brings it
-
-    Returns
-    -------
-    the module
+    run : the run folder
+    plugins : methods and re-rankers that are not built in
+    token : what requests must show; `POST /reload` needs one in any case
+    allow_origin : origins whose web pages may send requests
+    allow_host : host names of the service, besides those of the loopback interface
+    any_host : whether every host name is accepted, since a token or a proxy protects the service
+    workers : processes
+    threads : threads that a worker computes with
+    most_waiting : lists that may wait in a worker; more are refused with 503
     """
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtraError(what, extra) from None
+
+    run: Path
+    plugins: tuple[str, ...] = ()
+    token: str | None = None
+    allow_origin: tuple[str, ...] = ()
+    allow_host: tuple[str, ...] = ()
+    any_host: bool = False
+    workers: int = 1
+    threads: int = 1
+    most_waiting: int = 256
 
 
 def is_loopback(host: str) -> bool:
@@ -86,10 +48,8 @@ def is_loopback(host: str) -> bool:
     -------
     True for `localhost` and the loopback addresses
     """
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
 
@@ -101,12 +61,12 @@ def check_token(host: str, token: str | None, no_token: bool) -> None:
     ----------
     host : address that the service listens on
     token : what requests must show, None for no token
-    no_token : whether the user has chosen to leave access control to a proxy
+    no_token : whether a proxy controls access
     """
     if token is not None and len(token) < 16:
         raise InputError("the token is shorter than 16 characters; make one with `openssl rand -hex 32`")
-    if not is_loopback(host) and token is None and not no_token:
+    if token is None and not no_token and not is_loopback(host):
         raise InputError(
             f"{host} can be reached from outside of this machine, so a token is needed; give --token-file FILE or set "
-            "DPAA_SERVE_TOKEN, or pass --no-token if a proxy in front of it lets only the right people through"
+            "DPAA_SERVE_TOKEN, or pass --no-token if a proxy controls access"
         )

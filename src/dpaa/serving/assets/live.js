@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const K = 20;
 
-  // ------------------------------------------------------------ text: ids and titles are strangers'
+  // ------------------------------------------------------------ text: ids and titles are untrusted
 
   const ACTS = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff]/gu;
   const LONGEST = 80;
@@ -19,7 +19,7 @@
     return node;
   };
   const whole = (value) => Math.round(value).toLocaleString("en");
-  const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
+  const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)}%`);
   const signed = (value) => (value === 0 ? "0" : `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`);
 
   // ------------------------------------------------------------ light and dark
@@ -31,7 +31,7 @@
     $("theme").setAttribute("aria-pressed", String(isDark()));
     $("theme").setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
   };
-  const keep = (store, name, value) => { try { store().setItem(name, value); } catch { /* a page from a file may not */ } };
+  const keep = (store, name, value) => { try { store().setItem(name, value); } catch { /* storage may be blocked */ } };
   const kept = (store, name) => { try { return store().getItem(name); } catch { return null; } };
   const theme = kept(() => localStorage, "dpaa-theme");
   if (theme === "dark" || theme === "light") root.dataset.theme = theme;
@@ -43,7 +43,7 @@
   wish.addEventListener("change", label);
   label();
 
-  // ------------------------------------------------------------ where answers come from: the service, or this file
+  // ------------------------------------------------------------ requests
 
   class Refused extends Error {}
 
@@ -60,61 +60,19 @@
     };
     const part = (id) => encodeURIComponent(id);
     return {
-      step: 0.05,
       about: () => get("about"),
-      search: (kind, q) => get("search", { kind, q }).then((found) => found.found),
+      search: (kind, q) => get("search", { kind, q }).then((found) => found.results),
       user: (id) => get(`users/${part(id)}`),
       list: async (id, dial, rerank, signal) => {
         const found = await get(`recommend/${part(id)}`, { k: K, dial, rerank, explain: true }, signal);
-        return found.items.map((one) => ({ ...one, interactions: one.explanation.interactions, group: one.explanation.group, because: one.explanation.because ?? [] }));
+        return found.items.map((one) => ({ ...one, interactions: one.explanation.interactions, group: one.explanation.group, because: one.explanation.because }));
       },
-      audit: (dial, signal) => get("audit", { dial, k: K }, signal).then((found) => found.numbers),
+      audit: (dial, signal) => get("audit", { dial, k: K }, signal),
       item: (id, dial) => get(`items/${part(id)}`, { dial, k: K }),
     };
   };
 
-  const fromFile = (data) => {
-    const item = (place) => data.items[place];
-    const row = (place, rank) => ({ ...item(place), rank: rank + 1, because: [] });
-    const nearest = (values, wanted) => values.reduce((best, one, place) => (Math.abs(one - wanted) < Math.abs(values[best] - wanted) ? place : best), 0);
-    const find = (id) => data.users.find((one) => String(one.id) === String(id));
-    const at = (user, dial, rerank) => {
-      if (!rerank || rerank === "none") return user.lists[nearest(data.kappas, dial)];
-      if (rerank === "run") return user.kept[nearest(data.kappas, dial)];
-      const [name, setting] = rerank.split(",");
-      const kind = data.rerankers[name];
-      return user.reranked[name][setting ? nearest(kind.values, Number(setting.split("=")[1])) : 0];
-    };
-    return {
-      step: data.step,
-      about: async () => data.about,
-      search: async (kind, q) => {
-        const words = q.toLowerCase();
-        const has = (one) => String(one.id).toLowerCase().startsWith(words) || (words && (one.title ?? "").toLowerCase().includes(words));
-        return (kind === "user" ? data.users : data.items.filter((one) => one.similar)).filter(has).slice(0, 50);
-      },
-      user: async (id) => {
-        const user = find(id);
-        if (!user) throw new Error("this customer is not in the sample that the file holds");
-        return { id: user.id, interactions: user.interactions, taken: user.taken.map(item) };
-      },
-      list: async (id, dial, rerank) => at(find(id), dial, rerank).map(row),
-      audit: async (dial) => data.audits[nearest(data.kappas, dial)],
-      item: async (id, dial) => {
-        const place = data.items.findIndex((one) => String(one.id) === String(id));
-        const step = nearest(data.kappas, dial);
-        const who = data.users.filter((one) => one.lists[step].includes(place));
-        const found = item(place);
-        return {
-          ...found, similar: (found.similar ?? []).map((one, rank) => row(one, rank)),
-          recommended: { k: data.k, sampled_users: data.users.length, in_lists: who.length, users: who.map((one) => one.id) },
-        };
-      },
-    };
-  };
-
-  const embedded = JSON.parse($("data").textContent);
-  const source = embedded ? fromFile(embedded) : service();
+  const source = service();
 
   // ------------------------------------------------------------ what is shown
 
@@ -134,11 +92,7 @@
   const fine = () => { $("trouble").hidden = true; };
 
   const ofTheRun = () => (state.about.rerank ? "run" : "none");
-  const rerank = () => {
-    const name = $("rerank").value;
-    if (!name || name === "none") return "none";
-    return $("strength-box").hidden ? name : `${name},${$("strength").dataset.name}=${$("strength").value}`;
-  };
+  const rerank = () => $("rerank").value || "none";
 
   const entry = (one, options = {}) => {
     const line = make("li", "entry");
@@ -147,7 +101,7 @@
     button.type = "button";
     button.append(make("span", "name", shown(one.title ?? one.id)));
     if (one.title) button.append(" ", make("span", "id", shown(one.id)));
-    if (one.because?.length) button.title = `like ${one.because.map(shown).join(", ")}, which this customer took`;
+    if (one.because !== undefined) button.title = `like ${shown(one.because)}, which this customer took`;
     button.addEventListener("click", () => openItem(one.id));
     line.append(button);
     const end = make("span", "end");
@@ -252,7 +206,7 @@
       drawGauges();
     } catch (error) { trouble(error); }
     clearTimeout(waiting);
-    waiting = setTimeout(refreshAudit, embedded ? 0 : 250);
+    waiting = setTimeout(refreshAudit, 250);
     keepPlace();
   };
   const refreshAudit = async () => {
@@ -279,7 +233,7 @@
   };
   const keepPlace = () => {
     const place = new URLSearchParams({ customer: state.user, dial: state.dial });
-    try { history.replaceState(null, "", `#${place}`); } catch { /* a page from a file may not */ }
+    try { history.replaceState(null, "", `#${place}`); } catch { /* storage may be blocked */ }
   };
 
   // ------------------------------------------------------------ the dial and the re-ranker
@@ -293,26 +247,10 @@
   $("dial").addEventListener("input", () => { setDial(Number($("dial").value)); refresh(); });
   $("dial-run").addEventListener("click", () => {
     setDial(state.about.dial.kappa);
-    if ($("rerank").value !== ofTheRun()) { $("rerank").value = ofTheRun(); chooseReranker(); }
+    $("rerank").value = ofTheRun();
     refresh();
   });
-  const chooseReranker = () => {
-    const found = state.about.rerankers.find((one) => one.name === $("rerank").value);
-    const setting = found?.settings?.[0];
-    $("strength-box").hidden = !setting;
-    if (setting) {
-      const slider = $("strength");
-      slider.min = setting.least; slider.max = setting.most;
-      slider.step = Number.isInteger(setting.default) && setting.most - setting.least >= 4 ? 1 : (setting.most - setting.least) / 20;
-      slider.value = setting.default;
-      slider.dataset.name = setting.name;
-      $("strength-name").textContent = setting.name.replaceAll("_", " ");
-      slider.title = setting.meaning;
-      $("strength-value").textContent = slider.value;
-    }
-  };
-  $("rerank").addEventListener("change", () => { chooseReranker(); refresh(); });
-  $("strength").addEventListener("input", () => { $("strength-value").textContent = $("strength").value; refresh(); });
+  $("rerank").addEventListener("change", refresh);
 
   // ------------------------------------------------------------ search: a combobox, by pointer and by key
 
@@ -381,13 +319,11 @@
     try {
       const one = await source.item(id, state.dial);
       $("item-title").textContent = shown(one.title ?? one.id);
-      const rank = one.popularity_rank ? `, number ${whole(one.popularity_rank)} by popularity` : "";
-      $("item-facts").textContent = `${shown(one.id)} · taken by ${whole(one.interactions)} customers · ${one.group}${rank}`;
-      const who = one.recommended;
-      $("item-share").textContent = who.in_lists
-        ? `In the lists of ${who.in_lists} of ${who.sampled_users} sampled customers, dial at ${signed(state.dial)}.`
-        : `In none of the lists of ${who.sampled_users} sampled customers, dial at ${signed(state.dial)}.`;
-      $("item-users").replaceChildren(...who.users.slice(0, 12).map((user) => {
+      $("item-facts").textContent = `${shown(one.id)} · taken by ${whole(one.interactions)} customers · ${one.group}`;
+      $("item-share").textContent = one.in_lists
+        ? `In the lists of ${one.in_lists} of ${one.sampled_users} sampled customers, dial at ${signed(state.dial)}.`
+        : `In none of the lists of ${one.sampled_users} sampled customers, dial at ${signed(state.dial)}.`;
+      $("item-users").replaceChildren(...one.users.slice(0, 12).map((user) => {
         const button = make("button", "", shown(user));
         button.type = "button";
         button.addEventListener("click", () => { $("item").close(); pick(user); });
@@ -415,10 +351,9 @@
       fine();
       $("title").textContent = `${shown(about.run)}: turn the dial`;
       document.title = `dpaa live: ${shown(about.run)}`;
-      const sample = embedded ? `, ${embedded.users.length} of them in this file` : "";
-      $("facts").textContent = `${about.method} · ${whole(about.users)} customers${sample} · ${whole(about.items)} items, ${whole(about.popular_items)} of them popular`;
+      $("facts").textContent = `${about.method} · ${whole(about.users)} customers · ${whole(about.items)} items, ${whole(about.popular_items)} of them popular`;
       const reach = Math.max(2, Math.abs(about.dial.kappa));
-      $("dial").min = -reach; $("dial").max = reach; $("dial").step = source.step;
+      $("dial").min = -reach; $("dial").max = reach; $("dial").step = 0.05;
       const others = about.rerankers.filter((one) => one.name !== "dial");
       $("rerank").replaceChildren(...[...(about.rerank ? ["run"] : []), "none", ...others.map((one) => one.name)].map((name) => {
         const option = make("option", "", name === "run" ? `the run's own (${about.rerank.split(",")[0]})` : name);

@@ -1,0 +1,124 @@
+"""Lists of a batch are those of `Model`, whatever they are computed together with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.ids import distinct_ids
+from dpaa.ranking.reranker import Dial
+from dpaa.runs.fit import fit
+from dpaa.runs.model import Model
+from dpaa.serving._lists import NO_ITEMS, Listed, Parameters, Query, compute, taken_items
+from dpaa.serving._snapshot import find, search
+from tests.serving.made import drawn_model
+
+KAPPAS = (0.0, 0.0, -0.5, 1.0, -2.0)
+
+
+def drawn_queries(model: Model, n: int, seed: int) -> Iterator[Query]:
+    """Of all sources, with all kinds of parameters; some share theirs."""
+    rng, n_items = np.random.default_rng(seed), len(model.item_ids)
+    for number in range(n):
+        some = np.unique(rng.integers(0, n_items, int(rng.integers(1, 9))))
+        parameters = Parameters(
+            k=int(rng.choice([3, 20])),
+            kappa=float(rng.choice(KAPPAS)),
+            reranker=Dial(kappa=-0.3) if number % 7 == 6 else None,
+            exclude=NO_ITEMS if number % 3 else np.unique(rng.integers(0, n_items, 5)),
+            allow=np.unique(rng.integers(0, n_items, 150)) if number % 5 == 4 else None,
+        )
+        user, history = (int(rng.integers(len(model.user_ids))), None) if number % 2 else (None, some)
+        yield Query(parameters, user, history)
+
+
+def check(model: Model, queries: list[Query], size: int = 32) -> None:
+    """In batches of this size: the library's items in its order, scores to float tolerance."""
+    for first in range(0, len(queries), size):
+        batch = queries[first : first + size]
+        for query, listed in zip(batch, compute(model, batch), strict=True):
+            assert isinstance(listed, Listed), listed
+            parameters, items = query.parameters, model.item_ids
+            how: dict[str, Any] = {
+                "exclude": items.gather(parameters.exclude.tolist()),
+                "items": None if parameters.allow is None else items.gather(parameters.allow),
+                "popularity_dial": parameters.kappa,
+                "rerank": parameters.reranker,
+            }
+            if query.user is None:
+                frame = model.recommend_for(items.gather(query.history), parameters.k, **how)
+            else:
+                frame = model.recommend([model.user_ids[query.user]], parameters.k, **how)
+            assert items.gather(listed.items).to_list() == frame["item_id"].to_list()
+            assert listed.scores.tolist() == pytest.approx(frame["score"].to_list(), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(("n_items", "candidates"), [(1003, True), (5000, False), (150, True)])
+def test_lists_equal_the_library(n_items: int, candidates: bool) -> None:
+    model = drawn_model(n_items=n_items, candidates=candidates)
+    for size in (1, 32):
+        check(model, list(drawn_queries(model, 64, n_items)), size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lightgcn", "macr", "ease", "most-popular"])
+def test_every_way_of_scoring(small_world: Dataset, name: str) -> None:
+    tiny = {} if name in ("ease", "most-popular") else {"embedding_size": 8, "layers": 2, "epochs": 2}
+    model = fit(small_world, name, **tiny)
+    check(model, list(drawn_queries(model, 30, 5)))
+
+
+def test_ties_go_to_the_lower_item() -> None:
+    model = drawn_model(n_items=5000)
+    users, items = model.method.user_embedding, model.method.item_embedding  # type: ignore[attr-defined]
+    items[:] = items[:1].clone()
+    items[200:300] *= 2
+    users[:] = items[:1]
+    for user, listed in enumerate(compute(model, [Query(Parameters(20), user) for user in range(6)])):
+        assert isinstance(listed, Listed), listed
+        assert listed.items.tolist() == np.setdiff1d(np.arange(200, 300), taken_items(model, user))[:20].tolist()
+
+
+def test_one_bad_query_spoils_no_other() -> None:
+    model, plain = drawn_model(n_items=150), Parameters(3)
+    bad = Query(Parameters(3, exclude=np.arange(150)), 1)
+    first, second, third = compute(model, [Query(plain, 0), bad, Query(plain, 2)])
+    assert isinstance(first, Listed)
+    assert "no item is left to recommend" in str(second)
+    assert isinstance(third, Listed)
+
+
+# ------------------------------------------------------------------ ids
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+
+
+@given(st.sets(texts, min_size=1), texts)
+def test_text_ids(known: set[str], other: str) -> None:
+    ids = distinct_ids([pl.Series(sorted(known))])
+    assert [ids[find(ids, one)] for one in known] == list(known)
+    assert (find(ids, other) >= 0) == (other in known)
+    assert find(ids, 7) == -1
+    near = search(ids, None, other[:1], 100)
+    assert set(ids.gather(near)) == {one for one in known if one.startswith(other[:1])}
+
+
+@given(st.sets(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(-(2**70), 2**70))
+def test_integer_ids_as_numbers_and_as_text(known: set[int], other: int) -> None:
+    ids = distinct_ids([pl.Series(sorted(known))])
+    assert [ids[find(ids, one)] for one in known] == [ids[find(ids, str(one))] for one in known] == list(known)
+    assert (find(ids, other) >= 0) == (other in known)
+    assert find(ids, "007") == find(ids, "x") == find(ids, "") == find(ids, "1" * 99) == -1
+
+
+def test_titles_are_searched_whatever_their_case() -> None:
+    ids, titles = pl.Series(["a", "b", "c"]), pl.Series(["Red Coat", None, "blue coat"])
+    assert search(ids, titles, "COAT", 5).tolist() == [0, 2]
+    assert search(ids, titles, "(", 5).tolist() == []
