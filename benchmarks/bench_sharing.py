@@ -26,7 +26,7 @@ from dpaa.training.trainer import MONITOR, Trainer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dpaa.methods.rows import Batch
+    from dpaa.methods.tables import Batch
 
 WORK = "from benchmarks.bench_sharing import milliseconds; print(milliseconds())"
 

@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import Batch
+from dpaa.methods.tables import Batch
 
 
 def readout_loss(final: Tensor, ego: Tensor, batch: Batch, n_users: int, l2: float) -> Tensor:

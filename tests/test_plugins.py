@@ -114,7 +114,6 @@ def test_a_package_brings_methods_and_a_reranker(told: tuple[Path, dict[str, str
         "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.noisy_views:NoisyViews"
     }  # fmt: skip
     known = json.loads(said["methods"])
-    assert known["noisy-views"]["package"] == "dpaa-example 0.3.0"
     assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
     assert json.loads(said["measured"])["metrics"]["recall@20"] > 0
     assert all(f'"{name}"' in said["compared"] for name in SIDES)

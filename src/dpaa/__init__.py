@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dpaa.exporting import export
     from dpaa.methods import METHODS
     from dpaa.methods.als import ALS as ALS
-    from dpaa.methods.als_reg import AlsReg as ALSReg
     from dpaa.methods.apda import APDA as APDA
     from dpaa.methods.bc_loss import BCLoss as BCLoss
     from dpaa.methods.cause import CausE as CausE
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
     from dpaa.methods.dap import DAP as DAP
     from dpaa.methods.dice import DICE as DICE
     from dpaa.methods.directau import DirectAU as DirectAU
-    from dpaa.methods.dna import DNA as DNA
     from dpaa.methods.dpaa import DPAA as DPAA
     from dpaa.methods.dpaa import DpaaAsPrinted as DPAAAsPrinted
     from dpaa.methods.ease import EASE as EASE
-    from dpaa.methods.gcf_logdet import GcfLogdet as GCFLogdet
     from dpaa.methods.gf_cf import GfCf as GFCF
     from dpaa.methods.invcf import InvCF as InvCF
     from dpaa.methods.ipl import IPL as IPL
@@ -45,10 +42,7 @@ if TYPE_CHECKING:
     from dpaa.methods.paac import PAAC as PAAC
     from dpaa.methods.pd import PD as PD
     from dpaa.methods.pd import PDA as PDA
-    from dpaa.methods.popdcl import PopDCL as PopDCL
     from dpaa.methods.ppac import PPAC as PPAC
-    from dpaa.methods.ppd import PPD as PPD
-    from dpaa.methods.ppd import remove_popularity
     from dpaa.methods.reg import Reg as Reg
     from dpaa.methods.relmf import RelMF as RelMF
     from dpaa.methods.resn import ReSN as ReSN
@@ -79,25 +73,21 @@ _HOME = {
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
-    "remove_popularity": "dpaa.methods.ppd",
     "to_pandas": "dpaa._frames",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
 _METHODS = {
     "ALS": "als",
-    "ALSReg": "als-reg",
     "APDA": "apda",
     "BCLoss": "bc-loss",
     "CVIB": "cvib",
     "CausE": "cause",
     "DAP": "dap",
     "DICE": "dice",
-    "DNA": "dna",
     "DPAA": "dpaa",
     "DPAAAsPrinted": "dpaa-as-printed",
     "DirectAU": "directau",
     "EASE": "ease",
-    "GCFLogdet": "gcf-logdet",
     "GFCF": "gf-cf",
     "IPL": "ipl",
     "IPS": "ips",
@@ -113,8 +103,6 @@ _METHODS = {
     "PD": "pd",
     "PDA": "pda",
     "PPAC": "ppac",
-    "PPD": "ppd",
-    "PopDCL": "popdcl",
     "ReSN": "resn",
     "Reg": "reg",
     "RelMF": "relmf",
@@ -135,7 +123,6 @@ __all__ = [
     "CVIB",
     "DAP",
     "DICE",
-    "DNA",
     "DPAA",
     "EASE",
     "GFCF",
@@ -150,12 +137,10 @@ __all__ = [
     "PD",
     "PDA",
     "PPAC",
-    "PPD",
     "SGL",
     "SSM",
     "SVDGCN",
     "UBPR",
-    "ALSReg",
     "Audit",
     "BCLoss",
     "CausE",
@@ -164,14 +149,12 @@ __all__ = [
     "Dataset",
     "DirectAU",
     "Evaluation",
-    "GCFLogdet",
     "InputError",
     "InvCF",
     "ItemKNN",
     "LightGCN",
     "Model",
     "MostPopular",
-    "PopDCL",
     "ReSN",
     "Reg",
     "RelMF",
@@ -188,7 +171,6 @@ __all__ = [
     "fit",
     "load",
     "read_dataset",
-    "remove_popularity",
     "to_pandas",
 ]
 

@@ -16,7 +16,6 @@ from importlib.metadata import EntryPoint, entry_points, packages_distributions,
 from inspect import isabstract
 from typing import Any, Generic, TypeVar
 
-import dpaa
 from dpaa.errors import InputError, reason
 
 T = TypeVar("T")
@@ -133,7 +132,7 @@ def origin_of(found: type) -> dict[str, str | None]:
     """The package and version that a class comes from, and its place in it, for the manifest."""
     place, top = f"{found.__module__}:{found.__qualname__}", found.__module__.partition(".")[0]
     if top == "dpaa":
-        return {"package": "dpaa", "version": dpaa.__version__, "class": place}
+        return {"package": "dpaa", "version": version("dpaa"), "class": place}
     packages = packages_distributions().get(top, [])
     return {
         "package": packages[0] if packages else top,

@@ -100,7 +100,6 @@ def checkerboard() -> tuple[Dataset, dict[str, str]]:
 
 GENTLE = {
     "sgl": {"contrast_weight": 0.01},
-    "gcf-logdet": {"divergence_weight": 1e-4},
     "ultragcn": {"negative_weight": 1.0},
 }
 """Who keeps nodes apart does so gently where there are but two kinds and the first epoch is kept: on validation all are

@@ -192,11 +192,6 @@ PRETRAINED = [
         "dpaa train data --method cause --out made",
         ("carries none", "dpaa data randomised"),
     ),
-    Mistake(
-        "a correction of vectors of another width",
-        "dpaa train data --method ppd --pretrained run --set corrected=readout --set embedding_size=3 --out made",
-        ("columns, embedding_size is 3", "set embedding_size="),
-    ),
     pretrained("pre-trained vectors that are not there", "nowhere", "--pretrained nowhere is neither a run folder"),
     pretrained("a folder that holds no pre-trained run", "diary", "diary is not a run folder"),
     pretrained("pre-trained vectors of users alone", "u.csv", "u.csv is neither a run folder nor a pair", u=VECTORS),

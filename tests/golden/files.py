@@ -15,8 +15,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch
-from dpaa.methods.tables import Tables
+from dpaa.methods.tables import Batch, Tables
 from dpaa.ranking.reranker import Candidates
 from tests.methods.tools import gradient_of
 

@@ -12,28 +12,27 @@ import torch
 from torch.nn.functional import normalize
 
 from dpaa.methods._clusters import distance_correlation
-from dpaa.methods.bc_loss import BCLoss, batch_softmax
-from dpaa.methods.contrast import info_nce
+from dpaa.methods.bc_loss import BCLoss
+from dpaa.methods.contrast import batch_softmax, info_nce
 from dpaa.methods.dice import DICE
 from dpaa.methods.directau import DirectAU
 from dpaa.methods.gf_cf import GfCf
-from dpaa.methods.ipl import IPL, BatchWithPairs, hit_ratios
+from dpaa.methods.ipl import IPL, hit_ratios
 from dpaa.methods.macr import MACR
 from dpaa.methods.ncl import NCL
 from dpaa.methods.ngcf import NGCF
 from dpaa.methods.paac import PAAC
 from dpaa.methods.pd import PD, PDA
-from dpaa.methods.popdcl import PopDCL
 from dpaa.methods.relmf import RelMF
 from dpaa.methods.resn import ReSN, principal_energy
-from dpaa.methods.rows import Batch, scores
 from dpaa.methods.sam_reg import SamReg
 from dpaa.methods.sgl import SGL
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.ssm import SSM
 from dpaa.methods.svd_gcn import SvdGcn
+from dpaa.methods.tables import Batch, scores
 from dpaa.methods.ubpr import UBPR
-from dpaa.methods.ultragcn import BatchWithNeighbours, UltraGCN
+from dpaa.methods.ultragcn import UltraGCN
 from dpaa.methods.xsimgcl import XSimGCL
 from tests.golden.files import HERE, N_USERS, all_scores, assert_same, golden, graph, loss_and_gradient, method, triples
 from tests.methods.tools import learned
@@ -117,7 +116,7 @@ def test_bc_loss_as_its_authors_have_it() -> None:
     tables = [torch.tensor(found[f"{side}_popularity"], requires_grad=True) for side in ("user", "item")]
     made.user_popularity, made.item_popularity = tables
     user, item = (normalize(side) for side in made.branch(batch))
-    branch = 0.4 * batch_softmax(user, item, 0.3, scores(user, item))
+    branch = 0.4 * batch_softmax(user, item, 0.3)
     branch.backward()  # type: ignore[no-untyped-call]
     assert_same(branch.item(), found["branch_loss"])
     for side, table in zip(("user", "item"), tables, strict=True):
@@ -150,7 +149,7 @@ def test_macr_as_the_authors_of_bc_loss_have_it() -> None:
 
 
 def test_sam_reg_as_the_authors_of_bc_loss_have_it() -> None:
-    made = method(SamReg, layers=2, correlation_weight=0.3, popularity="count", l2=0)
+    made = method(SamReg, layers=2, correlation_weight=0.3, l2=0)
     check("sam_reg", made, Batch(*triples()), rtol=2e-4)
 
 
@@ -178,7 +177,7 @@ def test_ubpr_as_its_authors_have_it() -> None:
 def test_resn_as_its_authors_have_it() -> None:
     found, (users, positive, negative) = golden("resn"), triples()
     distinct, table = torch.unique(users), torch.tensor(golden("inputs")["table"])
-    assert_same(principal_energy(table[distinct], table[N_USERS:], "sigmoid"), found["regloss"])
+    assert_same(principal_energy(table[distinct], table[N_USERS:]), found["regloss"])
     made = method(ReSN, layers=0, spectral_weight=0.2 * len(distinct) / len(users), l2=0)
     check("resn", made, Batch(users, positive, negative))
 
@@ -189,14 +188,14 @@ def test_ultragcn_as_its_authors_have_it() -> None:
     made = method(UltraGCN, **weights, negative_weight=3, neighbour_weight=0.5, neighbours=4, l2=0)
     assert_same(made.near[1], found["neighbour_weights"])
     near = made.near[0][positive].reshape(-1)
-    batch = BatchWithNeighbours(users, positive, negative, torch.tensor(found["negatives"]), near)
+    batch = Batch(users, positive, negative, more_items=(torch.tensor(found["negatives"]), near))
     check("ultragcn", made, batch)
 
 
 def test_ipl_as_its_authors_have_it() -> None:
     found, log = golden("ipl"), graph()
     made = method(IPL, layers=2, evenness_weight=0.7, count_power=1.4, l2=0)
-    batch = BatchWithPairs(*triples(), log.edge_user, log.edge_item)
+    batch = Batch(*triples(), more_users=(log.edge_user,), more_items=(log.edge_item,))
     made.tables.update_embeddings()
     pairs = scores(made.user_embedding[log.edge_user], made.item_embedding[log.edge_item])
     assert_same(hit_ratios(pairs, log.edge_item, 1.4), found["ratios"])
@@ -245,10 +244,6 @@ def test_ngcf_as_recbole_has_it() -> None:
             made.biases[layer] = weights[f"{layer} own bias"] + weights[f"{layer} product bias"]
     check("ngcf", made, Batch(*triples()))
     assert_same(all_scores(made), found["scores"])
-
-
-def test_popdcl_as_warprec_has_it() -> None:
-    check("popdcl", method(PopDCL, layers=2, temperature=0.3, l2=0.01), Batch(*triples()))
 
 
 def test_contrasts_of_paac_as_warprec_has_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph import reference
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from tests.conftest import random_pairs
+from tests.graph import reference
 
 
 def test_repeated_pairs_weigh_as_often_as_they_occur() -> None:

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.edges import edge_cosines, edge_dots
+from dpaa.graph.edges import edge_cosines
 from dpaa.graph.propagation import TiledTable
 from tests.conftest import random_pairs
-from tests.methods.tools import some_graph
 
 
 def test_cosines_by_hand() -> None:
@@ -52,17 +51,3 @@ def test_rounding_takes_no_cosine_out_of_its_range(seed: int, columns: int) -> N
     found = edge_cosines(graph, TiledTable.from_dense(vectors, 16))
     assert (found.abs() <= 1).all()
     torch.testing.assert_close(found.abs(), torch.ones_like(found), rtol=1e-5, atol=0)
-
-
-def test_edge_dots_equal_the_products_row_by_row() -> None:
-    graph = some_graph()
-    generator = torch.Generator().manual_seed(0)
-    users = torch.randn(graph.n_users, 70, generator=generator)
-    items = torch.randn(graph.n_items, 70, generator=generator)
-    expected = torch.sum(users[graph.edge_user] * items[graph.edge_item], dim=1)
-    torch.testing.assert_close(edge_dots(graph, users, items), expected)
-    whole = torch.cat([users, items])
-    parts = edge_dots(graph, whole[: graph.n_users], whole[graph.n_users :])
-    torch.testing.assert_close(parts, expected)
-    in_item_order = edge_dots(graph, users, items, item_order=True)
-    torch.testing.assert_close(in_item_order, expected[graph.by_item])

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpaa.graph import kernels, reference
+from dpaa.graph import kernels
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import KERNELS, Adam, add_rows_, in_row_blocks, top_k
 from dpaa.methods._clusters import k_means
-from dpaa.methods.samplers import draw_missing, gap_keys
+from dpaa.methods.samplers import gap_keys, nth_missing
 from tests.conftest import random_pairs
+from tests.graph import reference
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -101,17 +102,6 @@ def test_adam_steps_as_that_of_torch_and_resumes_to_the_same_bits() -> None:
         assert torch.equal(one, again)
 
 
-class FixedRanks:
-    """Stands for a random generator that draws the ranks it was given."""
-
-    def __init__(self, ranks: np.ndarray) -> None:
-        self.ranks = ranks
-
-    def integers(self, low: int, high: np.ndarray) -> np.ndarray:
-        assert ((low <= self.ranks) & (self.ranks < high)).all()
-        return self.ranks
-
-
 @given(
     seed=st.integers(0, 2**32 - 1), n_users=st.integers(1, 6), n_items=st.integers(1, 12), density=st.floats(0, 0.95)
 )
@@ -124,7 +114,7 @@ def test_a_negative_item_of_every_rank_is_the_missing_item_of_that_rank(
     for user in range(n_users):
         taken = pairs.item[indptr[user] : indptr[user + 1]].tolist()
         ranks = np.arange(n_items - len(taken))
-        found = draw_missing(FixedRanks(ranks), np.full(len(ranks), user), indptr, keys, n_items)  # type: ignore[arg-type]
+        found = nth_missing(ranks, np.full(len(ranks), user), indptr, keys, n_items)
         assert found.tolist() == [reference.nth_missing(taken, int(rank)) for rank in ranks]
 
 

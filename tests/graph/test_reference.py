@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dpaa.graph import reference
 from tests.conftest import random_pairs
+from tests.graph import reference
 
 # Users 0 and 1, items 0 and 1: u0 took both, u1 took item 0.
 USER, ITEM = np.array([0, 0, 1]), np.array([0, 1, 0])
@@ -32,16 +30,6 @@ def test_layers_by_hand() -> None:
     _, leaning = reference.layers([toy_matrix()], EGO, residual=0.5)
     np.testing.assert_allclose(leaning, np.array(first) + 0.5 * EGO)
     assert reference.readout([], EGO).tolist() == EGO.tolist()
-
-
-@given(seed=st.integers(0, 9999))
-def test_a_layer_by_slots_is_a_layer_by_the_matrix(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    matrix = rng.random((5, 5)) * (rng.random((5, 5)) < 0.5)
-    rows, columns = np.nonzero(matrix)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=5))])
-    table = rng.normal(size=(5, 3))
-    np.testing.assert_allclose(reference.propagate(indptr, columns, matrix[rows, columns], table), matrix @ table)
 
 
 def test_the_loss_by_hand() -> None:

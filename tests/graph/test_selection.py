@@ -20,12 +20,12 @@ def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
 
 
 @given(seed=st.integers(0, 10_000))
-def test_every_node_finds_its_place(seed: int) -> None:
+def test_every_node_has_its_index(seed: int) -> None:
     graph, selection, nodes = some_nodes(seed)
     assert torch.equal(selection.nodes, nodes.unique())
-    assert torch.equal(selection.nodes[selection.place[nodes].long()], nodes)
+    assert torch.equal(selection.nodes[selection.index[nodes].long()], nodes)
     others = np.setdiff1d(np.arange(graph.n_nodes), nodes.numpy())
-    assert (selection.place[others] == len(selection)).all()
+    assert (selection.index[others] == len(selection)).all()
 
 
 @given(seed=st.integers(0, 10_000), round_to=st.integers(2, 40))
@@ -34,7 +34,7 @@ def test_a_round_number_of_nodes_holds_those_asked_for(seed: int, round_to: int)
     selection = Selection(graph, nodes, round_to, whole_from=2.0)
     assert len(selection) == min(-(-len(exact) // round_to) * round_to, graph.n_nodes)
     assert torch.equal(selection.nodes, selection.nodes.unique())
-    assert torch.equal(selection.nodes[selection.place[nodes].long()], nodes)
+    assert torch.equal(selection.nodes[selection.index[nodes].long()], nodes)
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -49,15 +49,3 @@ def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, see
         rows = multiply(block.indptr, block.neighbours, block.values(values), table)
         found[block.part] = rows if block.wanted is None else rows[block.wanted]
     torch.testing.assert_close(found, whole[selection.nodes])
-
-
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-@given(seed=st.integers(0, 10_000))
-def test_renumbered_neighbours_multiply_the_selected_rows(kernel: str, seed: int) -> None:
-    graph, selection, _ = some_nodes(seed)
-    multiply = KERNELS[kernel]
-    values, rows = torch.randn(2 * graph.n_edges), torch.randn(len(selection), 3)
-    table = torch.zeros(graph.n_nodes, 3).index_copy_(0, selection.nodes, rows)
-    padded = torch.cat([rows, torch.zeros(1, 3)])
-    found = multiply(graph.indptr, selection.renumber_neighbours(torch.empty(0, dtype=torch.int32)), values, padded)
-    torch.testing.assert_close(found, multiply(graph.indptr, graph.neighbours, values, table))

@@ -1,26 +1,28 @@
-"""The contrastive primitive against dense formulas, its gradients, and numbers by hand."""
+"""Contrastive losses against dense formulas, their gradients, and the methods built on noisy or thinned views."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.contrast import info_nce, log_sum_exp, others, uniformity
+from dpaa.methods.bc_loss import BCLoss
+from dpaa.methods.contrast import batch_softmax, info_nce, log_sum_exp, mean_of_layers, same_sign_noise, uniformity
+from dpaa.methods.ncl import NCL
+from dpaa.methods.paac import PAAC, crossed_info_nce, halves
+from dpaa.methods.sgl import SGL, thinned_weights
+from dpaa.methods.simgcl import SimGCL
+from dpaa.methods.tables import bpr
+from dpaa.methods.xsimgcl import XSimGCL
+from tests.methods.tools import ITEMS, gradient_of, loss_of, readout_of, some_graph, started, trained
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-@pytest.mark.parametrize("rows", [0, 1])
-def test_without_a_pair_there_is_nothing_to_spread(rows: int) -> None:
-    alone = torch.ones(rows, 2, requires_grad=True)
-    uniformity(alone).backward()
-    assert uniformity(alone).item() == 0
 
 
 @pytest.mark.parametrize("kept", [0, 1 << 20])
@@ -31,8 +33,7 @@ def test_blocks_equal_the_whole_matrix(cells: int, kept: int, n: int, m: int, se
     bias = drawn(m, seed=seed + 2) if biased else None
     mask = drawn(n, m, seed=seed + 3) > 0.5
     dense = (one @ two.T / 0.3 + (0 if bias is None else bias)).masked_fill(mask, -torch.inf)
-    some = ~mask.all(dim=1)
-    weight = drawn(n, seed=seed + 4)
+    some, weight = ~mask.all(dim=1), drawn(n, seed=seed + 4)
     expected = torch.autograd.grad((torch.logsumexp(dense[some], dim=1) * weight[some]).sum(), (one, two))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
@@ -46,14 +47,13 @@ def test_blocks_equal_the_whole_matrix(cells: int, kept: int, n: int, m: int, se
 
 
 def test_no_matrix_of_all_rows_and_columns_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    largest = 0
-    plain = torch.mm
+    largest, plain = 0, torch.mm
 
     def watched(one: Tensor, two: Tensor, **how: Tensor) -> Tensor:
         nonlocal largest
-        found = plain(one, two, **how)
-        largest = max(largest, found.numel())
-        return found
+        product = plain(one, two, **how)
+        largest = max(largest, product.numel())
+        return product
 
     monkeypatch.setattr(torch, "mm", watched)
     monkeypatch.setattr("dpaa.methods.contrast.BLOCK_CELLS", 1000)
@@ -63,35 +63,30 @@ def test_no_matrix_of_all_rows_and_columns_is_held(monkeypatch: pytest.MonkeyPat
     assert largest <= 1000
 
 
-@pytest.mark.parametrize("cells", [1, 1 << 20])
+@pytest.mark.parametrize("named", [True, False])
 @given(index=st.lists(st.integers(0, 4), min_size=1, max_size=9), seed=st.integers(0, 99))
-def test_distinct_columns_equal_all_columns_without_the_own(cells: int, index: list[int], seed: int) -> None:
+def test_softmax_of_a_batch_against_all_other_rows(named: bool, index: list[int], seed: int) -> None:
+    """Equal items are multiplied once; a row's own occurrence is no negative, other occurrences of its item are."""
     table, user = drawn(5, 3, seed=seed).requires_grad_(), drawn(len(index), 3, seed=seed + 1)
-    rows, which = table[index], torch.tensor(index)
-    dense = (user @ rows.T / 0.3).masked_fill(torch.eye(len(index), dtype=torch.bool), -torch.inf)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
-        for named in (which, None):
-            found, columns, bias, hide = others(named, rows)
-            assert found.tolist() == (sorted(set(index)) if named is not None else list(range(len(index))))
-            sums = log_sum_exp(user, columns, 0.3, bias, hide)
-            torch.testing.assert_close(sums, torch.logsumexp(dense, dim=1))
-            if len(index) > 1:
-                mine, slow = (
-                    torch.autograd.grad(part.sum(), table, retain_graph=True)[0] for part in (sums, dense.logsumexp(1))
-                )
-                torch.testing.assert_close(mine, slow)
+    item = table[index]
+    found = batch_softmax(user, item, 0.3, torch.tensor(index) if named else None)
+    dense = (user @ item.T / 0.3).masked_fill(torch.eye(len(index), dtype=torch.bool), -torch.inf)
+    slow = softplus(dense.logsumexp(1) - (user * item).sum(dim=1) / 0.3).mean()
+    torch.testing.assert_close(found, slow)
+    if len(index) > 1:
+        mine, theirs = (torch.autograd.grad(part, table, retain_graph=True)[0] for part in (found, slow))
+        torch.testing.assert_close(mine, theirs)
 
 
 @pytest.mark.parametrize("cells", [1, 7, 1 << 20])
-def test_gradient_of_uniformity(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniformity_and_its_gradient(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.methods.contrast.BLOCK_CELLS", cells)
     rows = normalize(drawn(6, 3)).requires_grad_()
-    pairs = torch.pdist(rows).square().mul(-2).exp().mean().log()
-    torch.testing.assert_close(uniformity(rows), pairs)
     slow = (2 - 2 * (rows @ rows.T)[torch.triu_indices(6, 6, 1).unbind()]).mul(-2).exp().mean().log()  # at length 1
+    torch.testing.assert_close(uniformity(rows), slow)
     mine, theirs = (torch.autograd.grad(part, rows, retain_graph=True)[0] for part in (uniformity(rows), slow))
     torch.testing.assert_close(mine, theirs)
+    assert uniformity(torch.ones(1, 2)).item() == 0, "there is no pair"
 
 
 def test_rows_that_count_several_times() -> None:
@@ -99,3 +94,146 @@ def test_rows_that_count_several_times() -> None:
     times = torch.tensor([3, 1, 2, 1])
     repeated = info_nce(one.repeat_interleave(times, 0), two, 0.2, own.repeat_interleave(times))
     torch.testing.assert_close(info_nce(one, two, 0.2, own, times), repeated)
+
+
+def test_noise_has_its_length_and_leaves_every_sign() -> None:
+    layer = drawn(50, 6).float().requires_grad_()
+    noisy = same_sign_noise(0.3, torch.Generator().manual_seed(1))(layer)
+    torch.testing.assert_close((noisy - layer).norm(dim=1), torch.full((50,), 0.3))
+    assert torch.equal(noisy.sign(), layer.sign())
+    noisy.sum().backward()
+    assert torch.equal(layer.grad, torch.ones_like(layer))  # type: ignore[arg-type]  # noise is a constant
+
+
+@pytest.mark.parametrize("kind", [SimGCL, XSimGCL, PAAC])
+def test_layer_0_is_left_out_of_the_read_out(kind: type) -> None:
+    method = started(kind, some_graph(), layers=2, embedding_size=4)
+    layers = [layer.rows() for layer in method.tables.propagation.layers(method.tables.ego)]
+    np.testing.assert_allclose(readout_of(method), (layers[1] + layers[2]) / 2, atol=1e-6)
+
+
+def test_the_clean_gradient_is_that_of_all_three_passes() -> None:
+    """SimGCL against automatic differentiation through the noisy passes themselves."""
+    graph = some_graph()
+    method = started(SimGCL, graph, embedding_size=8, layers=2, contrast_weight=0.7, l2=0)
+    batch = next(method.batches(1))
+    rows = method.tables.forward(batch)
+    method.loss(batch, rows).backward()
+    table = method.tables.ego.rows().requires_grad_()
+    slow = bpr(*batch.split(method.table_readout(table, batch.nodes(graph.n_users), None)))
+    views = []
+    for number in (0, 1):
+        noise = same_sign_noise(0.1, method.generator(1, batch.epoch, batch.number, number))
+        views.append(mean_of_layers(list(method.tables.propagation.differentiable_layers(table, noise)), False))
+    for nodes in (batch.users.unique(), batch.positive.unique() + graph.n_users):
+        slow = slow + 0.7 * info_nce(views[0][nodes], views[1][nodes], 0.2)
+    slow.backward()
+    torch.testing.assert_close(gradient_of(method, rows), table.grad, atol=1e-6, rtol=1e-4)
+
+
+def test_noise_belongs_to_the_batch_and_ends_with_training() -> None:
+    method = started(XSimGCL, some_graph(), embedding_size=8, layers=2)
+    table, (one, two) = method.tables.ego.rows(), (next(method.batches(epoch)) for epoch in (1, 2))
+    noisy = method.table_readout(table, None, one)
+    assert torch.equal(method.table_readout(table, None, one), noisy)
+    assert not torch.equal(method.table_readout(table, None, two), noisy)
+    clean = mean_of_layers(list(method.tables.propagation.differentiable_layers(table)), False)
+    assert torch.equal(method.table_readout(table, None, None), clean)
+
+
+@pytest.mark.parametrize("dropped", [0.0, 0.3, 0.9])
+def test_thinned_graphs_count_degrees_on_what_is_left(dropped: float) -> None:
+    graph = some_graph()
+    found = thinned_weights(graph, dropped, torch.Generator().manual_seed(3)).to_user
+    kept = found > 0
+    assert kept.sum() == int(graph.n_edges * (1 - dropped))
+    users = torch.bincount(graph.edge_user[kept], minlength=graph.n_users).float()
+    items = torch.bincount(graph.edge_item[kept], minlength=graph.n_items).float()
+    expected = (users[graph.edge_user[kept].long()] * items[graph.edge_item[kept].long()]).rsqrt()
+    torch.testing.assert_close(found[kept], expected)
+
+
+def test_thinned_graphs_are_those_of_seed_and_epoch() -> None:
+    one, two = (started(SGL, some_graph(), embedding_size=4, layers=1, dropped_edges=0.5) for _ in (0, 1))
+    two.thinned(7)
+    values = [graph._values[0] for graph in (*one.thinned(3), *two.thinned(3), one.thinned(4)[0])]
+    assert torch.equal(values[0], values[2])
+    assert not torch.equal(values[0], values[1])
+    assert not torch.equal(values[0], values[4])
+
+
+def test_clusters_of_ncl_are_restored_and_at_most_half_as_many_as_nodes() -> None:
+    graph = some_graph()
+    method, other = (started(NCL, graph, embedding_size=8, warm_up_epochs=1) for _ in (0, 1))
+    method.refresh(1)  # still warming up
+    assert method.extra_state() == {}
+    method.refresh(2)
+    state = method.extra_state()
+    assert len(state["centres.users"]) <= 15
+    assert len(state["centres.items"]) <= 10
+    other.tables.restore(method.tables.snapshot())
+    batch = next(method.batches(1))
+    assert loss_of(other, batch) == loss_of(method, batch)
+
+
+def test_the_branch_of_bc_loss_learns_first_and_then_stays() -> None:
+    graph = some_graph()
+    method = started(BCLoss, graph, embedding_size=8, branch_epochs=60, branch_learning_rate=0.05)
+
+    def of_branch() -> float:
+        user, item = (normalize(side) for side in method.branch(next(method.batches(1))))
+        return batch_softmax(user, item, 0.1).item()
+
+    before = of_branch()
+    method.refresh(1)
+    assert of_branch() < before
+    kept = method.user_popularity.clone()
+    method.refresh(2)
+    assert torch.equal(method.user_popularity, kept)
+    short, long = (trained(BCLoss, graph, epochs=epochs) for epochs in (1, 3))
+    assert torch.equal(short.user_popularity, long.user_popularity)
+
+
+def test_pairs_of_paac_equal_the_slow_twin_and_come_once_an_epoch() -> None:
+    graph = some_graph()
+    count, taken, expected = graph.item_degree.numpy(), {}, []
+    for user, item in zip(graph.edge_user.tolist(), graph.edge_item.tolist(), strict=True):
+        taken.setdefault(user, []).append(item)
+    for mine in taken.values():
+        ordered = sorted(mine, key=lambda item: (count[item], item))
+        half = len(ordered) // 2
+        expected += list(zip(ordered[:half], ordered[len(ordered) - half :], strict=True))
+    method = started(PAAC, graph, embedding_size=4, batch_size=16, sampler="interaction")
+    assert list(zip(*(side.tolist() for side in method.pairs), strict=True)) == expected
+    batches = list(method.batches(3))
+    seen = [pair for batch in batches for pair in zip(*(side.tolist() for side in batch.more_items), strict=True)]
+    assert sorted(seen) == sorted(expected)
+    assert torch.equal(next(method.batches(3, 2)).more_items[0], batches[2].more_items[0])
+
+
+def test_halves_by_hand() -> None:
+    """Draws 4 4 1 0 2 0 with counts 9 8 5 – 1: in order 4 4 2 | 1 0 0."""
+    rare, popular = halves(torch.tensor([4, 4, 1, 0, 2, 0]), torch.tensor([9.0, 8.0, 5.0, 7.0, 1.0]))
+    assert (rare.tolist(), popular.tolist()) == ([2, 4], [0, 1])
+    rare, popular = halves(torch.tensor([3, 3, 3]), torch.ones(5))  # one item in both halves counts as popular
+    assert (rare.tolist(), popular.tolist()) == ([], [3])
+
+
+def test_crossed_contrast_worked_number() -> None:
+    """x = i0 against y: itself 1, i1 0.7071 (its own half) and i3 0.7071 (the other, counting 0.5), τ = 0.5; and i1."""
+    own, other = ITEMS[:2], ITEMS[3:]
+    first = np.log(np.exp(2) + np.exp(np.sqrt(2)) + 0.5 * np.exp(np.sqrt(2))) - 2
+    second = np.log(np.exp(2) + np.exp(np.sqrt(2)) + 0.5) - 2
+    assert crossed_info_nce(own, own, other, 0.5, 0.5).item() == pytest.approx((first + second) / 2, abs=1e-6)
+    assert crossed_info_nce(own, own, other, 0.5, 0).item() == pytest.approx(info_nce(own, own, 0.5).item())
+    assert crossed_info_nce(own[:0], own[:0], other, 0.5, 0.5).item() == 0
+
+
+def test_alignment_of_paac_is_the_mean_distance_of_unit_vectors() -> None:
+    graph, size = some_graph(), {"embedding_size": 8, "layers": 2, "contrast_weight": 0}
+    method, plain = (started(PAAC, graph, **size, alignment_weight=weight) for weight in (0.4, 0))
+    batch, vectors = next(method.batches(1)), readout_of(method)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    gap = unit[batch.more_items[0] + graph.n_users] - unit[batch.more_items[1] + graph.n_users]
+    expected = loss_of(plain, next(plain.batches(1))) + 0.4 * np.mean(np.sum(gap**2, axis=1))
+    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-5)

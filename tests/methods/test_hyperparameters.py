@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 import dpaa
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods import METHODS, Method, find_method
+from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import ClosedForm, attach, fitted, method
 
 
@@ -50,14 +50,9 @@ class Child(Parent):
         ("lightgcn", {"learning_rate": "nan"}, "learning_rate: input should be a finite number, got 'nan'"),
         ("lightgcn", {"batch_size": "many"}, "batch_size: input should be 'auto' or .* a valid integer.*got 'many'"),
         ("lightgcn", {"sampler": "popular"}, "sampler: input should be 'user-uniform' or 'interaction', got 'popular'"),
-        ("lightgcn", {"seed": -1}, "seed: input should be greater than or equal to 0, got -1"),
-        ("lightgcn", {"validation_smoothing": 1}, "validation_smoothing: input should be less than 1, got 1"),
         ("apda", {"dropout": 1}, "dropout: input should be less than 1, got 1"),
         ("dap", {"clusters": 0}, "clusters: input should be 'tune' or input should be greater than or equal to"),
         ("macr", {"reference": "nan"}, "reference: input should be 'tune' or input should be a finite number"),
-        ("sam-reg", {"negative": "uniform"}, "method sam-reg has no hyperparameter 'negative'; did you mean negatives"),
-        ("item-knn", {"neighbours": "all"}, "neighbours: input should be a valid integer"),
-        ("ease", {"ridge": 0}, "ridge: input should be greater than 0, got 0"),
     ],
 )
 def test_wrong_values_get_one_sentence(name: str, values: dict[str, Any], sentence: str) -> None:
@@ -111,8 +106,6 @@ def test_names_and_titles_come_from_the_class_or_the_decorator() -> None:
 
     assert (Named.name, Named.title, Named.grid, Named.seeded) == ("other", "something", {"width": (1, 2)}, False)
     assert (Parent.seeded, Parent.grid) == (True, {}), "the parent is left alone"
-    with pytest.raises(TypeError, match="abstract"):
-        Method()  # type: ignore[abstract]
 
 
 def test_a_copy_on_a_graph_leaves_the_configured_method_alone(toy_graph: BipartiteGraph) -> None:
@@ -159,7 +152,7 @@ def test_underscores_are_as_good_as_hyphens_and_a_typing_error_gets_a_hint() -> 
         find_method("lightgnc")
 
 
-@pytest.mark.parametrize("wrong", [None, 3, int, Method])
+@pytest.mark.parametrize("wrong", [None, 3, int])
 def test_what_is_no_method_is_refused_with_those_that_are(wrong: Any) -> None:
     with pytest.raises(InputError, match="is neither the name nor the class of a method; known methods: lightgcn"):
         find_method(wrong)

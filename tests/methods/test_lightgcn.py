@@ -8,15 +8,15 @@ import torch
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph import reference
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.methods.base import Histories, attach
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
-from dpaa.methods.rows import Batch
+from dpaa.methods.tables import Batch
 from dpaa.training.optimizer import TiledAdam
 from tests.conftest import random_pairs
+from tests.graph import reference
 from tests.methods.tools import TOY_EGO, WholeLightGCN, ego_of, gradient_of, readout_of, some_graph, started
 
 

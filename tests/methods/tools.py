@@ -14,9 +14,7 @@ from dpaa.graph.propagation import Selection
 from dpaa.methods.base import Histories, attach
 from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.ppac import PPAC
-from dpaa.methods.rows import Batch, Rows, cross_entropy
-from dpaa.methods.tables import Tables
+from dpaa.methods.tables import Batch, Rows, Tables, cross_entropy
 from dpaa.training.trainer import Trainer
 from tests.conftest import random_pairs
 
@@ -115,19 +113,13 @@ class CrossEntropyLightGCN(LightGCN):
     share: float = 1.0
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        user, positive, negative = batch.split(rows.places)
+        user, positive, negative = batch.split(rows.index)
         fit = cross_entropy(rows.dots(user, positive), rows.dots(user, negative))
         return self.share * fit + self.l2_term(batch, rows)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
-
-
-def rows_of_personal_popularity(method: PPAC) -> Tensor:
-    graph = method.graph
-    users, items = torch.meshgrid(torch.arange(graph.n_users), torch.arange(graph.n_items), indexing="ij")
-    return method.personal.of_pairs(users.reshape(-1), items.reshape(-1)).view(graph.n_users, graph.n_items)
 
 
 def matrix_of(graph: BipartiteGraph) -> np.ndarray:

@@ -20,7 +20,7 @@ import torch
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.errors import InputError
-from dpaa.methods.rows import Rows
+from dpaa.methods.tables import Rows
 from dpaa.runs.distributed import check_followers, follow
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.progress import Callbacks
@@ -39,7 +39,6 @@ SHARED = (
     "directau",
     "dice",
     "cause",
-    "als-reg",
     "ultragcn",
 )
 """Methods of every kind of loss and batch."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
-from dpaa.methods.rows import Rows
+from dpaa.methods.tables import Rows
 from dpaa.training.optimizer import TiledAdam
 from tests.methods.tools import some_graph, started
 

@@ -13,8 +13,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.tables import Tables
+from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.optimizer import TiledAdam
 from dpaa.training.stopping import EarlyStopping

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from weakref import ref
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -15,16 +15,20 @@ from dpaa.errors import InputError
 
 @dataclass(frozen=True)
 class EdgeWeights:
-    """How loudly each interaction speaks: the whole coefficient of a message, degree scaling included."""
+    """Weights of the messages along every edge, degree scaling included.
+
+    Parameters
+    ----------
+    to_user : (n_edges,) weights of the messages from item to user
+    to_item : (n_edges,) those from user to item; None where both directions have the same
+    """
 
     to_user: Tensor
-    """What the user hears from the item, (n_edges,)."""
     to_item: Tensor | None = None
-    """What the item hears from the user; None where both directions carry the same weight."""
 
     @property
     def back(self) -> Tensor:
-        """The weights of the way user → item, (n_edges,)."""
+        """Weights from user to item, (n_edges,)."""
         return self.to_user if self.to_item is None else self.to_item
 
 
@@ -50,17 +54,26 @@ class BipartiteGraph:
     """(2 · n_edges,) int32 node indices: first the users' rows in edge order, then the items' rows."""
     by_item: Tensor
     """(n_edges,) int32: the edges in the order of the items' rows."""
-    _symmetric: list[ref[EdgeWeights]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, n_users: int, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:
-        """Build from distinct pairs sorted by user, then item."""
+        """Build a graph from distinct pairs sorted by user, then item.
+
+        Parameters
+        ----------
+        pairs : training pairs
+        n_users, n_items : how many there are, those without pairs included
+        device : where its tensors lie
+
+        Returns
+        -------
+        the graph
+        """
         if 2 * len(pairs) >= 2**31 or n_users + n_items >= 2**31:
             raise InputError(f"the graph has {len(pairs):,} edges; at most {2**30 - 1:,} fit its 32-bit indices")
         by_item = np.argsort(pairs.item, kind="stable").astype(np.int32)
-        user_slots = np.bincount(pairs.user, minlength=n_users)
-        item_slots = np.bincount(pairs.item, minlength=n_items)
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate([user_slots, item_slots]))]).astype(np.int32)
+        slots = [np.bincount(pairs.user, minlength=n_users), np.bincount(pairs.item, minlength=n_items)]
+        indptr = np.concatenate([[0], np.cumsum(np.concatenate(slots))]).astype(np.int32)
         neighbours = np.concatenate([pairs.item + np.int32(n_users), pairs.user[by_item]], dtype=np.int32)
         count = None if pairs.count is None else pairs.count.astype(np.float32)
 
@@ -80,9 +93,6 @@ class BipartiteGraph:
             by_item=on_device(by_item),
         )
 
-    def __repr__(self) -> str:
-        return f"BipartiteGraph({self.n_users:,} users × {self.n_items:,} items, {self.n_edges:,} edges)"
-
     @property
     def device(self) -> torch.device:
         """Where the edges lie."""
@@ -90,30 +100,26 @@ class BipartiteGraph:
 
     @property
     def n_edges(self) -> int:
-        """Distinct training pairs."""
+        """Number of distinct training pairs."""
         return len(self.edge_user)
 
     @property
     def n_nodes(self) -> int:
-        """Users and items together."""
+        """Number of users and items."""
         return self.n_users + self.n_items
 
-    def symmetric_weights(self) -> EdgeWeights:
-        """LightGCN's `1 / √(d_u d_i)` (times the count of a repeated pair).  (n_edges,).
-
-        One object while anybody holds it (so layers share their weights), made again afterwards.
-        """
-        held = self._symmetric[0]() if self._symmetric else None
-        if held is not None:
-            return held
+    @cached_property
+    def _symmetric(self) -> EdgeWeights:
         scale = self.user_degree.rsqrt().index_select(0, self.edge_user)
         scale *= self.item_degree.rsqrt().index_select(0, self.edge_item)
-        weights = EdgeWeights(scale.mul_(self.edge_count))
-        self._symmetric[:] = [ref(weights)]
-        return weights
+        return EdgeWeights(scale.mul_(self.edge_count))
+
+    def symmetric_weights(self) -> EdgeWeights:
+        """LightGCN's `1 / √(d_u d_i)`, times the count of a repeated pair; always the same object."""
+        return self._symmetric
 
     def slot_values(self, weights: EdgeWeights) -> Tensor:
-        """Edge weights in the order of the matrix's slots: row v holds what v hears.  (2 · n_edges,)."""
+        """Edge weights in the order of the matrix's slots: row v holds what v receives.  (2 · n_edges,)."""
         return self._in_slots(weights.to_user, weights.back)
 
     def transposed_slot_values(self, weights: EdgeWeights) -> Tensor:
@@ -121,7 +127,6 @@ class BipartiteGraph:
         return self._in_slots(weights.back, weights.to_user)
 
     def _in_slots(self, users: Tensor, items: Tensor) -> Tensor:
-        """Numbers per edge for the users' rows and for the items' rows, each written to its place once."""
         slots = users.new_empty(2 * self.n_edges)
         slots[: self.n_edges] = users
         torch.index_select(items, 0, self.by_item, out=slots[self.n_edges :])

@@ -92,8 +92,8 @@ class KnownPairs:
     def contain(self, wanted: Tensor) -> Tensor:
         """Which of these keys are known; a negative one never is.  Same shape, bool."""
         if self._bits is None:
-            place = torch.searchsorted(self._keys, wanted).clamp_(max=len(self._keys) - 1)
-            return self._keys[place] == wanted
+            index = torch.searchsorted(self._keys, wanted).clamp_(max=len(self._keys) - 1)
+            return self._keys[index] == wanted
         flat = wanted.clamp(min=0).flatten()
         found = self._bits.index_select(0, flat >> 3).bitwise_right_shift((flat & 7).to(torch.uint8)) & 1
         return found.view(wanted.shape).bool() & (wanted >= 0)

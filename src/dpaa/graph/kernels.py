@@ -2,7 +2,7 @@
 
 `bag` is FBGEMM's `embedding_bag`, `csr` the BLAS library's CSR product (MKL on x86).  Both read int32 indices, work on
 each column alone and give zero for a node without neighbours.  Which is faster depends on processor and graph: a fixed
-rule takes `bag` at 32 or (`wide-bag`) 64 columns, `dpaa train --calibrate` measures.
+rule (`propagation.default_kernel`) takes `bag` at 32 or (`wide-bag`) 64 columns, on a GPU `csr`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
 
 
 KERNELS: dict[str, Kernel] = {"bag": bag, "wide-bag": bag, "csr": csr}
-"""By the names that settings use; `wide-bag` differs in the width of the tiles it is given."""
+"""By the values of the hyperparameter `kernel`; `wide-bag` differs in the width of the tiles it is given."""
 
 
 LEAST_SLOTS = 100_000
@@ -87,15 +87,15 @@ class Adam:
         self._steps = [torch.zeros((), device=tensor.device) for tensor in self.tensors]
 
     @torch.no_grad()
-    def update(self, place: int, gradient: Tensor, learning_rate: float) -> None:
-        """One step of the tensor at this place."""
+    def update(self, index: int, gradient: Tensor, learning_rate: float) -> None:
+        """One step of the tensor with this index."""
         adam(
-            [self.tensors[place]],
+            [self.tensors[index]],
             [gradient],
-            [self._mean[place]],
-            [self._square[place]],
+            [self._mean[index]],
+            [self._square[index]],
             [],
-            [self._steps[place]],
+            [self._steps[index]],
             fused=True,
             amsgrad=False,
             beta1=0.9,
@@ -107,13 +107,13 @@ class Adam:
         )
 
     def state(self) -> dict[str, Tensor]:
-        """The moments and step counts, by place."""
+        """The moments and step counts, by index."""
         parts = {"mean": self._mean, "square": self._square, "steps": self._steps}
-        return {f"{part}.{place}": tensor for part, tensors in parts.items() for place, tensor in enumerate(tensors)}
+        return {f"{part}.{index}": tensor for part, tensors in parts.items() for index, tensor in enumerate(tensors)}
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take back what `state` gave."""
+        """Restore what `state` returned."""
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
 

@@ -2,9 +2,9 @@
 
     h^0 = E,   h^(l+1) = A_l h^l + δ E,   read-out = mean of h^0 … h^L
 
-is linear in E, so the gradient is the same walk backwards with transposed matrices (Horner's rule) and no automatic
+is linear in E, so the gradient is the same pass backwards with transposed matrices (Horner's rule) and no automatic
 differentiation ever holds a layer.  Every step works on each column alone, so a table here may be some columns of one
-whose other columns lie in other processes; what needs all of them goes through `columns.Columns`.
+whose other columns lie in other processes (`graph.columns`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.columns import Columns, unit_sums
 from dpaa.graph.kernels import KERNELS, Kernel, add_rows_, in_row_blocks
 
 TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
@@ -31,7 +30,77 @@ SMALL_SIDE = 2048
 
 DRAWN_ROWS = 1024
 
+UNIT = 16
+"""Columns that are summed at once, and the fewest that a process may hold."""
+
 T = TypeVar("T")
+
+
+class Columns:
+    """All columns of a table, in this process; `columns.SharedColumns` are a part of them.
+
+    A sum over columns is made of units of 16 columns, added in pairs, pairs of pairs and so on: a tree that does not
+    depend on which process holds which columns.
+    """
+
+    alone: bool = True
+    leads: bool = True
+    _levels = 64
+
+    def __init__(self, size: int) -> None:
+        self.size, self.own = size, slice(0, size)
+
+    @property
+    def width(self) -> int:
+        """Number of columns in this process."""
+        return int(self.own.stop - self.own.start)
+
+    def cut(self, whole: Tensor) -> Tensor:
+        """This process's columns of an (n, size) table; a view."""
+        return whole
+
+    def joined(self, parts: Sequence[Tensor]) -> Tensor:
+        """Add sums over this process's units as far as the tree allows: (few, …); one where it holds all columns."""
+        parts = add_in_pairs(parts, self._levels)
+        return torch.stack(parts) if len(parts) > 1 else parts[0][None]
+
+    def over_all(self, joined: Tensor) -> Tensor:
+        """Sum over all processes of what `joined` returned in each.  (…)."""
+        return joined[0]
+
+    def sum(self, parts: Sequence[Tensor]) -> Tensor:
+        """Sum over all columns, from the sums over each unit of this process."""
+        return self.over_all(self.joined(parts))
+
+    def whole(self, rows: Tensor) -> Tensor:
+        """Whole rows from this process's columns, differentiable.  (n, width) → (n, size)."""
+        return rows
+
+    def gathered(self, rows: Tensor) -> Tensor:
+        """The same without gradient."""
+        return rows
+
+    def to_leader(self, table: Tensor) -> Tensor:
+        """The whole table in the process that leads, from each process's columns; empty elsewhere."""
+        return table
+
+
+def add_in_pairs(parts: Sequence[Tensor], levels: int = 64) -> list[Tensor]:
+    """Add neighbours in pairs, so many times or until one is left."""
+    left = list(parts)
+    while len(left) > 1 and levels:
+        pairs = [one + other for one, other in zip(left[::2], left[1::2], strict=False)]
+        left, levels = pairs + left[2 * len(pairs) :], levels - 1
+    return left
+
+
+def unit_sums(products: Tensor) -> list[Tensor]:
+    """Sums over each unit of the columns.  (n, columns) → [(n,), …]."""
+    n, full = len(products), products.shape[1] // UNIT * UNIT
+    sums = list(products[:, :full].reshape(n, -1, UNIT).sum(dim=2).unbind(1)) if full else []
+    if full < products.shape[1] or not n * products.shape[1]:
+        sums.append(products[:, full:].sum(dim=1))
+    return sums
 
 
 @dataclass(frozen=True)
@@ -48,27 +117,18 @@ class TiledTable:
         )
 
     @classmethod
-    def empty(cls, n: int, columns: int, width: int, device: torch.device) -> TiledTable:
-        """An (n, columns) table with undefined content."""
-        widths = [min(width, columns - first) for first in range(0, columns, width)]
-        return cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
-
-    def normal_(self, deviation: float, generator: torch.Generator, part: Columns | None = None) -> None:
-        """Draw all numbers, row by row, a block of rows at a time (which draws the same as all rows at once).
-
-        Where the table has the columns of `part` alone, the whole table is drawn and its columns are kept.
-        """
-        part = part or Columns(self.columns[-1].stop)
-        n = len(self.tiles[0])
-        firsts = range(0, max(n - 16, 1), DRAWN_ROWS)  # torch draws 16 at a time, so no block but one has fewer rows
-        for first, last in itertools.pairwise([*firsts, n]):
+    def normal(
+        cls, n: int, part: Columns, width: int, deviation: float, generator: torch.Generator, device: torch.device
+    ) -> TiledTable:
+        """Draw an (n, columns) table row by row; where `part` is some of the columns, all are drawn and those kept."""
+        widths = [min(width, part.width - first) for first in range(0, part.width, width)]
+        table = cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
+        # By blocks of rows, which draws the same; torch draws 16 at a time, so no block but one has fewer rows.
+        for first, last in itertools.pairwise([*range(0, max(n - 16, 1), DRAWN_ROWS), n]):
             rows = part.cut(torch.empty(last - first, part.size).normal_(0.0, deviation, generator=generator))
-            for tile, columns in zip(self.tiles, self.columns, strict=True):
+            for tile, columns in zip(table.tiles, table.columns, strict=True):
                 tile[first:last] = rows[:, columns]
-
-    def empty_like(self) -> TiledTable:
-        """A table of the same shape with undefined content."""
-        return TiledTable(tuple(torch.empty_like(tile) for tile in self.tiles))
+        return table
 
     @cached_property
     def columns(self) -> list[slice]:
@@ -82,10 +142,6 @@ class TiledTable:
             return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
         return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
 
-    def unit_sums(self, products: Callable[[Tensor], Tensor]) -> list[Tensor]:
-        """Sums of `products(tile)` over the units of columns: what `Columns` makes dot products and norms of."""
-        return [part for tile in self.tiles for part in unit_sums(products(tile))]
-
     def copy_(self, dense: Tensor) -> None:
         """Overwrite with the content of an (n, d) tensor."""
         for tile, columns in zip(self.tiles, self.columns, strict=True):
@@ -93,9 +149,9 @@ class TiledTable:
 
 
 def default_kernel(graph: BipartiteGraph, columns: int) -> str:
-    """The sparse product for a graph and a table of so many columns: a fixed rule, so same settings mean same bits.
+    """The sparse product for a graph and a table of so many columns, by a fixed rule.
 
-    Wide tiles save 4 to 18 % where one side has few nodes (290 to 1,410) and cost 2 to 28 % where none has.  A table of
+    Wide tiles save 4 to 18% where one side has few nodes (290 to 1,410) and cost 2 to 28% where none has.  A table of
     64 columns keeps two tiles: one for each of two threads.  On a GPU `embedding_bag` walks a bag in one thread per
     column, a bag as long as the most popular item's, so it is `csr`.
     """
@@ -154,19 +210,15 @@ class Propagation:
         self._renumbering = Lock()
 
     def set_weights(self, weights: Sequence[EdgeWeights]) -> None:
-        """Put the edge weights of layers 0..L−1 in force.  Layers that share an object share the memory."""
-        if len(weights) != self.n_layers:
-            raise ValueError(f"{self.n_layers} layers need as many sets of edge weights, got {len(weights)}")
-        made: dict[int, tuple[Tensor, Tensor]] = {}
-        for layer in weights:
-            if id(layer) not in made:
-                values = self.graph.slot_values(layer)
-                made[id(layer)] = (
-                    values,
-                    values if layer.to_item is None else self.graph.transposed_slot_values(layer),
-                )
-        self._values = [made[id(layer)][0] for layer in weights]
-        self._transposed = [made[id(layer)][1] for layer in weights]
+        """Apply the edge weights of layers 0..L−1.  Layers that share an object share the memory."""
+        distinct = {id(layer): layer for layer in weights}
+        values = {key: self.graph.slot_values(layer) for key, layer in distinct.items()}
+        back = {
+            key: values[key] if layer.to_item is None else self.graph.transposed_slot_values(layer)
+            for key, layer in distinct.items()
+        }
+        self._values = [values[id(layer)] for layer in weights]
+        self._transposed = [back[id(layer)] for layer in weights]
 
     @torch.no_grad()
     def hop(self, layer: int, table: TiledTable) -> TiledTable:
@@ -205,13 +257,8 @@ class Propagation:
 
     def differentiable_hop(self, layer: int, table: Tensor) -> Tensor:
         """One layer over a dense table, `A_l x`, without the residual.  (n_nodes, d)."""
-        found: Tensor = _DifferentiableHop.apply(table, self, self._values[layer], self._transposed[layer])  # type: ignore[no-untyped-call]
-        return found
-
-    @torch.no_grad()
-    def forward(self, ego: TiledTable, out: TiledTable) -> None:
-        """Write the read-out of `ego` into `out`."""
-        self.workers.map(lambda tile: self._readout_tile(ego.tiles[tile], out.tiles[tile]), len(ego.tiles))
+        hop = partial(self._hop, self._values[layer]), partial(self._hop, self._transposed[layer])
+        return _DifferentiableHop.apply(table, *hop)  # type: ignore[no-any-return, no-untyped-call]
 
     @torch.no_grad()
     def dense_readout(self, ego: TiledTable) -> tuple[Tensor, Tensor]:
@@ -221,9 +268,12 @@ class Propagation:
         items = ego.tiles[0].new_empty(self.graph.n_items, columns[-1].stop)
 
         def work(number: int) -> None:
-            found = self._readout_tile(ego.tiles[number], torch.empty_like(ego.tiles[number]))
-            users[:, columns[number]] = found[:n_users]
-            items[:, columns[number]] = found[n_users:]
+            layers = self._layers_of_tile(ego.tiles[number], self._values)
+            total = next(layers).clone()
+            for layer in layers:
+                total.add_(layer)
+            total.mul_(self.share)
+            users[:, columns[number]], items[:, columns[number]] = total[:n_users], total[n_users:]
 
         self.workers.map(work, len(ego.tiles))
         return users, items
@@ -259,13 +309,6 @@ class Propagation:
         product = self._multiply(block.indptr, block.neighbours, values, tile)
         return product if block.wanted is None else product.index_select(0, block.wanted)
 
-    def _readout_tile(self, ego: Tensor, out: Tensor) -> Tensor:
-        layers = self._layers_of_tile(ego, self._values)
-        out.copy_(next(layers))
-        for layer in layers:
-            out.add_(layer)
-        return out.mul_(self.share)
-
     @torch.no_grad()
     def gradient_tile(self, selection: Selection, by_readout: Tensor, by_ego: Tensor) -> Tensor:
         """Gradient in a tile of E from those in the selected rows of the read-out and of E itself.
@@ -295,12 +338,16 @@ class Propagation:
         return selection.add_(by_layer, torch.add(by_ego, own, alpha=1.0 + self.residual))
 
     def _neighbours_in(self, selection: Selection) -> Tensor:
-        """The selection's renumbered neighbours, the same for every tile and in the same memory for every batch."""
+        """Neighbours by their index in the selection: they multiply the selected rows and a row of zeros.
+
+        The product is that with the whole table whose other rows are zero, but it reads a table that fits the cache.
+        One array for all tiles, in the same memory for every batch.
+        """
         if selection.whole:
             return self.graph.neighbours
         with self._renumbering:
             if self._renumbered_for is not selection:
-                self._renumbered = selection.renumber_neighbours(self._renumbered)
+                torch.index_select(selection.index, 0, self.graph.neighbours, out=self._renumbered)
                 self._renumbered_for = selection
             return self._renumbered
 
@@ -309,13 +356,13 @@ class _DifferentiableHop(torch.autograd.Function):
     """`A x`, whose gradient is `Aᵀ g` with the same kernel."""
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, propagation: Propagation, values: Tensor, transposed: Tensor) -> Tensor:
-        ctx.back = partial(propagation._hop, transposed)
-        return propagation._hop(values, table)
+    def forward(ctx: Any, table: Tensor, hop: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.back = back
+        return hop(table)
 
     @staticmethod
-    def backward(ctx: Any, by_layer: Tensor) -> tuple[Tensor, None, None, None]:
-        return ctx.back(by_layer.contiguous()), None, None, None
+    def backward(ctx: Any, by_layer: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.back(by_layer.contiguous()), None, None
 
 
 CUT_COST = 3
@@ -349,44 +396,33 @@ class RowBlock:
 
 
 class Selection:
-    """Distinct nodes of a graph, ascending, and where every node stands among them.
+    """Distinct nodes of a graph, ascending, and the index of every node among them.
 
-    A few nodes that nobody asked for are among them, to make their number round; no gradient ever reaches those.  Where
-    most nodes are asked for, all are selected: to work on whole tables is quicker than to gather and to scatter.
+    A few further nodes are among them, to make their number round; no gradient ever reaches those.  Where
+    most nodes are wanted, all are selected: to work on whole tables is quicker than to gather and to scatter.
     """
 
     def __init__(
-        self,
-        graph: BipartiteGraph,
-        nodes: Tensor,
-        round_to: int = ROUND_NODES,
-        whole_from: float = WHOLE_FROM,
+        self, graph: BipartiteGraph, nodes: Tensor, round_to: int = ROUND_NODES, whole_from: float = WHOLE_FROM
     ) -> None:
         self._graph = graph
-        if whole_from <= 0:  # nothing is counted: on a GPU the program would wait for the number
-            self._take_all(nodes.device)
-            return
         present = torch.zeros(graph.n_nodes, dtype=torch.bool, device=nodes.device)  # no sorting: one flag per node
-        asked = int(present.index_fill_(0, nodes, True).sum())
-        self.whole = asked >= whole_from * graph.n_nodes
+        wanted = int(present.index_fill_(0, nodes, True).sum())
+        self.whole = wanted >= whole_from * graph.n_nodes
         """Whether all nodes are selected."""
         if self.whole:
-            self._take_all(nodes.device)
+            self.nodes = torch.arange(graph.n_nodes, device=nodes.device)
+            self.index = self.nodes.int()
             return
-        wanted = min(-(-asked // round_to) * round_to, graph.n_nodes)
-        if wanted > asked:  # looked for among the first nodes: a list of all that are left would have a new size again
+        missing = min(-(-wanted // round_to) * round_to, graph.n_nodes) - wanted
+        if missing:  # searched among the first nodes: a list of all that are left would have a new size again
             others = present[: 32 * round_to].logical_not().nonzero().squeeze(1)
-            present.index_fill_(0, others[: wanted - asked], True)
+            present.index_fill_(0, others[:missing], True)
         self.nodes = present.nonzero().squeeze(1)
         """(selected,) int64"""
-        self.place = torch.full_like(present, len(self), dtype=torch.int32)
-        """(n_nodes,) int32: place among the selected nodes, their number for all other nodes."""
-        self.place.index_copy_(0, self.nodes, torch.arange(len(self), dtype=torch.int32, device=nodes.device))
-
-    def _take_all(self, device: torch.device) -> None:
-        self.whole = True
-        self.nodes = torch.arange(self._graph.n_nodes, device=device)
-        self.place = self.nodes.int()
+        self.index = torch.full_like(present, len(self), dtype=torch.int32)
+        """(n_nodes,) int32: index of a node among the selected ones, their number for all other nodes."""
+        self.index.index_copy_(0, self.nodes, torch.arange(len(self), dtype=torch.int32, device=nodes.device))
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -401,13 +437,6 @@ class Selection:
     def add_(self, table: Tensor, rows: Tensor) -> Tensor:
         """Add rows of the selected nodes into a table of all; returns the table."""
         return table.add_(rows) if self.whole else add_rows_(table, self.nodes, rows)
-
-    def renumber_neighbours(self, out: Tensor) -> Tensor:
-        """The matrix's neighbours by their place: what multiplies a table of the selected rows and a row of zeros.
-
-        The product is that with the whole table whose other rows are zero, but it reads a table that fits the cache.
-        """
-        return torch.index_select(self.place, 0, self._graph.neighbours, out=out)
 
     def rows(self, n_tiles: int) -> list[RowBlock]:
         """The rows of the selected nodes, users and items apart.
@@ -429,7 +458,7 @@ class Selection:
             n_slots = int(ends[part.stop] - begin)
             if CUT_COST * n_slots < n_tiles * (graph.n_edges - n_slots):
                 indptr = ends[part.start : part.stop + 1] - begin
-                slots = _with_room(starts, n_slots)
+                slots = _rounded(starts, n_slots)
                 torch.arange(n_slots, dtype=torch.int32, device=slots.device, out=slots)
                 slots += torch.repeat_interleave(starts[part] - indptr[:-1], lengths[part], output_size=n_slots)
                 blocks.append(RowBlock(part, indptr, _taken(graph.neighbours, slots), slots, None))
@@ -446,10 +475,10 @@ class Selection:
         return RowBlock(part, indptr, graph.neighbours[slots], slots, self.nodes[part] - first)
 
 
-def _with_room(like: Tensor, n: int) -> Tensor:
+def _rounded(like: Tensor, n: int) -> Tensor:
     """An array of n with undefined content, at the beginning of memory of a round size."""
     return like.new_empty(-(-n // ROUND_SLOTS) * ROUND_SLOTS)[:n]
 
 
 def _taken(values: Tensor, slots: Tensor) -> Tensor:
-    return torch.index_select(values, 0, slots, out=_with_room(values, len(slots)))
+    return torch.index_select(values, 0, slots, out=_rounded(values, len(slots)))

@@ -1,9 +1,12 @@
-"""KMeans, small: k-means++ seeds, then Lloyd's steps until nothing moves."""
+"""K-means with k-means++ seeds and Lloyd's steps, and the distance correlation."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+LEAST = 1e-12
+"""Added where a root is taken: its gradient at 0 would be infinite."""
 
 
 def k_means(rows: Tensor, clusters: int, generator: torch.Generator, steps: int = 50) -> Tensor:
@@ -17,37 +20,29 @@ def k_means(rows: Tensor, clusters: int, generator: torch.Generator, steps: int 
         members = torch.bincount(nearest, minlength=len(centres))
         filled = members > 0  # a centre that lost all its rows stays where it is
         centres[filled] = sums[filled] / members[filled, None]
-        again = _nearest(rows, centres)
-        if torch.equal(again, nearest):
+        before, nearest = nearest, _nearest(rows, centres)
+        if torch.equal(before, nearest):
             break
-        nearest = again
     return nearest
 
 
 def _nearest(rows: Tensor, centres: Tensor) -> Tensor:
-    """The argmin of `‖x − c‖²`; `‖x‖²` is the same for all centres."""
-    return (centres.square().sum(dim=1) - 2.0 * (rows @ centres.T)).argmin(dim=1)
+    return (centres.square().sum(dim=1) - 2.0 * (rows @ centres.T)).argmin(dim=1)  # ‖x‖² is the same for all centres
 
 
 def _seeds(rows: Tensor, clusters: int, generator: torch.Generator) -> Tensor:
     """Rows drawn with probability proportional to their squared distance from those drawn before.  (k, d)."""
-    place = int(torch.randint(len(rows), (1,), generator=generator))
-    chosen = [place]
-    distance = (rows - rows[place]).square().sum(dim=1).double()
+    chosen = [int(torch.randint(len(rows), (1,), generator=generator))]
+    distance = (rows - rows[chosen[0]]).square().sum(dim=1).double()
     while len(chosen) < clusters and distance.sum() > 0:
         target = torch.rand((), generator=generator, dtype=torch.float64).to(rows.device) * distance.sum()
-        place = min(int(torch.searchsorted(distance.cumsum(0), target, right=True)), len(rows) - 1)
-        chosen.append(place)
-        distance = torch.minimum(distance, (rows - rows[place]).square().sum(dim=1).double())
+        chosen.append(min(int(torch.searchsorted(distance.cumsum(0), target, right=True)), len(rows) - 1))
+        distance = torch.minimum(distance, (rows - rows[chosen[-1]]).square().sum(dim=1).double())
     return rows[chosen].clone()
 
 
-LEAST = 1e-12
-"""Added where a root is taken: its gradient at 0 would be infinite."""
-
-
 def distance_correlation(one: Tensor, two: Tensor) -> Tensor:
-    """Székely's distance correlation of rows, from 0 (nothing) to 1 (a similarity map).  A scalar; n × n memory.
+    """Székely's distance correlation of rows, from 0 (independent) to 1 (a similarity map).  A scalar; n × n memory.
 
     dCor = √(dCov²(x, y) / √(dVar²(x) dVar²(y))),     dCov² = mean of A ∘ B, doubly centred distances
     """

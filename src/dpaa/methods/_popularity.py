@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cooccurrence import KnownPairs, Lists
 from dpaa.methods.base import Histories
@@ -23,13 +22,19 @@ def capped_inverse(counts: Tensor, quantile: float) -> Tensor:
     return capped / capped.max()
 
 
-def chance_of_being_drawn(graph: BipartiteGraph, sampler: str) -> Tensor:
-    """How likely an item is to be the positive one of a triple, by the sampler's name.  (n_items,), sum 1."""
-    if sampler == "interaction":
-        return graph.item_degree / graph.item_degree.sum()
-    share = graph.edge_count / graph.user_degree.index_select(0, graph.edge_user)
-    found = torch.zeros_like(graph.item_degree).index_add_(0, graph.edge_item, share)
-    return found / found.sum()
+def degree_levels(graph: BipartiteGraph) -> tuple[Tensor, Tensor]:
+    """Which of the counts that occur each user and each item has, numbered from 0.  (n_users,) and (n_items,)."""
+    users, items = (torch.unique(degree, return_inverse=True)[1] for degree in (graph.user_degree, graph.item_degree))
+    return users, items
+
+
+def squared_correlation(one: Tensor, two: Tensor) -> Tensor:
+    """Pearson's correlation over the batch, squared; 0 where either side is constant.  A scalar.
+
+    Centred first, in float64; the small constant keeps the gradient finite and nothing else (values of order 1).
+    """
+    one, two = one.double() - one.double().mean(), two.double() - two.double().mean()
+    return (torch.dot(one, two).square() / ((one.square().sum() + 1e-8) * (two.square().sum() + 1e-8))).float()
 
 
 def propensity(counts: Tensor, power: float, floor: float) -> Tensor:
@@ -52,14 +57,12 @@ def items_of(graph: BipartiteGraph, histories: Histories | None) -> Lists:
     """The items of the users to be scored: those of training, or those unseen in it."""
     if histories is None:
         return items_of_users(graph)
-    pairs: Pairs = histories.pairs
-    user, item = (
-        torch.from_numpy(part.astype(np.int64)).to(graph.edge_user.device) for part in (pairs.user, pairs.item)
-    )
+    pairs = histories.pairs
+    user, item = (torch.from_numpy(part.astype(np.int64)).to(graph.device) for part in (pairs.user, pairs.item))
     return Lists.of(user, item, histories.n_users, graph.n_items)
 
 
 def known_pairs(graph: BipartiteGraph) -> KnownPairs:
-    """The training pairs, to ask whether `user · n_items + item` is one of them."""
+    """Set of the training pairs as `user · n_items + item`."""
     keys = graph.edge_user.long() * graph.n_items + graph.edge_item.long()
     return KnownPairs(keys, graph.n_users * graph.n_items)

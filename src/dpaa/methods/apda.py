@@ -1,16 +1,9 @@
-"""APDA: weight each message by the distance of its two ends, recomputed at every pass (Zhou et al., SIGIR 2023).
-
-    n0 = E / ‖E‖,   z = unit(h^l + ρ n0),   ẑ = z + noise (training only)
-    x_ab = (2 − 2 c_ab) / τ,   c_ab = stopgrad(ẑ_a)·ẑ_b;    w = x, or ½ exp(x) softplus(x)
-    h^(l+1)_a = Σ_b w_ab / √(d_a d_b) dropout(ẑ_b) + ρ (z_a − n0_a);   read-out: mean of h^0 … h^L
-
-The weights carry gradient, so the layers are not linear in E: `apda_layers` has them and the way back.
-"""
+"""APDA: weight each message by the distance of its two ends, recomputed at every pass (Zhou et al., SIGIR 2023)."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal
 
@@ -18,13 +11,13 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import embedding_bag, normalize, softplus
 
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.propagation import TiledTable
-from dpaa.methods._apda_layers import ApdaLayers, Perturbation, ReadoutRows
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.rows import Batch
+from dpaa.methods.tables import Batch
 
 PERTURBATION = 1
 """Number of the random stream of noise and dropout; the epoch and the batch's number follow it."""
@@ -34,59 +27,95 @@ PERTURBATION = 1
     "apda",
     title="messages weighted by the distance of their ends, at every pass",
     paper="Zhou et al., Adaptive Popularity Debiasing Aggregator for GCF, SIGIR 2023",
+    version=2,
     grid={
         "residual": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         "weighting": ("linear", "exponential"),
         "similarity": ("cosine", "cosine/D"),
     },
-    wide={
-        "scale": (0.9, 1.1, 1.3),
-        "noise": (0.0, 0.1, 0.2),
-        "dropout": (0.0, 0.2, 0.4, 0.6),
-    },
+    wide={"scale": (0.9, 1.1, 1.3), "noise": (0.0, 0.1, 0.2), "dropout": (0.0, 0.2, 0.4, 0.6)},
 )
 class APDA(WholeTable):
-    """LightGCN with weights that follow the embeddings."""
+    """LightGCN with weights that follow the embeddings.
 
-    residual: float = Field(default=0.6, ge=0, description="ρ: how much of the initial direction joins every layer")
+    n0 = E / ‖E‖,   z = unit(h^l + ρ n0),   ẑ = z + noise (training only)
+    x_ab = (2 − 2 c_ab) / τ,   c_ab = stopgrad(ẑ_a)·ẑ_b;    w = x, or ½ exp(x) softplus(x)
+    h^(l+1)_a = Σ_b w_ab / √(d_a d_b) dropout(ẑ_b) + ρ (z_a − n0_a);   read-out: mean of h^0 … h^L
+
+    Weights carry gradient, to the sender alone.
+    """
+
+    residual: float = Field(default=0.6, ge=0, description="ρ: share of the initial direction added to every layer")
     scale: float = Field(default=1.1, gt=0, description="τ: distances are divided by it")
     weighting: Literal["linear", "exponential"] = Field(
-        default="linear",
-        description="weight as a function of the scaled distance x: x itself, or `½ exp(x) softplus(x)`",
+        default="linear", description="weight as a function of the scaled distance x: x, or `½ exp(x) softplus(x)`"
     )
     similarity: Literal["cosine", "cosine/D"] = Field(
-        default="cosine",
-        description="what the distance is made from: the cosine, or its mean over the D columns as in the public code",
+        default="cosine", description="the cosine, or its mean over the D columns as in the public code"
     )
     noise: float = Field(default=0.1, ge=0, description="length of the noise added to every node while training")
     dropout: float = Field(default=0.4, ge=0, lt=1, description="share of what is sent that is dropped while training")
 
     _static_weights: ClassVar[bool] = False
 
-    @cached_property
-    def _apda(self) -> ApdaLayers:
-        """The layers over this graph."""
+    def propagate(self, table: Tensor, batch: Batch | None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Layer by layer, with the noise and the dropout that belong to the batch, or without.
+
+        Returns
+        -------
+        what is sent, ẑ, (n_nodes, d); the weights, (2 · n_edges,) by slots; and y^(l+1) = h^(l+1) + ρ n0: E + ρ n0 has
+        E's direction, so n0 is z of layer 0, and ρ n0 cancels from one layer to the next
+        """
+        graph, y = self.graph, table
+        scaling = graph.slot_values(graph.symmetric_weights())
+        draws = None if batch is None else np.random.default_rng([self.seed, PERTURBATION, batch.epoch, batch.number])
+        for _ in range(self.layers):
+            z = normalize(y)
+            sent = kept = z
+            if draws is not None:
+                noise = torch.from_numpy(draws.random(tuple(z.shape), dtype=np.float32)).to(z.device)
+                sent = z + self.noise * z.detach().sign() * normalize(noise)
+                uniform = torch.from_numpy(draws.random(tuple(z.shape), dtype=np.float32)).to(z.device)
+                kept = sent * (uniform >= self.dropout) / (1.0 - self.dropout)
+            weights = self._weights(sent) * scaling
+            messages = embedding_bag(
+                graph.neighbours, kept, graph.indptr, mode="sum", per_sample_weights=weights, include_last_offset=True
+            )
+            y = messages + self.residual * z
+            yield sent, weights, y
+
+    def _weights(self, sent: Tensor) -> Tensor:
+        """Weights of every slot, degree scaling apart.  (2 · n_edges,)."""
+        graph, n = self.graph, self.graph.n_users
+        users, items = sent[:n], sent[n:]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+            edges = (graph.indptr[: n + 1], graph.edge_item, sent.new_zeros(graph.n_edges))
+            pattern = torch.sparse_csr_tensor(*edges, (n, graph.n_items), check_invariants=False)
+            # Products along the edges alone, never an (edges × columns) temporary; the receiver has no gradient.
+            to_user = torch.sparse.sampled_addmm(pattern, users.detach(), items.T, beta=0.0).values()
+            to_item = torch.sparse.sampled_addmm(pattern, users, items.detach().T, beta=0.0).values()
+        cosine = torch.cat([to_user, to_item.index_select(0, graph.by_item)])
         share = 1.0 if self.similarity == "cosine" else 1.0 / self.embedding_size
-        return ApdaLayers(self.graph, self.layers, self.residual, self.scale, self.weighting, share)
+        distance = (2.0 - 2.0 * share * cosine) / self.scale
+        return distance if self.weighting == "linear" else 0.5 * distance.exp() * softplus(distance)
 
     def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
-        """With the noise and the dropout that belong to the batch, or without."""
-        if nodes is None or batch is None:
-            return self._apda.readout(table)
-        stream = (PERTURBATION, batch.epoch, batch.number)
-        draws = np.random.default_rng([self.seed, *stream])
-        perturbation = Perturbation(draws, self.noise, self.dropout)
-        return ReadoutRows.apply(table, self._apda, perturbation, nodes)  # type: ignore[no-any-return, no-untyped-call]
+        """`(E + y^1 + … + y^L − L ρ n0) / (L + 1)`."""
+        total = table - self.layers * self.residual * normalize(table)
+        for _, _, y in self.propagate(table, batch):
+            total = total + y
+        readout = total / (self.layers + 1)
+        return readout if nodes is None else readout.index_select(0, nodes)
 
     @torch.no_grad()
     def edge_weights(self, layer: int) -> EdgeWeights:
-        """The weights of the current table, for newcomers and for the run's files."""
-        walked, _ = next(islice(self._apda.walk(self.tables.ego.rows(), None), layer, None))
-        weights = walked.values[: self.graph.n_edges].clone()
-        return EdgeWeights(weights, weights)
+        """Weights of the current table, for new users and for the run's files."""
+        _, weights, _ = next(islice(self.propagate(self.tables.ego.rows(), None), layer, None))
+        return EdgeWeights(weights[: self.graph.n_edges])
 
     @torch.no_grad()
     def sent_layers(self) -> Iterator[TiledTable]:
         """Unit vectors are sent, not the layers."""
-        for layer, _ in self._apda.walk(self.tables.ego.rows(), None):
-            yield TiledTable.from_dense(layer.sent, self.compute.tile_columns)
+        for sent, _, _ in self.propagate(self.tables.ego.rows(), None):
+            yield TiledTable.from_dense(sent, self.compute.tile_columns)

@@ -11,17 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    TypeVar,
-    dataclass_transform,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, dataclass_transform, get_type_hints
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -47,7 +37,7 @@ _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
 class _Fitted:
-    """Marks an annotated attribute that fitting sets; until then it is missing, as if it were not declared."""
+    """Marks an attribute that fitting sets."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -76,6 +66,10 @@ class Vectors:
 
     queries: Callable[[Tensor], Tensor]
     items: Tensor
+
+    def scores(self, index: Tensor) -> Tensor:
+        """Scores of these users, (b, n)."""
+        return self.queries(index) @ self.items.T
 
 
 @dataclass(frozen=True)
@@ -131,16 +125,17 @@ def _checked_fields(kind: type[Method]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         given = [k.__dict__[name] for k in kind.__mro__ if name in k.__dict__]
-        if get_origin(hint) is ClassVar or name.startswith("_") or not given or isinstance(given[0], _Fitted):
+        declared = name.startswith("_") or getattr(hint, "__origin__", None) is ClassVar
+        if declared or not given or isinstance(given[0], _Fitted):
             continue
         default = given[0]
         if not isinstance(default, FieldInfo):  # `layers: int = 2` in a subclass keeps the parent's bounds
             parent = next((one for one in given if isinstance(one, FieldInfo)), None)
             default = default if parent is None else FieldInfo.merge_field_infos(parent, default=default)
         fields[name] = (hint, default)
-    made: type[BaseModel] = create_model(kind.__name__, __config__=_CONFIG, **fields)
-    made()  # a default out of bounds is an error of the class, raised where it is written
-    return made
+    checked: type[BaseModel] = create_model(kind.__name__, __config__=_CONFIG, **fields)
+    checked()  # a default out of bounds is an error of the class, raised where it is written
+    return checked
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field, fitted))
@@ -180,9 +175,8 @@ class Method(ABC):
             setattr(self, name, value)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed_params(self).items())})"
-        )
+        changed = ", ".join(f"{name}={value!r}" for name, value in changed_params(self).items())
+        return f"{type(self).__name__}({changed})"
 
     def get_params(self, exclude: Container[str] = ()) -> dict[str, Any]:
         """Hyperparameters by name, as in scikit-learn.
@@ -213,9 +207,8 @@ class Method(ABC):
 
         return fit(data, self, **options)
 
-    @abstractmethod
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """Function from indices of users to their scores.
+        """Function from indices of users to their scores: inner products of `vectors`, unless overridden.
 
         Parameters
         ----------
@@ -226,6 +219,9 @@ class Method(ABC):
         -------
         a function from (b,) user indices to (b, items) scores
         """
+        vectors = self.vectors(items, histories)
+        assert vectors is not None, f"{type(self).__name__} needs a method `vectors` or `scorer`"
+        return vectors.scores
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
         """Vectors whose inner product `scorer` computes, with its arguments.
@@ -253,14 +249,11 @@ class Method(ABC):
         -------
         name → shape
         """
-        sizes = {"users": self.graph.n_users, "items": self.graph.n_items} | self.get_params()
+        sizes: dict[Any, Any] = {"users": self.graph.n_users, "items": self.graph.n_items} | self.get_params()
         declared: dict[str, tuple[str | int, ...]] = {}
         for kind in reversed(type(self).__mro__):
             declared |= kind.__dict__.get("saved", {})
-        return {
-            name: tuple(size if isinstance(size, int) else sizes[size] for size in shape)
-            for name, shape in declared.items()
-        }
+        return {name: tuple(sizes.get(size, size) for size in shape) for name, shape in declared.items()}
 
     def state(self) -> dict[str, Tensor]:
         """Tensors that a run keeps in `model.safetensors`.
@@ -269,7 +262,10 @@ class Method(ABC):
         -------
         name → float32 tensor
         """
-        return {name: torch.as_tensor(self._get_saved(name), dtype=torch.float32) for name in self.state_shapes()}
+        return {
+            name: torch.as_tensor(getattr(self, self._attribute(name)), dtype=torch.float32)
+            for name in self.state_shapes()
+        }
 
     def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
         """Restore what `state` returned; the method can score afterwards.
@@ -286,9 +282,6 @@ class Method(ABC):
 
     def _attribute(self, name: str) -> str:
         return f"chosen_{name}" if name in self.hyperparameters.model_fields else name
-
-    def _get_saved(self, name: str) -> Any:
-        return getattr(self, self._attribute(name))
 
     def _attach(self, graph: BipartiteGraph) -> None:
         """Take the training graph; called once, before fitting or loading."""

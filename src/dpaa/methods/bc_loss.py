@@ -1,12 +1,4 @@
-"""BC loss: pairs that popularity alone does not explain get a larger margin (Zhang et al., NeurIPS 2022).
-
-    M_ui = 1 − σ(p_u·p_i)                                          how hard the pair is to guess from popularity
-    loss = (1 − w) softmax(cos(θ_ui + M_ui) / τ) + L2
-
-p are vectors of popularity: one for every count that occurs among users, one for every count among items.  They are
-trained first, by the softmax of cos(p_u, p_i) / τ', and then stay as they are.  θ is the angle between user and item;
-negatives are the other positive items of the batch.
-"""
+"""BC loss: pairs that popularity alone does not explain get a larger margin (Zhang et al., NeurIPS 2022)."""
 
 from __future__ import annotations
 
@@ -19,27 +11,14 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.kernels import Adam
+from dpaa.methods._popularity import degree_levels
 from dpaa.methods.base import fitted, method
-from dpaa.methods.contrast import log_sum_exp, others, softmax_loss
+from dpaa.methods.contrast import batch_softmax
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows, scores
+from dpaa.methods.tables import Batch, Rows, scores
 
 BRANCH = 1
 """Number of the random stream that the vectors of popularity are drawn from."""
-
-
-def with_margin(cosine: Tensor, margin: Tensor) -> Tensor:
-    """`cos(θ + M)`, with θ the angle whose cosine is given."""
-    return torch.cos(torch.arccos(cosine.clamp(-1 + 1e-7, 1 - 1e-7)) + margin)
-
-
-def batch_softmax(
-    user: Tensor, item: Tensor, temperature: float, positive: Tensor, index: Tensor | None = None
-) -> Tensor:
-    """Softmax of the positive's logit against the other rows' items, of which `index` tells the same.  A scalar."""
-    _, columns, bias, hide = others(index, item)
-    negatives = log_sum_exp(user, columns, temperature, bias, hide)
-    return softmax_loss(positive / temperature, negatives)
 
 
 @method(
@@ -50,25 +29,26 @@ def batch_softmax(
     wide={"branch_weight": (0.1, 0.5, 0.9)},
 )
 class BCLoss(GraphMethod):
-    """LightGCN with a softmax whose margin grows where popularity fails."""
+    """LightGCN with a softmax whose margin grows where popularity fails.
+
+    M_ui = 1 − σ(p_u·p_i)                     how hard the pair is to guess from popularity
+    loss = (1 − w) softmax(cos(θ_ui + M_ui) / τ) + L2
+
+    p are vectors of popularity: one for every count that occurs among users, one for every count among items.  They are
+    trained first, by the softmax of cos(p_u, p_i) / τ', and then stay as they are.  θ is the angle between user and
+    item; negatives are the other positive items of the batch.
+    """
 
     temperature: float = Field(default=0.07, gt=0, description="τ of the main softmax")
     branch_temperature: float = Field(default=0.1, gt=0, description="τ' of the branch that knows popularity only")
     branch_weight: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description=(
-            "w: what the branch takes of the loss; it is a constant by then, so only L2 counts for more the larger w is"
-        ),
+        default=0.5, ge=0, le=1, description="w: the branch's share of the loss; as it is constant, L2 counts for more"
     )
     margin: float = Field(
-        default=1.0, ge=0, le=3, description="times M: how much of the margin is in force; with 0 and w = 0 it is SSM"
+        default=1.0, ge=0, le=3, description="factor of the margin M; with 0 and w = 0 the loss is SSM's"
     )
-    branch_epochs: int = Field(
-        default=5, ge=0, description="epochs of the branch's own training, before the first of the table"
-    )
-    branch_learning_rate: float = Field(default=1e-3, gt=0, description="Adam's step size in them")
+    branch_epochs: int = Field(default=5, ge=0, description="epochs of the branch's training, before all others")
+    branch_learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam in them")
 
     user_popularity: Tensor = fitted()
     """p of each count that occurs among users."""
@@ -76,28 +56,25 @@ class BCLoss(GraphMethod):
     _branch_trained: bool = False
 
     @cached_property
-    def _levels(self) -> tuple[tuple[int, Tensor], ...]:
-        """Of users and of items: how many counts there are, and which of them each node has."""
-        found = (
-            torch.unique(degree, return_inverse=True) for degree in (self.graph.user_degree, self.graph.item_degree)
-        )
-        return tuple((len(levels), place) for levels, place in found)
+    def _levels(self) -> tuple[Tensor, Tensor]:
+        return degree_levels(self.graph)
 
     def begin(self) -> None:
-        """Vectors p, drawn as the table is."""
+        """Draw the vectors p as the table is drawn."""
         draw, size = self.generator(BRANCH), self.embedding_size
         self.user_popularity, self.item_popularity = (
-            torch.empty(n, size).normal_(0.0, 0.1, generator=draw).to(self.graph.device) for n, _ in self._levels
+            torch.empty(int(level.max()) + 1, size).normal_(0.0, 0.1, generator=draw).to(self.graph.device)
+            for level in self._levels
         )
         self._branch_trained = False
 
     def branch(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Vectors p of the batch's users and positive items."""
-        users, items = (place for _, place in self._levels)
+        users, items = self._levels
         return self.user_popularity[users[batch.users]], self.item_popularity[items[batch.positive]]
 
     def refresh(self, epoch: int) -> dict[str, Any]:
-        """Before the first epoch p is trained, on the triples of the first ones."""
+        """Train p before the first epoch, on the triples of the first ones."""
         del epoch
         if self._branch_trained:
             return {}
@@ -106,10 +83,9 @@ class BCLoss(GraphMethod):
         for number in range(1, self.branch_epochs + 1):
             for batch in self.batches(number):
                 user, item = (normalize(side) for side in self.branch(batch))
-                level, own = self._levels[1][1][batch.positive], scores(user, item)
-                loss = batch_softmax(user, item, self.branch_temperature, own, level)
-                for place, gradient in enumerate(torch.autograd.grad(loss, tables)):
-                    adam.update(place, gradient, self.branch_learning_rate)
+                loss = batch_softmax(user, item, self.branch_temperature, self._levels[1][batch.positive])
+                for index, gradient in enumerate(torch.autograd.grad(loss, tables)):
+                    adam.update(index, gradient, self.branch_learning_rate)
         self.user_popularity, self.item_popularity = (table.detach() for table in tables)
         self._branch_trained = True
         return {}
@@ -119,16 +95,16 @@ class BCLoss(GraphMethod):
         user, item, _ = (normalize(part) for part in batch.split(rows.readout))
         cosine = scores(user, item)
         if self.margin:
-            cosine = with_margin(cosine, self.margin * (1.0 - torch.sigmoid(scores(*self.branch(batch)))))
-        l2 = (self.l2 / len(batch)) * rows.half_squares(2 * len(batch))
-        softmax = batch_softmax(user, item, self.temperature, cosine, batch.positive)
-        return (1.0 - self.branch_weight) * softmax + l2
+            angle = torch.arccos(cosine.clamp(-1 + 1e-7, 1 - 1e-7))
+            cosine = torch.cos(angle + self.margin * (1.0 - torch.sigmoid(scores(*self.branch(batch)))))
+        softmax = batch_softmax(user, item, self.temperature, batch.positive, cosine)
+        return (1.0 - self.branch_weight) * softmax + self.l2_term(batch, rows, parts=2)
 
     def extra_state(self) -> dict[str, Tensor]:
         """The vectors p."""
         return {"user_popularity": self.user_popularity.clone(), "item_popularity": self.item_popularity.clone()}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Put it back; no state is taken before they are trained."""
+        """Restore p; no state is taken before they are trained."""
         self.user_popularity, self.item_popularity = state["user_popularity"].clone(), state["item_popularity"].clone()
         self._branch_trained = True

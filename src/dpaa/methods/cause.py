@@ -20,9 +20,8 @@ from dpaa.graph.propagation import Propagation
 from dpaa.methods.base import Randomised, fitted, method
 from dpaa.methods.contrast import mean_of_layers
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows, cross_entropy, scores
 from dpaa.methods.samplers import TripleSampler
-from dpaa.methods.tables import INITIAL_DEVIATION
+from dpaa.methods.tables import INITIAL_DEVIATION, Batch, Rows, cross_entropy, scores
 
 TREATMENT, DRAWN = 1, 2
 """Numbers of the random streams that the second table and the randomised triples are drawn from."""
@@ -72,7 +71,7 @@ class CausE(Randomised, GraphMethod):
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Cross-entropy of both tables on their own pairs, their distance on the batch's nodes, and LightGCN's L2."""
-        user, positive, negative = batch.split(rows.places)
+        user, positive, negative = batch.split(rows.index)
         fit = cross_entropy(rows.dots(user, positive), rows.dots(user, negative)) + self.l2_term(batch, rows)
         if not self.agreement_weight:
             return fit

@@ -1,11 +1,4 @@
-"""DAP: subtract what higher- and lower-degree nodes of a cluster have imprinted (Chen et al., Frontiers of CS 2024).
-
-Training is LightGCN's; afterwards the trained table is propagated again, each layer corrected before it feeds the next:
-
-    y = Â a^l,   clusters by KMeans on the rows of y
-    H_v, L_v = unit mean of y over the nodes of v's cluster with higher, lower degree (0 where there is none)
-    a^(l+1) = y − α cos(a^l, H) H − β cos(a^l, L) L
-"""
+"""DAP: subtract what higher- and lower-degree nodes of a cluster have imprinted (Chen et al., Frontiers of CS 2024)."""
 
 from __future__ import annotations
 
@@ -16,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, pad
 
 from dpaa.graph.propagation import TiledTable
 from dpaa.methods._clusters import k_means
@@ -26,21 +19,21 @@ from dpaa.methods.graph_method import GraphMethod
 KMEANS_SEED = 9
 STRENGTHS = (0.0, 0.25, 0.5, 1.0)
 CLUSTERS = (1, 10, 50)
-REFINEMENT = 0.125
-"""Tried on validation: α = β and the number of clusters; then α and β apart, one such step around the best."""
+REFINEMENT = (-0.125, 0.0, 0.125)
+"""Tried on validation: α = β and the number of clusters; then α and β apart, around the best."""
 
 
 def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Tensor]:
     """Mean rows of the cluster's nodes with strictly higher and strictly lower degree, 0 where none.  Each (n, d)."""
-    ranks, rank = torch.unique(degree, return_inverse=True)
-    key = cluster * len(ranks) + rank
+    levels, level = torch.unique(degree, return_inverse=True)
+    key = cluster * len(levels) + level
     ordered, order = torch.sort(key)
-    running = torch.nn.functional.pad(layer[order].double().cumsum(0), (0, 0, 1, 0))  # (n + 1, d)
+    running = pad(layer[order].double().cumsum(0), (0, 0, 1, 0))  # (n + 1, d)
 
     def mean(first: Tensor, last: Tensor) -> Tensor:
         return ((running[last] - running[first]) / (last - first).clamp(min=1)[:, None]).to(layer.dtype)
 
-    begin, end = (torch.searchsorted(ordered, (cluster + step) * len(ranks)) for step in (0, 1))
+    begin, end = (torch.searchsorted(ordered, (cluster + step) * len(levels)) for step in (0, 1))
     higher = mean(torch.searchsorted(ordered, key, right=True), end)
     return higher, mean(begin, torch.searchsorted(ordered, key))
 
@@ -52,14 +45,16 @@ def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Ten
     default_candidate=True,
 )
 class DAP(ChosenAfterwards, GraphMethod):
-    """LightGCN, its layers corrected after training."""
+    """LightGCN, its layers corrected after training, each before it feeds the next.
+
+    y = Â a^l,   clusters by k-means on the rows of y
+    H_v, L_v = unit mean of y over the nodes of v's cluster with higher, lower degree (0 where there is none)
+    a^(l+1) = y − α cos(a^l, H) H − β cos(a^l, L) L
+    """
 
     high_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = Field(
         default="tune",
-        description=(
-            "α: how much of the higher-degree nodes' imprint is subtracted; `tune` chooses on validation (0 "
-            "without one)"
-        ),
+        description="α: share of the higher-degree nodes' imprint subtracted; `tune` chooses on validation (0 without)",
     )
     low_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = Field(
         default="tune", description="β: the same for lower-degree nodes"
@@ -69,23 +64,26 @@ class DAP(ChosenAfterwards, GraphMethod):
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"high_strength": (), "low_strength": (), "clusters": ()}
 
     def finish(self) -> None:
-        """The strengths that are set (0 for those to be tuned) are applied."""
-        fixed = (self.high_strength, self.low_strength)
-        high, low = (0.0 if strength == "tune" else strength for strength in fixed)
-        self.correct(high, low, 1 if self.clusters == "tune" else self.clusters)
+        """Apply the strengths that are set, 0 for those to be tuned."""
+        self.correct(0.0, 0.0, 1)
         self.item_message = self.tables.item_messages()
 
     @torch.no_grad()
-    def correct(self, high_strength: float, low_strength: float, clusters: int) -> None:
-        """Vectors from the corrected layers; the trained table stays as it is."""
-        self.chosen_high_strength, self.chosen_low_strength = high_strength, low_strength
-        self.chosen_clusters = clusters
+    def correct(self, high: float, low: float, clusters: int) -> None:
+        """Read-out of the corrected layers; hyperparameters that are set take precedence."""
+        chosen = self._resolve(high, low, clusters)
+        self.chosen_high_strength, self.chosen_low_strength, self.chosen_clusters = chosen
         layers = self.sent_layers()
         readout = next(layers).rows()
         for layer in layers:
             readout.add_(layer.rows())
-        readout.mul_(self.tables.propagation.share)
-        self.user_embedding, self.item_embedding = self.tables.split(readout)
+        self.user_embedding, self.item_embedding = self.tables.split(readout.mul_(self.tables.propagation.share))
+
+    def _resolve(self, high: float, low: float, clusters: int) -> tuple[float, float, int]:
+        high = high if self.high_strength == "tune" else self.high_strength
+        low = low if self.low_strength == "tune" else self.low_strength
+        clusters = clusters if self.clusters == "tune" else self.clusters
+        return high, low, clusters if high or low else 1  # without strength there is nothing to cluster for
 
     def sent_layers(self) -> Iterator[TiledTable]:
         """`a^0 … a^L`."""
@@ -96,49 +94,36 @@ class DAP(ChosenAfterwards, GraphMethod):
             yield table
 
     def _corrected(self, layer: TiledTable, before: TiledTable) -> TiledTable:
-        if not (self.chosen_high_strength or self.chosen_low_strength):
+        strengths = (self.chosen_high_strength, self.chosen_low_strength)
+        if not any(strengths):
             return layer
         rows, direction = layer.rows(), normalize(before.rows())
         degree = torch.cat([self.graph.user_degree, self.graph.item_degree]).clamp(min=1)
-        generator = torch.Generator().manual_seed(KMEANS_SEED)
-        found = anchors(rows, degree, k_means(rows, int(self.chosen_clusters), generator))
+        cluster = k_means(rows, int(self.chosen_clusters), torch.Generator().manual_seed(KMEANS_SEED))
         corrected = rows
-        for strength, anchor in zip((self.chosen_high_strength, self.chosen_low_strength), found, strict=True):
+        for strength, anchor in zip(strengths, anchors(rows, degree, cluster), strict=True):
             unit = normalize(anchor)
             corrected = corrected - strength * torch.sum(direction * unit, dim=1, keepdim=True) * unit
         return TiledTable.from_dense(corrected, self.compute.tile_columns)
 
     def choose(self, validation: Validation) -> dict[str, float]:
-        """α = β and P over their grid, then α and β apart around the best; what is set stays as set."""
-        tried: dict[tuple[float, float, int], float] = {}
+        """α = β and P over their grid, then α and β apart around the best."""
+        recalls: dict[tuple[float, float, int], float] = {}
 
         def attempt(high: float, low: float, clusters: int) -> None:
-            high = high if self.high_strength == "tune" else self.high_strength
-            low = low if self.low_strength == "tune" else self.low_strength
-            if self.clusters != "tune":
-                clusters = self.clusters
-            elif not (high or low):
-                clusters = 1  # without strength there is nothing to cluster for
-            if (high, low, clusters) not in tried:
-                self.correct(high, low, clusters)
-                tried[high, low, clusters] = validation.recall_of(self)
+            key = self._resolve(high, low, clusters)
+            if key not in recalls and min(high, low) >= 0:
+                self.correct(*key)
+                recalls[key] = validation.recall_of(self)
 
         def best() -> tuple[float, float, int]:
-            return max(tried, key=lambda strengths: tried[strengths])  # the first of equals: the weakest
+            return max(recalls, key=lambda strengths: recalls[strengths])  # the first of equals: the weakest
 
         for clusters, strength in itertools.product(CLUSTERS, STRENGTHS):
             attempt(strength, strength, clusters)
         high, low, clusters = best()
-        for pair in itertools.product(_around(high), _around(low)):
-            attempt(*pair, clusters)
+        for more, less in itertools.product(REFINEMENT, REFINEMENT):
+            attempt(high + more, low + less, clusters)
         self.correct(*best())
         self.item_message = self.tables.item_messages()
-        return {
-            "high_strength": self.chosen_high_strength,
-            "low_strength": self.chosen_low_strength,
-            "clusters": self.chosen_clusters,
-        }
-
-
-def _around(strength: float) -> tuple[float, ...]:
-    return tuple(value for value in (strength - REFINEMENT, strength, strength + REFINEMENT) if value >= 0)
+        return {name: getattr(self, f"chosen_{name}") for name in ("high_strength", "low_strength", "clusters")}

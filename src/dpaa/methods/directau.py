@@ -1,9 +1,4 @@
-"""DirectAU: bring a user and the item taken together, spread users and items evenly (Wang et al., KDD 2022).
-
-    loss = mean ‖u' − i'‖² + γ/2 (uniformity of users + of items) + L2,     vectors at length 1
-
-No negative items are needed: that the vectors of a batch keep apart does their work.
-"""
+"""DirectAU: a user and the item taken aligned, users and items spread evenly (Wang et al., KDD 2022)."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from torch.nn.functional import normalize
 from dpaa.methods.base import method
 from dpaa.methods.contrast import uniformity
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.tables import Batch, Rows
 
 
 @method(
@@ -24,19 +19,17 @@ from dpaa.methods.rows import Batch, Rows
     grid={"uniformity_weight": (0.2, 0.5, 1.0, 2.0, 5.0)},
 )
 class DirectAU(GraphMethod):
-    """LightGCN with nearness and evenness on the unit sphere."""
+    """LightGCN with alignment and uniformity on the unit sphere, which need no negative items.
+
+    loss = mean ‖u' − i'‖² + γ/2 (uniformity of users + of items) + L2,     vectors at length 1
+    """
 
     uniformity_weight: float = Field(
-        default=1.0,
-        ge=0,
-        description="γ: how much evenness counts beside nearness; too little and all vectors fall together",
+        default=1.0, ge=0, description="γ: weight of uniformity beside alignment; too little and all vectors collapse"
     )
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """Nearness, evenness of the batch's rows (repeats included), and L2 of the rows they are made of."""
+        """Alignment, uniformity of the batch's rows (repeats included), and L2 of the rows they are made of."""
         user, item, _ = (normalize(part) for part in batch.split(rows.readout))
-        near = (user - item).square().sum(dim=1).mean()
-        l2 = (self.l2 / len(batch)) * rows.half_squares(2 * len(batch))
-        if not self.uniformity_weight:
-            return near + l2
-        return near + self.uniformity_weight / 2 * (uniformity(user) + uniformity(item)) + l2
+        alignment, l2 = (user - item).square().sum(dim=1).mean(), self.l2_term(batch, rows, parts=2)
+        return alignment + self.uniformity_weight / 2 * (uniformity(user) + uniformity(item)) + l2

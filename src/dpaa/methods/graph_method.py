@@ -15,10 +15,9 @@ from dpaa._machine import lasting
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import WHOLE_FROM, TiledTable
-from dpaa.methods.base import Histories, Method, Scorer, Vectors, fitted
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.base import Histories, Method, Vectors, fitted
 from dpaa.methods.samplers import TripleSampler
-from dpaa.methods.tables import Compute, Tables
+from dpaa.methods.tables import Batch, Compute, Rows, Tables
 
 EARLIER_DEFAULTS: dict[str, Any] = {
     "learning_rate_schedule": "constant",
@@ -198,20 +197,15 @@ class GraphMethod(Method):
         l2 = self.l2_term(batch, rows)  # first, so that backward ends with it, when the margins' memory is free
         return softplus(-rows.margins(len(batch))).mean() + l2
 
-    def l2_term(self, batch: Batch, rows: Rows) -> Tensor:
-        """`l2 · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`."""
-        return (self.l2 / len(batch)) * rows.half_squares(3 * len(batch))  # a triple's nodes come first
+    def l2_term(self, batch: Batch, rows: Rows, parts: int = 3) -> Tensor:
+        """`l2 · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`; with parts = 2 without the negative items j."""
+        return (self.l2 / len(batch)) * rows.half_squares(parts * len(batch))  # a triple's nodes come first
 
     # ------------------------------------------------------------------ scores
 
     def finish(self) -> None:
         """Compute what `scorer` needs, once the best epoch is restored."""
         self.tables.update_embeddings(with_messages=True)
-
-    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """Inner product of read-out vectors."""
-        vectors = self.readout_vectors(items, histories)
-        return lambda index: vectors.queries(index) @ vectors.items.T
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
         """Read-out vectors."""
@@ -265,10 +259,15 @@ class GraphMethod(Method):
             self.tables = Tables(self, TiledTable.from_dense(dense, self.compute.tile_columns))
         super().load_state(rest, copy)
 
-    def _get_saved(self, name: str) -> Any:
-        if name in ("user_ego", "item_ego"):
-            return getattr(self.tables, name)
-        return super()._get_saved(name)
+    @property
+    def user_ego(self) -> Tensor:
+        """(n_users, d) layer-0 rows of the users."""
+        return self.tables.user_ego
+
+    @property
+    def item_ego(self) -> Tensor:
+        """(n_items, d) layer-0 rows of the items."""
+        return self.tables.item_ego
 
 
 class WholeTable(GraphMethod):

@@ -1,10 +1,4 @@
-"""IPS-CN: weight each positive interaction by its item's inverse popularity, capped and normalised.
-
-Gruson et al. propose capped, normalised importance sampling for evaluation; as a training loss it comes from the
-comparisons of MACR and BC-Loss.
-
-    loss = mean ω_i softplus(s_uj − s_ui) + L2
-"""
+"""IPS-CN: positive interactions weighted by inverse popularity, capped and normalised (Gruson et al., WSDM 2019)."""
 
 from __future__ import annotations
 
@@ -17,7 +11,7 @@ from torch.nn.functional import softplus
 from dpaa.methods._popularity import capped_inverse
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.tables import Batch, Rows
 
 
 @method(
@@ -28,16 +22,19 @@ from dpaa.methods.rows import Batch, Rows
     grid={"cap_quantile": (0.25, 0.5, 0.75, 1.0)},
 )
 class IPS(GraphMethod):
-    """LightGCN with weighted triples."""
+    """LightGCN with weighted triples.
+
+    loss = mean ω_i softplus(s_uj − s_ui) + L2
+
+    Gruson et al. propose capped, normalised importance sampling for evaluation; as a training loss it comes from the
+    comparisons of MACR and BC loss.
+    """
 
     cap_quantile: float = Field(
         default=0.5,
         ge=0,
         le=1,
-        description=(
-            "quantile of the items' inverse popularity at which weights are capped: 0.5 = median, 1 = no cap, "
-            "0 = LightGCN"
-        ),
+        description="quantile of inverse popularity at which weights are capped: 0.5 = median, 1 = none, 0 = LightGCN",
     )
 
     @cached_property

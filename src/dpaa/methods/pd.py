@@ -1,10 +1,4 @@
-"""PD and PDA: let popularity explain its part of the training pairs, then leave it out or put some back.
-
-    f_ui = ELU(s_ui) + 1 > 0,     loss = softplus(f_uj m_j^γ − f_ui m_i^γ) + L2
-    PD ranks by f_ui, PDA by f_ui m_i^γ
-
-with m popularity as a share of the most popular item's (Zhang et al., SIGIR 2021; there per slot of time).
-"""
+"""PD and PDA: popularity explains its part of the training pairs, and is then left out or put back (SIGIR 2021)."""
 
 from __future__ import annotations
 
@@ -15,39 +9,27 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import elu, softplus
 
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories, Scorer, method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.tables import Batch, Rows
 
-
-def popularity_factor(graph: BipartiteGraph, power: float) -> Tensor:
-    """`m_i^γ`, m the share of the largest count; who was never taken counts as taken once.  (n_items,)."""
-    counts = graph.item_degree.clamp(min=1.0)
-    return (counts / counts.max()).pow(power)
-
-
-def positive_part(score: Tensor) -> Tensor:
-    """`ELU(s) + 1`: above 0, in the order of the scores."""
-    return elu(score) + 1.0
-
-
-def explained_bpr(batch: Batch, rows: Rows, factor: Tensor) -> Tensor:
-    """BPR of `f m^γ`.  A scalar."""
-    user, positive, negative = batch.split(rows.places)
-    better = positive_part(rows.dots(user, positive)) * factor[batch.positive]
-    worse = positive_part(rows.dots(user, negative)) * factor[batch.negative]
-    return softplus(worse - better).mean()
+PAPER = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021"
 
 
 @method(
     "pd",
     title="popularity explains its part of training pairs and is left out of the ranking",
-    paper="Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021",
+    paper=PAPER,
     grid={"popularity_power": (0.02, 0.05, 0.1, 0.2)},
 )
 class PD(GraphMethod):
-    """LightGCN whose training scores are multiplied by popularity."""
+    """LightGCN whose training scores are multiplied by popularity.
+
+    f_ui = ELU(s_ui) + 1 > 0,     loss = softplus(f_uj m_j^γ − f_ui m_i^γ) + L2
+
+    m is popularity as a share of the most popular item's (in the paper per slot of time).  PD ranks by f_ui, which
+    orders items as s_ui does, PDA by f_ui m_i^γ.
+    """
 
     popularity_power: float = Field(
         default=0.02, ge=0, le=4, description="γ: how much of a training pair popularity explains"
@@ -55,45 +37,34 @@ class PD(GraphMethod):
 
     @cached_property
     def factor(self) -> Tensor:
-        """`m^γ`, (n_items,)."""
-        return popularity_factor(self.graph, self.popularity_power)
+        """`m^γ`, (n_items,); an item never taken counts as taken once."""
+        counts = self.graph.item_degree.clamp(min=1.0)
+        return (counts / counts.max()).pow(self.popularity_power)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """BPR of the products, and LightGCN's L2; f ranks as s does, so the ranking is LightGCN's."""
-        return explained_bpr(batch, rows, self.factor) + self.l2_term(batch, rows)
+        """BPR of the products, and LightGCN's L2."""
+        user, positive, negative = batch.split(rows.index)
+        better = (elu(rows.dots(user, positive)) + 1.0) * self.factor[batch.positive]
+        worse = (elu(rows.dots(user, negative)) + 1.0) * self.factor[batch.negative]
+        return softplus(worse - better).mean() + self.l2_term(batch, rows)
 
 
 @method(
     "pda",
     title="popularity explains its part of training pairs and some is put back in the ranking",
-    paper="Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021",
+    paper=PAPER,
     grid={"popularity_power": (0.02, 0.05, 0.1, 0.16, 0.22)},
 )
-class PDA(GraphMethod):
-    """LightGCN whose scores are multiplied by popularity, always."""
+class PDA(PD):
+    """PD whose scores are multiplied by popularity when ranking, too: `f_ui m_i^γ`."""
 
-    popularity_power: float = Field(
-        default=0.16,
-        ge=0,
-        le=4,
-        description="γ: how much of a training pair popularity explains, and how much of it is put back when ranking",
-    )
-
-    @cached_property
-    def factor(self) -> Tensor:
-        """`m^γ`, (n_items,)."""
-        return popularity_factor(self.graph, self.popularity_power)
-
-    def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """BPR of the products, and LightGCN's L2."""
-        return explained_bpr(batch, rows, self.factor) + self.l2_term(batch, rows)
+    popularity_power: float = 0.16
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
-        """Its scores are no inner product."""
-        del items, histories
+        """None: its scores are no inner product."""
 
     @torch.no_grad()
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """`f m^γ`."""
-        plain, factor = super().scorer(items, histories), self.factor if items is None else self.factor[items]
-        return lambda index: positive_part(plain(index)) * factor
+        plain, factor = self.readout_vectors(items, histories), self.factor if items is None else self.factor[items]
+        return lambda index: (elu(plain.scores(index)) + 1.0) * factor

@@ -1,17 +1,9 @@
-"""PPAC: popularity with everybody and with similar users, learned and corrected (Ning et al., WWW 2024).
-
-    PP_ui = how many of the K users most similar to u (Jaccard) took i, rows of unit length;   GP = degrees, unit length
-    l_ui = σ(f(E_u)·f(E_i)),   g_i = σ(g(E_i)),   y_ui = s_ui l_ui g_i
-    loss = BPR(y) + w (MSE(l, PP) + MSE(g, GP)) + L2
-    score = s l g + γ PP + β GP
-
-γ and β are 0 while training and chosen on validation afterwards.
-"""
+"""PPAC: popularity with everybody and with similar users, learned and corrected (Ning et al., WWW 2024)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import torch
@@ -19,11 +11,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss, normalize, softplus
 
-from dpaa.methods._personal_popularity import PersonalPopularity
-from dpaa.methods._popularity import items_of
+from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
+from dpaa.graph.kernels import top_k
+from dpaa.methods._popularity import items_of, items_of_users, known_pairs, users_of_items
 from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows, scores
+from dpaa.methods.tables import Batch, Rows, scores
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""
@@ -40,24 +33,22 @@ GLOBAL_STRENGTHS = (0.0, *(sign * 2.0**power for power in range(11) for sign in 
     wide={"proxy_weight": (1e-4, 1e-3, 1e-2)},
 )
 class PPAC(ChosenAfterwards, GraphMethod):
-    """LightGCN times two popularity proxies."""
+    """LightGCN times two popularity proxies.
 
-    sampler: Literal["user-uniform", "interaction"] = Field(
-        default="interaction",
-        description=(
-            "`interaction`: every interaction once an epoch, as in the paper; `user-uniform`: a random user, "
-            "then an item"
-        ),
-    )
-    neighbours: int = Field(
-        default=30, ge=1, description="K: how many similar users make an item's popularity personal"
-    )
-    proxy_weight: float = Field(default=1e-3, ge=0, description="weight of the proxies' squared errors in the loss")
+    PP_ui = how many of the K users most similar to u (Jaccard) took i, rows of unit length;   GP = degrees, unit length
+    l_ui = σ(f(E_u)·f(E_i)),   g_i = σ(g(E_i)),   y_ui = s_ui l_ui g_i
+    loss = BPR(y) + w (MSE(l, PP) + MSE(g, GP)) + L2
+    score = s l g + γ PP + β GP
+
+    γ and β are 0 while training and chosen on validation afterwards.
+    """
+
+    sampler: Literal["user-uniform", "interaction"] = "interaction"
+    neighbours: int = Field(default=30, ge=1, description="K: similar users who make an item's popularity personal")
+    proxy_weight: float = Field(default=1e-3, ge=0, description="w: weight of the proxies' squared errors in the loss")
     personal_strength: Literal["tune"] | float = Field(
         default="tune",
-        description=(
-            "γ: weight of personal popularity at inference; `tune` chooses on validation (0 where there is none)"
-        ),
+        description="γ: weight of personal popularity at inference; `tune` chooses on validation (0 without one)",
     )
     global_strength: Literal["tune"] | float = Field(
         default="tune", description="β: weight of global popularity at inference"
@@ -73,9 +64,9 @@ class PPAC(ChosenAfterwards, GraphMethod):
     }
 
     chosen_personal_strength: float = fitted()
-    """γ in use."""
     chosen_global_strength: float = fitted()
-    """β in use."""
+
+    # ------------------------------------------------------------------ popularity
 
     @cached_property
     def global_popularity(self) -> Tensor:
@@ -83,14 +74,70 @@ class PPAC(ChosenAfterwards, GraphMethod):
         return normalize(self.graph.item_degree, dim=0)
 
     @cached_property
-    def personal(self) -> PersonalPopularity:
-        """PP."""
-        return PersonalPopularity(self.graph, self.neighbours)
+    def _items_of_users(self) -> Lists:
+        return items_of_users(self.graph)
+
+    @cached_property
+    def _users_of_items(self) -> Lists:
+        return users_of_items(self.graph)
+
+    @cached_property
+    def similar_users(self) -> Tensor:
+        """The most similar users of every training user, (n_users, K), −1 where there are fewer."""
+        everybody = torch.arange(self.graph.n_users, device=self.graph.device)
+        return self.most_similar(self._items_of_users, everybody, known=True)
+
+    def most_similar(self, items: Lists, index: Tensor, known: bool) -> Tensor:
+        """Training users by Jaccard similarity of their items, ties to the larger user; none with nothing in common.
+
+        Parameters
+        ----------
+        items : items of the users to compare
+        index : (b,) which of them
+        known : whether these are the training users themselves, of whom none is similar to itself
+
+        Returns
+        -------
+        (b, K) int64, −1 where there are fewer
+        """
+        others, n_users, similar = self._items_of_users, self.graph.n_users, []
+        for block in row_blocks(index, items, others):
+            shared = in_common(items, block, others)
+            union = items.lengths[block][:, None] + others.lengths - shared
+            similarity = torch.where(shared > 0, shared / union, -torch.inf)
+            if known:
+                similarity[torch.arange(len(block), device=block.device), block] = -torch.inf
+            best = top_k(similarity.flip(1), self.neighbours)[1]
+            similar.append(torch.where(best >= 0, n_users - 1 - best, -1))
+        return torch.cat(similar)
+
+    def popularity_counts(self, similar: Tensor) -> Tensor:
+        """How many of the similar users took each item: rows of PP before normalisation.  (b, n_items)."""
+        row, column = (similar >= 0).nonzero(as_tuple=True)
+        circle = Lists.of(row, similar[row, column].long(), len(similar), self.graph.n_users)
+        return in_common(circle, torch.arange(len(similar), device=similar.device), self._users_of_items)
+
+    @cached_property
+    def _known(self) -> KnownPairs:
+        return known_pairs(self.graph)
+
+    @cached_property
+    def _norms(self) -> Tensor:
+        parts = torch.split(self.similar_users, BLOCK_ROWS)
+        norms = torch.cat([self.popularity_counts(part).norm(dim=1) for part in parts])
+        return torch.where(norms > 0, norms, 1.0)
+
+    def personal_popularity(self, users: Tensor, items: Tensor) -> Tensor:
+        """PP of these pairs alone: each similar user is looked up in the training pairs.  (pairs,)."""
+        wanted = (
+            self.similar_users[users].long() * self.graph.n_items + items[:, None]
+        )  # negative where there is nobody
+        return self._known.contain(wanted).sum(dim=1) / self._norms[users]
 
     # ------------------------------------------------------------------ training
 
     def begin(self) -> None:
-        """Early stopping looks at γ = β = 0."""
+        """Early stopping ranks with γ = β = 0."""
         self.chosen_personal_strength = self.chosen_global_strength = 0.0
 
     def parameters(self) -> dict[str, Tensor]:
@@ -108,46 +155,38 @@ class PPAC(ChosenAfterwards, GraphMethod):
         )
         return torch.addmm(out_bias, torch.addmm(into_bias, rows, into).relu_(), out)
 
-    def personal_proxy(self, user: Tensor, item: Tensor) -> Tensor:
-        """The proxy l of all pairs, from ego rows.  (users, items)."""
-        return torch.sigmoid(self.network("personal", user) @ self.network("personal", item).T)
-
     def global_proxy(self, item: Tensor) -> Tensor:
-        """`g_i`, from ego rows.  (items,)."""
+        """`g_i`, from layer-0 rows.  (items,)."""
         return torch.sigmoid(self.network("global", item).squeeze(1))
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """BPR on scores times proxies, the proxies' errors, and LightGCN's L2."""
-        user, positive, negative = batch.split(rows.readout)
-        taste = batch.split(rows.of_ego(partial(self.network, "personal")))
-        positive_near, negative_near = (torch.sigmoid(scores(taste[0], item)) for item in taste[1:])
-        positive_known, negative_known = batch.split(rows.of_item_ego(self.global_proxy, len(batch)))
-        margin = (
-            scores(user, positive) * positive_near * positive_known
-            - scores(user, negative) * negative_near * negative_known
-        )
-        errors = [
-            mse_loss(positive_near, self.personal.of_pairs(batch.users, batch.positive)),
-            mse_loss(negative_near, self.personal.of_pairs(batch.users, batch.negative)),
-            mse_loss(positive_known, self.global_popularity[batch.positive]),
-            mse_loss(negative_known, self.global_popularity[batch.negative]),
-        ]
+        user, *items = batch.split(rows.readout)
+        user_taste, *tastes = batch.split(self.network("personal", rows.distinct_ego).index_select(0, rows.index))
+        first, n = rows.selection.n_users, len(batch)  # distinct users come first
+        known = self.global_proxy(rows.distinct_ego[first:]).index_select(0, rows.index[n:] - first)
+        matched, errors = [], []
+        for item, taste, known_item, index in zip(
+            items, tastes, torch.split(known, n), (batch.positive, batch.negative), strict=True
+        ):
+            near = torch.sigmoid(scores(user_taste, taste))
+            matched.append(scores(user, item) * near * known_item)
+            errors.append(mse_loss(near, self.personal_popularity(batch.users, index)))
+            errors.append(mse_loss(known_item, self.global_popularity[index]))
         proxies = self.proxy_weight * 0.5 * torch.stack(errors).sum()
-        return softplus(-margin).mean() + proxies + self.l2_term(batch, rows)
+        return softplus(matched[1] - matched[0]).mean() + proxies + self.l2_term(batch, rows)
 
     # ------------------------------------------------------------------ scoring
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
-        """Its scores are no inner product."""
-        del items, histories
+        """None: its scores are no inner product."""
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """`s l g + γ PP + β GP`."""
         parts = self._parts(items, histories)
-        known = self.global_popularity if items is None else self.global_popularity[items]
 
         def score(index: Tensor) -> Tensor:
-            plain, personal = parts(index, self.chosen_personal_strength != 0)
+            plain, personal, known = parts(index, self.chosen_personal_strength != 0)
             return plain + self.chosen_personal_strength * personal + self.chosen_global_strength * known
 
         return score
@@ -155,27 +194,28 @@ class PPAC(ChosenAfterwards, GraphMethod):
     @torch.no_grad()
     def _parts(
         self, items: Tensor | None, histories: Histories | None
-    ) -> Callable[[Tensor, bool], tuple[Tensor, Tensor | float]]:
-        """A function to `s l g` and PP (0 where it is not wanted), each (users, items)."""
-        plain = super().scorer(items, histories)
+    ) -> Callable[[Tensor, bool], tuple[Tensor, Tensor | float, Tensor]]:
+        """A function to `s l g` and PP (0 where it is not wanted), each (users, items), and GP."""
+        plain, taken = self.readout_vectors(items, histories), items_of(self.graph, histories)
         columns = slice(None) if items is None else items
-        user_ego, item_ego = self.tables.user_ego, self.tables.item_ego[columns]
-        global_proxy = self.global_proxy(item_ego)
-        taken = items_of(self.graph, histories)
+        user_ego, item_ego = self.user_ego, self.item_ego[columns]
+        global_proxy, item_taste = self.global_proxy(item_ego), self.network("personal", item_ego)
 
-        def parts(index: Tensor, with_personal: bool) -> tuple[Tensor, Tensor | float]:
+        @torch.no_grad()
+        def parts(index: Tensor, with_personal: bool) -> tuple[Tensor, Tensor | float, Tensor]:
             if histories is None:
-                similar, ego = self.personal.similar_users[index] if with_personal else None, user_ego[index]
+                ego, similar = user_ego[index], self.similar_users[index] if with_personal else None
             else:
-                similar = self.personal.most_similar(taken, index, known=False)
-                there = (similar >= 0)[:, :, None]  # a newcomer has no layer 0: the mean of the similar users' rows
+                similar = self.most_similar(taken, index, known=False)
+                there = (similar >= 0)[:, :, None]  # a new user has no layer 0: the mean of the similar users' rows
                 ego = torch.sum(user_ego[similar] * there, dim=1) / there.sum(dim=1).clamp(min=1)
-            score = plain(index) * self.personal_proxy(ego, item_ego) * global_proxy
-            if similar is None or not with_personal:
-                return score, 0.0
-            return score, self.personal.rows(similar)[:, columns]
+            personal_proxy = torch.sigmoid(self.network("personal", ego) @ item_taste.T)
+            personal: Tensor | float = 0.0
+            if similar is not None and with_personal:
+                personal = normalize(self.popularity_counts(similar))[:, columns]
+            return plain.scores(index) * personal_proxy * global_proxy, personal, self.global_popularity[columns]
 
-        return torch.no_grad()(parts)
+        return parts
 
     def finish(self) -> None:
         """Final vectors, and the strengths that are set."""
@@ -189,36 +229,21 @@ class PPAC(ChosenAfterwards, GraphMethod):
         personal = PERSONAL_STRENGTHS if self.personal_strength == "tune" else (self.personal_strength,)
         everyone = GLOBAL_STRENGTHS if self.global_strength == "tune" else (self.global_strength,)
         pairs = [(mine, all_) for mine in personal for all_ in everyone]
-        if len(pairs) == 1:
-            return {}
 
         def family(items: Tensor | None) -> ScorerFamily:
             parts = self._parts(items, None)
-            known = self.global_popularity if items is None else self.global_popularity[items]
 
             def several(index: Tensor) -> Iterator[Tensor]:
-                plain, popularity = parts(index, True)
+                plain, popularity, known = parts(index, True)
                 return (plain + mine * popularity + all_ * known for mine, all_ in pairs)
 
             return several
 
+        if len(pairs) == 1:
+            return {}
         recalls = validation.recalls_of(family, len(pairs), self.graph.device)
         self.chosen_personal_strength, self.chosen_global_strength = pairs[recalls.index(max(recalls))]
-        return {
-            "personal_strength": self.chosen_personal_strength,
-            "global_strength": self.chosen_global_strength,
-        }
-
-    # ------------------------------------------------------------------ what a run keeps
-
-    @property
-    def similar_users(self) -> Tensor:
-        """Those behind PP, saved so that they need not be found again."""
-        return self.personal.similar_users
-
-    @similar_users.setter
-    def similar_users(self, found: Tensor) -> None:
-        self.personal.similar_users = found.long()
+        return {"personal_strength": self.chosen_personal_strength, "global_strength": self.chosen_global_strength}
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """With those declared, the networks."""

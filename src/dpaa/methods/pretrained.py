@@ -1,4 +1,4 @@
-"""Vectors of a model trained before, for methods that measure their messages by them."""
+"""Vectors of a model trained before, for methods that weight their messages by them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Pretrained:
     @property
     def digest(self) -> str:
         """Of all vectors: a checkpoint belongs to one pre-trained model."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for table in (self.readout, *self.layers):
-            found.update(table.cpu().contiguous().numpy().tobytes())
-        return found.hexdigest()
+            digest.update(table.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     def vectors(self, layer: int) -> Tensor:
         """Layer `layer`, or the final vectors where layers are not known."""

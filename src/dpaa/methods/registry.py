@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import InputError
-from dpaa.plugins import Registry, origin_of
+from dpaa.plugins import Registry
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Method
@@ -34,7 +34,6 @@ METHODS: Registry[Method] = Registry(
         "xsimgcl": "dpaa.methods.xsimgcl:XSimGCL",
         "sgl": "dpaa.methods.sgl:SGL",
         "ncl": "dpaa.methods.ncl:NCL",
-        "gcf-logdet": "dpaa.methods.gcf_logdet:GcfLogdet",
         "reg": "dpaa.methods.reg:Reg",
         "ubpr": "dpaa.methods.ubpr:UBPR",
         "relmf": "dpaa.methods.relmf:RelMF",
@@ -43,13 +42,9 @@ METHODS: Registry[Method] = Registry(
         "dice": "dpaa.methods.dice:DICE",
         "cause": "dpaa.methods.cause:CausE",
         "invcf": "dpaa.methods.invcf:InvCF",
-        "als-reg": "dpaa.methods.als_reg:AlsReg",
         "ipl": "dpaa.methods.ipl:IPL",
         "resn": "dpaa.methods.resn:ReSN",
         "paac": "dpaa.methods.paac:PAAC",
-        "popdcl": "dpaa.methods.popdcl:PopDCL",
-        "dna": "dpaa.methods.dna:DNA",
-        "ppd": "dpaa.methods.ppd:PPD",
         "ultragcn": "dpaa.methods.ultragcn:UltraGCN",
         "ngcf": "dpaa.methods.ngcf:NGCF",
         "most-popular": "dpaa.methods.most_popular:MostPopular",
@@ -92,26 +87,14 @@ def catalogue(name: str | None = None) -> dict[str, dict[str, Any]]:
     -------
     name → its title, paper and hyperparameters; a plug-in that cannot be imported has the reason as its title
     """
-    if name is not None:
-        kind = find_method(name)
-        return {kind.name: described(kind)}
     entries: dict[str, dict[str, Any]] = {}
-    for one in METHODS:
+    for method in METHODS if name is None else [find_method(name).name]:
         try:
-            entries[one] = described(METHODS[one])
+            kind = METHODS[method]
         except InputError as error:
-            entries[one] = {"name": one, "title": str(error), "paper": "", "settings": {}}
+            entries[method] = {"name": method, "title": str(error), "paper": "", "settings": {}}
+            continue
+        fields = kind.hyperparameters.model_fields
+        settings = {key: {"default": one.default, "meaning": one.description or ""} for key, one in fields.items()}
+        entries[method] = {"name": method, "title": kind.title, "paper": kind.paper, "settings": settings}
     return entries
-
-
-def described(method: type[Method]) -> dict[str, Any]:
-    """One method as plain data."""
-    settings = {
-        name: {"default": field.default, "meaning": " ".join((field.description or "").split())}
-        for name, field in method.hyperparameters.model_fields.items()
-    }
-    origin = origin_of(method)
-    package = (
-        {} if origin["package"] == "dpaa" else {"package": f"{origin['package']} {origin['version'] or ''}".strip()}
-    )
-    return {"name": method.name, "title": method.title, "paper": method.paper, "settings": settings} | package

@@ -1,8 +1,4 @@
-"""relMF: predict relevance instead of clicks, pair by pair, by inverse propensities (Saito et al., WSDM 2020).
-
-clicked:      (1/θ_i) (1 − p)² + w (1 − 1/θ_i) p²        p = σ(s_ui),   θ_i = (d_i / max d)^η
-not clicked:  w p²
-"""
+"""relMF: predict relevance instead of clicks, pair by pair, by inverse propensities (Saito et al., WSDM 2020)."""
 
 from __future__ import annotations
 
@@ -15,11 +11,11 @@ from torch import Tensor
 from dpaa.methods._popularity import propensity
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows
+from dpaa.methods.tables import Batch, Rows
 
 
 def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1.0) -> Tensor:
-    """What a pair that was clicked costs; `inverse_propensity` 0 gives that of one that was not.  Same shape."""
+    """Error of a clicked pair; `inverse_propensity` 0 gives that of one that was not clicked.  Same shape."""
     chance = torch.sigmoid(score)
     return inverse_propensity * (1.0 - chance).square() + weight * (1.0 - inverse_propensity) * chance.square()
 
@@ -32,19 +28,17 @@ def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1
     grid={"propensity_power": (0.0, 0.25, 0.5, 1.0)},
 )
 class RelMF(GraphMethod):
-    """LightGCN with an unbiased squared error."""
+    """LightGCN with an unbiased squared error.
+
+    clicked:      (1/θ_i) (1 − p)² + w (1 − 1/θ_i) p²        p = σ(s_ui),   θ_i = (d_i / max d)^η
+    not clicked:  w p²
+    """
 
     propensity_power: float = Field(
-        default=0.5,
-        ge=0,
-        description="η: how steeply propensity grows with popularity; with 0 it is the plain squared error",
+        default=0.5, ge=0, description="η: how steeply propensity grows with popularity; 0 is the plain squared error"
     )
-    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="no propensity is below this")
-    unclicked_weight: float = Field(
-        default=1.0,
-        gt=0,
-        description="w: how much it counts that a pair is not relevant, clicked (there it corrects) or not",
-    )
+    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="smallest propensity")
+    unclicked_weight: float = Field(default=1.0, gt=0, description="w: weight of the error of irrelevance")
 
     @cached_property
     def inverse_propensity(self) -> Tensor:
@@ -52,8 +46,8 @@ class RelMF(GraphMethod):
         return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """The batch's positive and negative pairs, each in its share of the weight, and LightGCN's L2."""
-        user, positive, negative = batch.split(rows.places)
+        """Errors of the batch's positive and negative pairs, divided by the sum of their weights, and LightGCN's L2."""
+        user, positive, negative = batch.split(rows.index)
         weight = self.unclicked_weight
         clicked = relevance_error(rows.dots(user, positive), self.inverse_propensity[batch.positive], weight)
         other = relevance_error(rows.dots(user, negative), torch.zeros_like(clicked), weight)

@@ -1,25 +1,17 @@
-"""SAM-REG: balanced negative items, and no correlation between margin and popularity (Boratto et al., IP&M 2021).
-
-    loss = (1 − λ) (BPR + L2) + λ corr(pop_i, σ(s_ui − s_uj))²
-
-The negative item is, by a fair coin, more or less popular than the positive one.
-"""
+"""SAM-REG: balanced negative items, and no correlation between margin and popularity (Boratto et al., IP&M 2021)."""
 
 from __future__ import annotations
-
-from functools import cached_property
-from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods._popularity import capped_inverse
+from dpaa.methods._popularity import squared_correlation
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows, squared_correlation
 from dpaa.methods.samplers import BalancedSampler, TripleSampler
+from dpaa.methods.tables import Batch, Rows
 
 
 @method(
@@ -28,13 +20,14 @@ from dpaa.methods.samplers import BalancedSampler, TripleSampler
     paper="Boratto et al., Connecting User and Item Perspectives in Popularity Debiasing, IP&M 2021",
     default_candidate=True,
     grid={"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)},
-    wide={
-        "popularity": ("count", "capped_inverse"),
-        "negatives": ("balanced", "uniform"),
-    },
 )
 class SamReg(GraphMethod):
-    """LightGCN with another sampler and a correlation term."""
+    """LightGCN with another sampler and a correlation term.
+
+    loss = (1 − λ) (BPR + L2) + λ corr(pop_i, σ(s_ui − s_uj))²
+
+    The negative item is, by a fair coin, more or less popular than the positive one.
+    """
 
     correlation_weight: float = Field(
         default=0.05,
@@ -42,32 +35,16 @@ class SamReg(GraphMethod):
         le=1,
         description="λ: share of the correlation term in the loss; 0 leaves the sampler as the only difference",
     )
-    popularity: Literal["count", "capped_inverse"] = Field(
-        default="count",
-        description=(
-            "what the margin must not follow: training counts, or IPS's capped inverse of them (as public "
-            "ports have it)"
-        ),
-    )
-    negatives: Literal["balanced", "uniform"] = Field(
-        default="balanced",
-        description="negative items: by a fair coin more or less popular than the positive one, or uniform",
-    )
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
-        """Balanced, unless set otherwise."""
-        return BalancedSampler if self.negatives == "balanced" else TripleSampler
-
-    @cached_property
-    def item_popularity(self) -> Tensor:
-        """Counts as a share of the largest (correlation knows no scale), or IPS's weights.  (n_items,)."""
-        counts = self.graph.item_degree
-        return counts / counts.max() if self.popularity == "count" else capped_inverse(counts, 0.5)
+        """Negative items balanced by popularity."""
+        return BalancedSampler
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's loss, and the squared correlation of margin and popularity."""
         margin, share = rows.margins(len(batch)), self.correlation_weight
-        correlation = squared_correlation(self.item_popularity[batch.positive], torch.sigmoid(margin))
+        popularity = self.graph.item_degree / self.graph.item_degree.max()  # correlation knows no scale
+        correlation = squared_correlation(popularity[batch.positive], torch.sigmoid(margin))
         fit = softplus(-margin).mean() + self.l2_term(batch, rows)
         return (1.0 - share) * fit + share * correlation

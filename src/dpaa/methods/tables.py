@@ -7,20 +7,29 @@ differentiation through the method's `table_readout`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from dpaa._machine import cores, give_back_memory, processes_here
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.columns import Columns
-from dpaa.graph.kernels import most_blocks
-from dpaa.graph.propagation import Propagation, Selection, TiledTable, Workers, default_kernel, tile_width
-from dpaa.methods.rows import Batch, Rows, TableRows
+from dpaa.graph.kernels import add_rows_, most_blocks
+from dpaa.graph.propagation import (
+    UNIT,
+    Columns,
+    Propagation,
+    Selection,
+    TiledTable,
+    Workers,
+    default_kernel,
+    tile_width,
+    unit_sums,
+)
 from dpaa.methods.samplers import TripleSampler
 
 if TYPE_CHECKING:
@@ -28,6 +37,221 @@ if TYPE_CHECKING:
 
 INITIAL_DEVIATION = 0.1
 """Standard deviation of the initial embeddings."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Triples of a user, an item the user took and an item the user did not take.
+
+    Parameters
+    ----------
+    users, positive, negative : (batch,) int64 indices of users and of items
+    more_users, more_items : further nodes whose rows the loss needs, each (any,) int64
+    epoch, number : of the epoch and within it: random draws of a batch depend on the seed and these alone
+    """
+
+    users: Tensor
+    positive: Tensor
+    negative: Tensor
+    more_users: tuple[Tensor, ...] = field(default=(), kw_only=True)
+    more_items: tuple[Tensor, ...] = field(default=(), kw_only=True)
+    epoch: int = field(default=0, kw_only=True)
+    number: int = field(default=0, kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def nodes(self, n_users: int) -> Tensor:
+        """Nodes whose rows the loss needs, in the order in which `split` returns them.  (nodes,)."""
+        users = [self.users, self.positive + n_users, self.negative + n_users, *self.more_users]
+        return torch.cat(users + [items + n_users for items in self.more_items])
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Rows of `nodes`, or their `index`, as those of users, positive, negative, more users and more items."""
+        size = len(self)
+        return torch.split(rows, [size, size, size, *map(len, self.more_users), *map(len, self.more_items)])
+
+
+class Rows:
+    """Read-out and layer-0 rows of a batch's nodes, repeats included: all that a loss sees of the tables.
+
+    Each distinct node is gathered once, as a leaf of autograd, so that autograd never sees a whole table; the gradient
+    through the layers is written by hand.  Where other processes hold other columns, `margins`, `dots`, `projections`
+    and `half_squares` exchange a number per pair; `readout` and `ego` gather whole rows.
+
+    Parameters
+    ----------
+    selection : the distinct nodes
+    nodes : the batch's nodes, repeats included
+    readout : (distinct, d) read-out rows
+    ego : layer-0 rows of the distinct nodes, tile by tile
+    columns : which columns these are, where other processes hold the rest
+    """
+
+    def __init__(
+        self, selection: Selection, nodes: Tensor, readout: Tensor, ego: list[Tensor], columns: Columns | None = None
+    ) -> None:
+        self.selection = selection
+        self.index = selection.index.index_select(0, nodes).long()
+        """(nodes,) int64 index of each node among the distinct ones; `batch.split` takes it apart."""
+        self._columns = columns or Columns(readout.shape[1])
+        self._distinct = readout if readout.requires_grad else readout.requires_grad_()
+        self._ego_tiles = [tile.requires_grad_() for tile in ego]
+
+    @cached_property
+    def readout(self) -> Tensor:
+        """Read-out rows, (nodes, d); gathered on first use."""
+        return self._columns.whole(self._distinct).index_select(0, self.index)
+
+    @cached_property
+    def ego(self) -> Tensor:
+        """Layer-0 rows, (nodes, d); gathered on first use."""
+        return self.distinct_ego.index_select(0, self.index)
+
+    @cached_property
+    def distinct_ego(self) -> Tensor:
+        """Layer-0 rows of the distinct nodes, (distinct, d), users first."""
+        tiles = self._ego_tiles
+        return self._columns.whole(tiles[0] if len(tiles) == 1 else torch.cat(tiles, dim=1))
+
+    def dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """Inner products of the read-out rows with these `index` values, pair by pair.  (pairs,)."""
+        return _Dots.apply(self._distinct, left, right, self._columns)  # type: ignore[no-any-return, no-untyped-call]
+
+    def projections(self, index: Tensor, vector: Tensor) -> Tensor:
+        """Inner products of the read-out rows with these `index` values and one parameter, (d,).  (index,)."""
+        return _Projections.apply(self._distinct, index, vector, self._columns)  # type: ignore[no-any-return, no-untyped-call]
+
+    def margins(self, n: int) -> Tensor:
+        """`s_ui − s_uj` of n triples, whose nodes come first.  (n,)."""
+        return _Margins.apply(self._distinct, self.index[: 3 * n], self._columns)  # type: ignore[no-any-return, no-untyped-call]
+
+    def half_squares(self, n: int) -> Tensor:
+        """`½ Σ ‖row‖²` over the first n layer-0 rows, each distinct one times its count."""
+        counts = self._distinct.new_zeros(len(self.selection))
+        counts.scatter_add_(0, self.index[:n], counts.new_ones(1).expand(n))
+        return _HalfSquares.apply(self._columns, counts, *self._ego_tiles)  # type: ignore[no-any-return, no-untyped-call]
+
+    def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
+        """Gradient in one tile of layer 0, after `backward` on the loss.  (n_nodes, tile columns)."""
+        by_readout = _received(self._distinct)[:, columns]
+        return propagation.gradient_tile(self.selection, by_readout, _received(self._ego_tiles[number]))
+
+
+class TableRows(Rows):
+    """Rows of a read-out that torch differentiates through the whole table."""
+
+    def __init__(self, selection: Selection, nodes: Tensor, readout: Tensor, table: Tensor, ego: list[Tensor]) -> None:
+        super().__init__(selection, nodes, readout, ego)
+        self.table = table
+        """All of layer 0, a leaf of autograd: a loss may compute further views of it."""
+
+    def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
+        """Columns of the table's gradient, and what layer 0 received itself."""
+        del propagation
+        gradient = _received(self.table)[:, columns].clone(memory_format=torch.contiguous_format)
+        return self.selection.add_(gradient, _received(self._ego_tiles[number]))
+
+
+def _received(leaf: Tensor) -> Tensor:
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+
+
+class _Margins(torch.autograd.Function):
+    """`u·(i − j)` in half the passes of autograd's own: the gradient goes straight to the distinct rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, index: Tensor, columns: Columns) -> Tensor:
+        users, positive, negative = index.view(3, -1)
+        ctx.user = rows.index_select(0, users)
+        ctx.difference = rows.index_select(0, positive).sub_(rows.index_select(0, negative))
+        ctx.n_rows = len(rows)
+        ctx.save_for_backward(index)
+        return columns.sum(unit_sums(ctx.user * ctx.difference))
+
+    @staticmethod
+    def backward(ctx: Any, by_margin: Tensor) -> tuple[Tensor, None, None]:
+        users, positive, negative = ctx.saved_tensors[0].view(3, -1)
+        by_item, by_user, ctx.user, ctx.difference = ctx.user, ctx.difference, None, None  # there is one backward pass
+        by_rows = by_item.new_zeros(ctx.n_rows, by_item.shape[1])
+        add_rows_(by_rows, positive, by_item.mul_(by_margin[:, None]))
+        add_rows_(by_rows, users, by_user.mul_(by_margin[:, None]))
+        return add_rows_(by_rows, negative, by_item.neg_()), None, None
+
+
+class _Dots(torch.autograd.Function):
+    """The same for pairs instead of triples."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, left: Tensor, right: Tensor, columns: Columns) -> Tensor:
+        ctx.one, ctx.other = rows.index_select(0, left), rows.index_select(0, right)
+        ctx.n_rows = len(rows)
+        ctx.save_for_backward(left, right)
+        return columns.sum(unit_sums(ctx.one * ctx.other))
+
+    @staticmethod
+    def backward(ctx: Any, by_dot: Tensor) -> tuple[Tensor, None, None, None]:
+        left, right = ctx.saved_tensors
+        by_right, by_left, ctx.one, ctx.other = ctx.one, ctx.other, None, None  # there is one backward pass
+        by_rows = by_right.new_zeros(ctx.n_rows, by_right.shape[1])
+        add_rows_(by_rows, left, by_left.mul_(by_dot[:, None]))
+        return add_rows_(by_rows, right, by_right.mul_(by_dot[:, None])), None, None, None
+
+
+class _Projections(torch.autograd.Function):
+    """The same for one vector, whose gradient is gathered from all columns."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, index: Tensor, vector: Tensor, columns: Columns) -> Tensor:
+        own = columns.cut(vector[None])
+        ctx.columns, ctx.n_rows, ctx.taken = columns, len(rows), rows.index_select(0, index)
+        ctx.save_for_backward(index, own)
+        return columns.sum(unit_sums(ctx.taken * own))
+
+    @staticmethod
+    def backward(ctx: Any, by_product: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        (index, own), taken, ctx.taken = ctx.saved_tensors, ctx.taken, None
+        by_rows = taken.new_zeros(ctx.n_rows, taken.shape[1])
+        add_rows_(by_rows, index, by_product[:, None] * own)
+        # Unit by unit: how torch sums a column depends on the number of columns.
+        units = (unit.contiguous().sum(dim=0) for unit in torch.split(taken.mul_(by_product[:, None]), UNIT, dim=1))
+        return by_rows, None, ctx.columns.gathered(torch.cat(list(units))[None])[0], None
+
+
+class _HalfSquares(torch.autograd.Function):
+    """One pass over the rows each way, where autograd's own would take four."""
+
+    @staticmethod
+    def forward(ctx: Any, columns: Columns, counts: Tensor, *tiles: Tensor) -> Tensor:
+        ctx.save_for_backward(counts, *tiles)
+        squares = [part.contiguous() for tile in tiles for part in unit_sums(tile.square())]
+        return 0.5 * columns.sum([torch.dot(part, counts) for part in squares])
+
+    @staticmethod
+    def backward(ctx: Any, by_sum: Tensor) -> tuple[Tensor | None, ...]:
+        counts, *tiles = ctx.saved_tensors
+        weight = (by_sum * counts)[:, None]
+        return None, None, *(weight * tile for tile in tiles)
+
+
+def margins(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """`s_ui − s_uj` with `s` the inner product.  (batch,)."""
+    return torch.sum(user * (positive - negative), dim=1)
+
+
+def bpr(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """Bayesian personalised ranking, `mean softplus(s_uj − s_ui)`.  A scalar."""
+    return softplus(-margins(user, positive, negative)).mean()
+
+
+def scores(user: Tensor, item: Tensor) -> Tensor:
+    """Inner products row by row.  (batch,)."""
+    return torch.sum(user * item, dim=1)
+
+
+def cross_entropy(positive: Tensor, negative: Tensor) -> Tensor:
+    """`mean[ −log σ(s_ui) − log(1 − σ(s_uj)) ]` from scores.  A scalar."""
+    return (softplus(-positive) + softplus(negative)).mean()
 
 
 @dataclass(frozen=True)
@@ -50,8 +274,8 @@ class Compute:
         kernel = default_kernel(graph, size) if method.kernel == "auto" else method.kernel
         width = tile_width(kernel, size, graph.device)
         threads = max(1, cores() // processes_here()) if method.threads == "auto" else method.threads
-        tiles = -(-size // width)
-        threads = 1 if graph.device.type == "cuda" else min(threads, tiles * most_blocks(2 * graph.n_edges))
+        most = -(-size // width) * most_blocks(2 * graph.n_edges)  # tiles, and blocks of rows of each
+        threads = 1 if graph.device.type == "cuda" else min(threads, most)
         batch = max(2048, -(-n_interactions // 500)) if method.batch_size == "auto" else method.batch_size
         return cls(graph.device, kernel, threads, batch, -(-n_interactions // batch), width)
 
@@ -81,22 +305,34 @@ class Tables:
 
     @classmethod
     def start(cls, method: GraphMethod, table: Tensor | None = None, columns: Columns | None = None) -> Tables:
-        """Draw the initial table (or take this one, users then items), set the first weights, draw parameters."""
+        """Make a method's tables, ready for the first step.
+
+        Parameters
+        ----------
+        method : attached to a graph
+        table : (n_nodes, d) initial layer 0, users then items; drawn by default
+        columns : which columns this process holds, all by default
+
+        Returns
+        -------
+        the tables, also in `method.tables`
+        """
         compute, graph, columns = method.compute, method.graph, columns or Columns(method.embedding_size)
+        width = compute.tile_columns
         if table is not None:
-            ego = TiledTable.from_dense(columns.cut(table).to(graph.device), compute.tile_columns)
+            ego = TiledTable.from_dense(columns.cut(table).to(graph.device), width)
         else:
-            ego = TiledTable.empty(graph.n_nodes, columns.width, compute.tile_columns, graph.device)
-            ego.normal_(INITIAL_DEVIATION, method.generator(0), columns)
-        made = method.tables = cls(method, ego, columns)
+            drawn = (INITIAL_DEVIATION, method.generator(0), graph.device)
+            ego = TiledTable.normal(graph.n_nodes, columns, width, *drawn)
+        tables = method.tables = cls(method, ego, columns)
         method.begin()
         workers = Workers(compute.threads, len(ego.tiles))
-        made.propagation = Propagation(graph, method.layers, compute.kernel, workers, method.residual_share())
-        made.set_weights()
-        made.parameters = {name: drawn.to(graph.device).requires_grad_() for name, drawn in method.parameters().items()}
-        for name, parameter in made.parameters.items():
-            setattr(method, name, parameter)
-        return made
+        tables.propagation = Propagation(graph, method.layers, compute.kernel, workers, method.residual_share())
+        tables.set_weights()
+        for name, drawn_parameter in method.parameters().items():
+            tables.parameters[name] = drawn_parameter.to(graph.device).requires_grad_()
+            setattr(method, name, tables.parameters[name])
+        return tables
 
     @cached_property
     def sampler(self) -> TripleSampler:
@@ -104,9 +340,9 @@ class Tables:
         graph, threads = self.graph, self.method.threads
         users, items = graph.edge_user.cpu().numpy(), graph.edge_item.cpu().numpy()
         counts = graph.edge_count.cpu().numpy().astype(np.int32)
-        made = self.method.sampler_type(users, items, counts, graph.n_users, graph.n_items)
-        made.threads = cores() if threads == "auto" else threads
-        return made
+        sampler = self.method.sampler_type(users, items, counts, graph.n_users, graph.n_items)
+        sampler.threads = cores() if threads == "auto" else threads
+        return sampler
 
     def set_weights(self) -> None:
         """Apply the method's current edge weights."""
@@ -142,13 +378,12 @@ class Tables:
     def restore(self, state: dict[str, Tensor]) -> None:
         """Restore what `snapshot` returned."""
         self.ego.copy_(state["ego"])
-        for name, tensor in self.parameters.items():
-            tensor.copy_(state[f"parameter.{name}"])
+        self.load_parameters({name: state[f"parameter.{name}"] for name in self.parameters})
         self.method.load_extra_state(state)
 
     @torch.no_grad()
     def load_parameters(self, known: dict[str, Tensor]) -> None:
-        """Begin with these values instead of those that were drawn."""
+        """Overwrite parameters with these values."""
         for name, tensor in known.items():
             self.parameters[name].copy_(tensor)
 
@@ -215,11 +450,7 @@ class Tables:
         return self._whole_ego(slice(self.graph.n_users, None))
 
     def _whole_ego(self, nodes: slice) -> Tensor:
-        if self.columns.alone:
-            return self.ego.rows(nodes)
-        if self._collected is None:
-            raise RuntimeError(f"{self.method.name} ranks by layer 0, which lies in other processes: set _ranks_by_ego")
-        return self._collected[nodes]
+        return self.ego.rows(nodes) if self._collected is None else self._collected[nodes]
 
     @torch.no_grad()
     def item_messages(self) -> Tensor:
@@ -236,7 +467,7 @@ class Tables:
                 total[:, columns] += mean[:, None] * tile[n_users:]
 
         for mean in self.mean_item_weights():
-            add(next(layers), mean)  # the layer has no name, so it is freed while the next one is made
+            add(next(layers), mean)  # the layer has no name, so it is freed while the next one is computed
         return total.mul_(self.propagation.share)
 
     def mean_item_weights(self) -> Iterator[Tensor]:
@@ -249,8 +480,8 @@ class Tables:
             yield torch.zeros(graph.n_items, device=graph.device).index_add_(0, graph.edge_item, part) / slots
 
     def edge_columns(self) -> list[tuple[str, Tensor]]:
-        """Columns of `edges.parquet`: `weight_0 … weight_{L−1}`, and `weight_back_…` where the way back differs."""
-        columns: list[tuple[str, Any]] = []
+        """Columns of `edges.parquet`: `weight_0 … weight_{L−1}`, and `weight_back_…` where user → item differs."""
+        columns = []
         for layer in range(self.method.layers):
             weights = self.method.edge_weights(layer)
             columns.append((f"weight_{layer}", weights.to_user))

@@ -1,15 +1,8 @@
-"""UBPR: BPR for relevance instead of clicks, by inverse propensities (Saito, ICTIR 2020).
-
-    loss = mean max(−β, (1/θ_i) (1 − Y_uj/θ_j) softplus(s_uj − s_ui)) + L2,     θ_i = (d_i / max d)^η
-
-j is any item, also one that the user took (Y = 1): what was seen often and clicked weighs less as a positive, and what
-was clicked at all may not be taken for irrelevant.
-"""
+"""UBPR: BPR for relevance instead of clicks, by inverse propensities (Saito, ICTIR 2020)."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
 
 import torch
 from pydantic import Field
@@ -20,8 +13,8 @@ from dpaa.graph.cooccurrence import KnownPairs
 from dpaa.methods._popularity import known_pairs, propensity
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows
 from dpaa.methods.samplers import AnyItemSampler, TripleSampler
+from dpaa.methods.tables import Batch, Rows
 
 
 @method(
@@ -32,23 +25,26 @@ from dpaa.methods.samplers import AnyItemSampler, TripleSampler
     wide={"lowest_term": (0.0, 0.005, 0.05)},
 )
 class UBPR(GraphMethod):
-    """LightGCN with pairs weighted by inverse propensities."""
+    """LightGCN with pairs weighted by inverse propensities.
+
+    loss = mean max(−β, (1/θ_i) (1 − Y_uj/θ_j) softplus(s_uj − s_ui)) + L2,     θ_i = (d_i / max d)^η
+
+    j is any item, also one that the user took (Y = 1): what was seen often and clicked weighs less as a positive, and
+    what was clicked at all may not count as irrelevant.
+    """
 
     propensity_power: float = Field(
         default=0.5, ge=0, description="η: how steeply propensity grows with popularity; 0 gives every item the same"
     )
-    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="no propensity is below this")
+    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="smallest propensity")
     lowest_term: float = Field(
         default=0.005, ge=0, description="β: no pair's term is below −β; terms are negative where j was taken too"
-    )
-    negatives: Literal["all", "untaken"] = Field(
-        default="all", description="any item, or those not taken; with `untaken` and η = 0 it is LightGCN"
     )
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
-        """Any item, unless set otherwise."""
-        return AnyItemSampler if self.negatives == "all" else TripleSampler
+        """Any item may be the negative one."""
+        return AnyItemSampler
 
     @cached_property
     def inverse_propensity(self) -> Tensor:
@@ -60,10 +56,9 @@ class UBPR(GraphMethod):
         return known_pairs(self.graph)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """Weighted BPR, each term cut off below, and LightGCN's L2."""
+        """Weighted BPR, each term bounded below, and LightGCN's L2."""
+        taken = self._known.contain(batch.users * self.graph.n_items + batch.negative)
         weight = self.inverse_propensity[batch.positive]
-        if self.negatives == "all":
-            taken = self._known.contain(batch.users * self.graph.n_items + batch.negative)
-            weight = weight * torch.where(taken, 1.0 - self.inverse_propensity[batch.negative], 1.0)
+        weight = weight * torch.where(taken, 1.0 - self.inverse_propensity[batch.negative], 1.0)
         terms = weight * softplus(-rows.margins(len(batch)))
         return terms.clamp(min=-self.lowest_term).mean() + self.l2_term(batch, rows)

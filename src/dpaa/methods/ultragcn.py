@@ -1,16 +1,9 @@
-"""UltraGCN: what infinitely many layers would end in, as weights of a loss without layers (Mao et al., CIKM 2021).
-
-    β_ui = √((d_u + 1) / (d_i + 1)) / d_u
-    loss = mean[(w₁ + w₂ β_ui) softplus(−s_ui) + w_n mean_j (w₃ + w₄ β_uj) softplus(s_uj)]
-         + λ mean Σ_{k near i} ω_ik softplus(−s_uk) + L2
-
-ω weighs the items that share most users with i, i among them.  Layers are 0 unless set otherwise.
-"""
+"""UltraGCN: what infinitely many layers would end in, as weights of a loss without layers (Mao et al., CIKM 2021)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -24,87 +17,56 @@ from dpaa.graph.kernels import top_k
 from dpaa.methods._popularity import users_of_items
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.rows import Batch, Rows, scores
+from dpaa.methods.tables import Batch, Rows, scores
 
 DRAWN_ITEMS = 1
 """Number of the random stream that negative items are drawn from, beside the triples' own."""
-
-
-@dataclass(frozen=True)
-class BatchWithNeighbours(Batch):
-    """Triples, items that are negatives for all of them, (n,), and those near each positive one, (batch · K,)."""
-
-    items: Tensor
-    near: Tensor
-
-    def nodes(self, n_users: int) -> Tensor:
-        """The triples' nodes, then those items."""
-        return torch.cat([super().nodes(n_users), self.items + n_users, self.near + n_users])
-
-    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Rows of users, positive and negative items, of the items for all, of those that are near."""
-        size = len(self)
-        return torch.split(rows, [size, size, size, len(self.items), len(self.near)])
-
-
-def constraint_weights(user_degree: Tensor, item_degree: Tensor) -> tuple[Tensor, Tensor]:
-    """β as a factor of the user and a factor of the item, (n_users,) and (n_items,)."""
-    return torch.sqrt(user_degree + 1.0) / user_degree.clamp(min=1.0), torch.rsqrt(item_degree + 1.0)
 
 
 @method(
     "ultragcn",
     title="no layers: degrees and shared users weigh the pairs of the loss instead",
     paper="Mao et al., UltraGCN: Ultra Simplification of Graph Convolutional Networks, CIKM 2021",
-    grid={
-        "negative_weight": (1.0, 10.0, 100.0),
-        "neighbour_weight": (0.0, 5e-4, 1e-2, 0.1),
-    },
+    grid={"negative_weight": (1.0, 10.0, 100.0), "neighbour_weight": (0.0, 5e-4, 1e-2, 0.1)},
     wide={"layers": (0, 1, 2)},
 )
 class UltraGCN(GraphMethod):
-    """LightGCN without layers, its degrees in the loss."""
+    """LightGCN without layers, its degrees in the loss.
+
+    β_ui = √((d_u + 1) / (d_i + 1)) / d_u
+    loss = mean[(w₁ + w₂ β_ui) softplus(−s_ui) + w_n mean_j (w₃ + w₄ β_uj) softplus(s_uj)]
+         + λ mean Σ_{k near i} ω_ik softplus(−s_uk) + L2
+
+    ω weighs the items that share most users with i, i among them.
+    """
 
     layers: int = Field(
-        default=0,
-        ge=0,
-        le=64,
-        description="propagation layers (L); UltraGCN has none, which leaves nothing to say about newcomers",
+        default=0, ge=0, le=64, description="propagation layers (L); UltraGCN has none and cannot score new users"
     )
-    positive_base: float = Field(default=1e-6, ge=0, description="w₁")
-    positive_degree: float = Field(default=1.0, ge=0, description="w₂: how much a positive pair counts by its degrees")
-    negative_base: float = Field(default=1e-6, ge=0, description="w₃")
-    negative_degree: float = Field(default=1.0, ge=0, description="w₄: how much a negative pair counts by its degrees")
-    negative_weight: float = Field(
-        default=10.0, ge=0, description="w_n: of all negative items together, beside the positive one"
-    )
+    positive_base: float = Field(default=1e-6, ge=0, description="w₁: weight of every positive pair")
+    positive_degree: float = Field(default=1.0, ge=0, description="w₂: weight of a positive pair by its degrees")
+    negative_base: float = Field(default=1e-6, ge=0, description="w₃: weight of every negative pair")
+    negative_degree: float = Field(default=1.0, ge=0, description="w₄: weight of a negative pair by its degrees")
+    negative_weight: float = Field(default=10.0, ge=0, description="w_n: of all negative items beside the positive")
     n_negatives: int = Field(
         default=256, ge=1, le=1_000_000, description="negative items of a batch, drawn uniformly from all items"
     )
     neighbour_weight: float = Field(default=5e-4, ge=0, description="λ: of the items near the positive one")
-    neighbours: int = Field(default=10, ge=1, le=1000, description="how many items are near")
+    neighbours: int = Field(default=10, ge=1, le=1000, description="number of items near each item")
 
     @cached_property
     def near(self) -> tuple[Tensor, Tensor]:
         """Of each item: those with the largest ω, and ω, 0 where there are fewer.  Both (n_items, K)."""
-        users = users_of_items(self.graph)
+        users, n_near = users_of_items(self.graph), min(self.neighbours, self.graph.n_items)
         blocks = row_blocks(torch.arange(self.graph.n_items, device=self.graph.device), users, users)
         total = torch.cat([in_common(users, block, users).sum(dim=1) for block in blocks])  # g, row sums of RᵀR
-        found = []
+        best = []
         for block in blocks:
             shared = in_common(users, block, users)
             share = shared / total[block, None].clamp(min=1.0) * torch.sqrt(total[block, None] + 1.0)
-            found.append(top_k(torch.where(shared > 0, share * torch.rsqrt(total + 1.0), -torch.inf), self._n_near))
-        weight, item = (torch.cat(parts) for parts in zip(*found, strict=True))
+            best.append(top_k(torch.where(shared > 0, share * torch.rsqrt(total + 1.0), -torch.inf), n_near))
+        weight, item = (torch.cat(parts) for parts in zip(*best, strict=True))
         return item.clamp(min=0), torch.where(item < 0, 0.0, weight)
-
-    @property
-    def _n_near(self) -> int:
-        return min(self.neighbours, self.graph.n_items)
-
-    @cached_property
-    def _factors(self) -> tuple[Tensor, Tensor]:
-        return constraint_weights(self.graph.user_degree, self.graph.item_degree)
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn for each batch and those near the positive ones."""
@@ -112,21 +74,20 @@ class UltraGCN(GraphMethod):
             rng = np.random.default_rng([self.seed, epoch, DRAWN_ITEMS, batch.number])
             items = torch.from_numpy(rng.integers(0, self.graph.n_items, self.n_negatives)).to(self.graph.device)
             near = self.near[0][batch.positive].reshape(-1) if self.neighbour_weight else items[:0]
-            triple = (batch.users, batch.positive, batch.negative)
-            yield BatchWithNeighbours(*triple, items, near, epoch=epoch, number=batch.number)
+            yield replace(batch, more_items=(items, near))
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted cross-entropy of pairs, of negative items and of near ones; L2 of users and positive items."""
-        assert isinstance(batch, BatchWithNeighbours)
-        (of_user, of_item) = self._factors
+        degree, (items, _) = self.graph.user_degree, batch.more_items
+        of_user = (torch.sqrt(degree + 1.0) / degree.clamp(min=1.0))[batch.users]  # β is this times `of_item`
+        of_item = torch.rsqrt(self.graph.item_degree + 1.0)
         user, positive, _, drawn, near = batch.split(rows.readout)
-        own = of_user[batch.users]
-        weight = self.positive_base + self.positive_degree * own * of_item[batch.positive]
+        weight = self.positive_base + self.positive_degree * of_user * of_item[batch.positive]
         total = (weight * softplus(-scores(user, positive))).mean()
-        weight = self.negative_base + self.negative_degree * own[:, None] * of_item[batch.items]
+        weight = self.negative_base + self.negative_degree * of_user[:, None] * of_item[items]
         total = total + self.negative_weight * (weight * softplus(user @ drawn.T)).mean()
         if self.neighbour_weight:
-            beside = torch.einsum("bd,bkd->bk", user, near.view(len(batch), self._n_near, -1))
-            like = (self.near[1][batch.positive] * softplus(-beside)).sum(dim=1).mean()
+            to_near = torch.einsum("bd,bkd->bk", user, near.view(len(batch), -1, near.shape[1]))
+            like = (self.near[1][batch.positive] * softplus(-to_near)).sum(dim=1).mean()
             total = total + self.neighbour_weight * like
-        return total + (self.l2 / len(batch)) * rows.half_squares(2 * len(batch))
+        return total + self.l2_term(batch, rows, parts=2)

@@ -1,10 +1,4 @@
-"""XSimGCL: one noisy pass, whose read-out and one of whose layers should agree about each node (Yu et al., TKDE 2024).
-
-    E^l = A E^(l−1) + ε sign(·) v / ‖v‖,     read-out = mean of E^1 … E^L
-    loss = BPR + L2 + λ (InfoNCE of users + of items, read-out against layer l*)
-
-Without noise when training is over.
-"""
+"""XSimGCL: one noisy pass, whose read-out and one of whose layers should agree (Yu et al., TKDE 2024)."""
 
 from __future__ import annotations
 
@@ -12,41 +6,37 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods.base import method
-from dpaa.methods.contrast import distinct, info_nce, mean_of_layers, same_sign_noise
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.rows import Batch, Rows
-
-NOISE = 1
-"""Number of the random stream that noise is drawn from."""
+from dpaa.methods.contrast import NOISE, NoisyViews, distinct, info_nce, mean_of_layers, same_sign_noise
+from dpaa.methods.tables import Batch, Rows
 
 
 @method(
     "xsimgcl",
     title="one noisy pass: read-out and an early layer made to agree about every node",
     paper="Yu et al., XSimGCL: Towards Extremely Simple Graph Contrastive Learning, TKDE 2024",
-    grid={
-        "contrast_weight": (0.01, 0.05, 0.1, 0.2, 0.5),
-        "noise": (0.05, 0.1, 0.2),
-    },
+    grid={"contrast_weight": (0.01, 0.05, 0.1, 0.2, 0.5), "noise": (0.05, 0.1, 0.2)},
     wide={"temperature": (0.1, 0.15, 0.2)},
 )
-class XSimGCL(WholeTable):
-    """LightGCN with noise and a contrast of read-out and layer."""
+class XSimGCL(NoisyViews):
+    """LightGCN with noise, and a contrast of read-out and layer l*.
 
-    contrast_weight: float = Field(default=0.2, ge=0, description="λ: how much the agreement counts")
+    E^l = A E^(l−1) + ε sign(·) v / ‖v‖,     read-out = mean of E^1 … E^L, without noise after training
+    loss = BPR + L2 + λ (InfoNCE of users + of items, read-out against layer l*)
+    """
+
+    contrast_weight: float = Field(default=0.2, ge=0, description="λ: weight of the contrast")
     noise: float = Field(
         default=0.2,
         ge=0,
         description="ε: length of the noise added to every layer; with λ = 0 too it is LightGCN (but for layer 0)",
     )
-    temperature: float = Field(default=0.15, gt=0, description="τ of the contrast")
+    temperature: float = 0.15
     contrast_layer: int = Field(
         default=1, ge=1, description="l*: the layer that the read-out is compared with (the last where there are fewer)"
     )
-    include_ego: bool = Field(default=False, description="whether layer 0 is part of the read-out")
 
     _compared: Tensor | None = None
-    """Layer l* of the pass in hand."""
+    """Layer l* of the current pass."""
 
     def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """With the noise that belongs to the batch, or without."""

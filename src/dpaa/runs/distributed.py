@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import DivergedError, InputError
-from dpaa.graph.columns import Columns
+from dpaa.graph.columns import split_columns
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.pretrained import Pretrained, UsesPretrained
@@ -23,7 +23,7 @@ _START = ("epoch", "step", "best_epoch", "patience_share", "measured")
 
 def check_shared(method: GraphMethod, together: Together) -> None:
     """Refuse what several processes cannot train, before anything is trained."""
-    Columns(method.embedding_size, together.peers)  # has enough of them, or says so
+    split_columns(method.embedding_size, together.peers)  # has enough of them, or says so
     if together.peers.count > 1 and isinstance(method, WholeTable):
         raise InputError(
             f"{method.name} works on whole tables, whose columns cannot lie in several processes; train it in one "

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import EdgeWeights
+from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED
-from dpaa.methods.rows import bpr
-from dpaa.methods.weighted_messages import WeightedMessages
+from dpaa.methods.tables import bpr
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.trace._arithmetic import (
@@ -105,7 +105,7 @@ def trace_run(folder: str | Path) -> Trace:
             f"{folder} {reason} and weights no messages (its edges.parquet has no column weight_0); "
             "trace a run of a method that propagates, such as lightgcn or dpaa"
         )
-    weighted = method if isinstance(method, WeightedMessages) and method.weighs_messages else None
+    weighted = method if isinstance(method, DPAA) else None
     tracer = Tracer(
         method.graph, run.read_weights(model, method.layers), weighted.initial_residual if weighted else 0.0
     )
@@ -152,7 +152,7 @@ def _readout(method: GraphMethod) -> Tensor:
     return torch.cat([method.user_embedding, method.item_embedding]).double()
 
 
-def _headline(name: str, weighted: WeightedMessages | None, premises: list[Premise], rare_edges: int) -> str:
+def _headline(name: str, weighted: DPAA | None, premises: list[Premise], rare_edges: int) -> str:
     """The premise for the vectors that the applied weights are made from."""
     source = weighted.interaction_strength_from if weighted else None
     layer, where = (None, "the read-out") if source == "readout" else (0, "layer 0")

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from dpaa.graph.kernels import Adam
-from dpaa.methods.rows import Rows
-from dpaa.methods.tables import Tables
+from dpaa.methods.tables import Rows, Tables
 
 MOMENTS = ("mean", "square")
 

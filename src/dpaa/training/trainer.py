@@ -14,10 +14,9 @@ from torch import Tensor
 
 from dpaa._machine import computing, give_back_memory, lasting
 from dpaa.errors import DivergedError, InputError
-from dpaa.graph.columns import Columns
+from dpaa.graph.columns import split_columns
 from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
-from dpaa.methods.rows import Batch, Rows
-from dpaa.methods.tables import Tables
+from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
 from dpaa.training.optimizer import TiledAdam
 from dpaa.training.start import Start
@@ -184,7 +183,7 @@ class Trainer:
         method = settings = self.method
         start = self.start
         tables = Tables.start(
-            method, start.table if start else None, Columns(settings.embedding_size, self.together.peers)
+            method, start.table if start else None, split_columns(settings.embedding_size, self.together.peers)
         )
         if start:
             tables.load_parameters(start.parameters)

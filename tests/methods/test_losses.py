@@ -1,0 +1,377 @@
+"""Losses, weights and scores that no golden array covers, against their formulas and numbers by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import normalize
+
+from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
+from dpaa.data.randomised import with_randomised
+from dpaa.errors import InputError
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods._clusters import distance_correlation
+from dpaa.methods._popularity import capped_inverse, propensity, squared_correlation
+from dpaa.methods.base import attach
+from dpaa.methods.cause import CausE
+from dpaa.methods.contrast import batch_softmax
+from dpaa.methods.cvib import CVIB, agreement
+from dpaa.methods.dice import DICE
+from dpaa.methods.invcf import SHUFFLE, InvCF
+from dpaa.methods.ipl import IPL
+from dpaa.methods.ips import IPS
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.methods.navip import NAVIP
+from dpaa.methods.ngcf import NGCF
+from dpaa.methods.pd import PD, PDA
+from dpaa.methods.reg import Reg
+from dpaa.methods.resn import principal_energy
+from dpaa.methods.samplers import BalancedSampler, MarginSampler
+from dpaa.methods.ssm import SSM
+from dpaa.methods.tables import Tables
+from dpaa.methods.ubpr import UBPR
+from dpaa.runs.fit import make_method
+from tests.methods.tools import (
+    ITEMS,
+    TOY_EGO,
+    USERS,
+    as_histories,
+    ego_of,
+    l2_of,
+    loss_of,
+    matrix_of,
+    readout_of,
+    sigmoid,
+    some_graph,
+    spec_graph,
+    started,
+    trained,
+    triples,
+)
+
+SPEC = {"embedding_size": 2, "l2": 0}
+
+
+# ---------------------------------------------------------------------- popularity
+
+
+@pytest.mark.parametrize(
+    ("quantile", "expected"),
+    [(0.5, [0.5, 1.0, 1.0]), (1.0, [0.1, 0.2, 1.0]), (0.0, [1.0, 1.0, 1.0]), (0.75, [1 / 6, 2 / 6, 1.0])],
+)
+def test_capped_inverse_by_hand(quantile: float, expected: list[float]) -> None:
+    """Counts 9, 4 and 0 become 10, 5 and 1, their inverses 1, 2 and 10; three quarters lie at 6."""
+    assert capped_inverse(torch.tensor([9.0, 4.0, 0.0]), quantile).tolist() == pytest.approx(expected)
+
+
+def test_ips_equals_the_formula(toy_graph: BipartiteGraph) -> None:
+    torch.testing.assert_close(started(IPS, toy_graph).item_weight, torch.tensor([2 / 3, 1.0, 1.0]))
+    graph = some_graph()
+    method = started(IPS, graph, embedding_size=8, layers=2, l2=0.01)
+    batch, final, n = next(method.batches(1)), readout_of(method), graph.n_users
+    count = graph.item_degree.double().numpy() + 1
+    inverse = count.max() / count
+    weight = np.minimum(inverse, np.median(inverse)) / np.median(inverse)
+    u, i, j = batch.users.numpy(), batch.positive.numpy(), batch.negative.numpy()
+    margin = np.sum(final[u] * (final[n + i] - final[n + j]), axis=1)
+    expected = np.mean(weight[i] * np.logaddexp(0, -margin)) + l2_of(method, batch)
+    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
+
+
+def test_propensities_by_hand() -> None:
+    found = propensity(spec_graph().item_degree, 0.5, 0.01)
+    assert found.tolist() == pytest.approx([1, 0.8165, 0.5774, 0.5774], abs=1e-4)
+    assert propensity(torch.tensor([0.0, 4.0]), 0.5, 0.1).tolist() == pytest.approx([0.1, 1.0])
+
+
+def test_reg_by_hand() -> None:
+    """All seven training pairs."""
+    graph = spec_graph()
+    score = (USERS @ ITEMS.T)[graph.edge_user.long(), graph.edge_item.long()]
+    found = squared_correlation(graph.item_degree[graph.edge_item.long()], score)
+    assert found.item() == pytest.approx(0.01935, abs=1e-5)
+    batch, rows = triples(*((int(u), int(i), 0) for u, i in zip(graph.edge_user, graph.edge_item, strict=True)))
+    terms = [started(Reg, graph, **SPEC, correlation_weight=weight).loss(batch, rows).item() for weight in (0, 2)]
+    assert terms[1] - terms[0] == pytest.approx(2 * 0.01935, abs=2e-5)
+
+
+@pytest.mark.parametrize("two", [[0.3, 0.3, 0.3], [0.1, 0.5, 0.2], [0.4]])
+def test_a_constant_side_gives_no_correlation_and_a_finite_gradient(two: list[float]) -> None:
+    certainty = torch.tensor(two, requires_grad=True)
+    found = squared_correlation(torch.full((len(two),), 0.7), certainty)
+    found.backward()  # type: ignore[no-untyped-call]
+    assert found.item() == pytest.approx(0, abs=1e-6)
+    assert torch.isfinite(certainty.grad).all()  # type: ignore[arg-type]
+
+
+def test_without_a_power_pd_and_pda_rank_by_the_scores() -> None:
+    graph = some_graph()
+    methods = [trained(kind, graph, popularity_power=0) for kind in (PD, PDA)]
+    assert torch.equal(ego_of(methods[0]), ego_of(methods[1]))
+    plain, product = (method.scorer()(torch.arange(graph.n_users)) for method in methods)
+    assert torch.equal(plain.argsort(dim=1, stable=True), product.argsort(dim=1, stable=True))
+
+
+# ---------------------------------------------------------------------- samplers
+
+
+def test_any_item_may_be_the_negative_one_of_ubpr() -> None:
+    method = started(UBPR, spec_graph())
+    drawn = torch.cat([batch.negative for epoch in range(1, 300) for batch in method.batches(epoch)])
+    share = torch.bincount(drawn, minlength=4) / len(drawn)
+    torch.testing.assert_close(share, torch.full((4,), 0.25), atol=0.05, rtol=0)
+
+
+def test_the_coin_of_balanced_negatives_is_fair_and_each_side_uniform() -> None:
+    graph = some_graph(seed=3)
+    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
+    sampler = BalancedSampler(user, item, np.ones(len(user), np.int64), graph.n_users, graph.n_items)
+    popularity, taken = graph.item_degree.numpy(), set(zip(user.tolist(), item.tolist(), strict=True))
+    user, item = next((u, i) for u, i in sorted(taken) if popularity[i] == np.median(popularity[popularity > 0]))
+    negative = sampler.draw_negative(np.random.default_rng(0), np.full(40_000, user), np.full(40_000, item))
+    free = np.array([candidate for candidate in range(len(popularity)) if (user, candidate) not in taken])
+    above, below = free[popularity[free] > popularity[item]], free[popularity[free] < popularity[item]]
+    assert min(len(above), len(below)) > 1
+    share = np.bincount(negative, minlength=len(popularity)) / 40_000
+    np.testing.assert_allclose(share[above], 0.5 / len(above), atol=0.01)
+    np.testing.assert_allclose(share[below], 0.5 / len(below), atol=0.01)
+
+
+@given(seed=st.integers(0, 40), margin=st.sampled_from([0.0, 1.0, 3.0, 100.0]), pool=st.sampled_from([1, 4, 1000]))
+def test_negative_items_with_a_margin_are_untaken_and_on_a_side(seed: int, margin: float, pool: int) -> None:
+    graph = some_graph(seed=seed)
+    user, item = graph.edge_user.numpy(), graph.edge_item.numpy()
+    sampler = MarginSampler(user, item, np.ones(len(user), np.int64), graph.n_users, graph.n_items)
+    sampler.margin, sampler.pool = margin, pool
+    taken, count = set(zip(user.tolist(), item.tolist(), strict=True)), graph.item_degree.numpy()
+    users, positive, negative = sampler.epoch(np.random.default_rng(seed), "user-uniform")
+    for u, i, j in zip(users.tolist(), positive.tolist(), negative.tolist(), strict=True):
+        free = [one for one in range(graph.n_items) if (u, one) not in taken]
+        above = [one for one in free if count[one] > count[i] + margin]
+        below = [one for one in free if count[one] < count[i] / 2]
+        wanted = min(pool, max(len(above), len(below)))
+        sides = [side for side in (above, below) if len(side) >= wanted and side]
+        assert any(j in side for side in sides) if sides else j in free
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(8, 2.0), ("auto", None)])
+def test_the_margin_of_dice_shrinks(margin: object, expected: float | None) -> None:
+    method = started(DICE, some_graph(), margin=margin, decay=0.5)
+    next(method.batches(3))
+    first = method.graph.item_degree.max().item() / 10
+    assert method.tables.sampler.margin == pytest.approx(first / 4 if expected is None else expected)
+
+
+@pytest.mark.parametrize("rows", [torch.ones(4, 2), torch.ones(1, 2), torch.zeros(3, 2)])
+def test_where_nothing_varies_distance_correlation_has_a_finite_gradient(rows: torch.Tensor) -> None:
+    rows = rows.clone().requires_grad_()
+    found = distance_correlation(rows, torch.randn(len(rows), 2))
+    found.backward()  # type: ignore[no-untyped-call]
+    assert found.isfinite()
+    assert torch.isfinite(rows.grad).all()  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------- pairs and items beside the triples
+
+
+def test_cvib_equals_the_formula() -> None:
+    graph = some_graph()
+    method = started(CVIB, graph, embedding_size=8, layers=2, agreement_weight=0.7, confidence_weight=0.2, l2=0.01)
+    batch, final, n = next(method.batches(1)), readout_of(method), graph.n_users
+    u, i, j = batch.users.numpy(), batch.positive.numpy(), batch.negative.numpy()
+    positive, negative = np.sum(final[u] * final[n + i], axis=1), np.sum(final[u] * final[n + j], axis=1)
+    p = sigmoid(np.concatenate([positive, negative]))
+    q = sigmoid(np.sum(final[batch.more_users[0]] * final[n + batch.more_items[0].numpy()], axis=1))
+    entropy = -np.mean(np.concatenate([np.log(sigmoid(positive)), np.log(1 - sigmoid(negative))]))
+    agreed = -p.mean() * np.log(q.mean()) - (1 - p.mean()) * np.log(1 - q.mean())
+    expected = entropy + 0.7 * agreed + 0.2 * np.mean(p * np.log(p)) + l2_of(method, batch)
+    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("score", [-500.0, 0.0, 500.0])
+def test_saturated_predictions_of_cvib_stay_finite(score: float) -> None:
+    scores = torch.full((3,), score, requires_grad=True)
+    total = agreement(torch.sigmoid(scores), torch.sigmoid(scores))
+    total.backward()  # type: ignore[no-untyped-call]
+    assert math.isfinite(total.item())
+    assert torch.isfinite(scores.grad).all()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra"), [(CVIB, {}), (SSM, {"negatives": "drawn"}), (IPL, {"users_per_step": 9, "items_per_step": 10})]
+)
+def test_what_stands_beside_the_triples_is_a_function_of_seed_epoch_and_number(kind: type, extra: dict) -> None:
+    method = started(kind, some_graph(), batch_size=16, **extra)
+    whole, late = list(method.batches(2)), list(method.batches(2, start=1))
+    assert torch.equal(whole[1].more_items[0], late[0].more_items[0])
+    assert not torch.equal(next(method.batches(3)).more_items[0], whole[0].more_items[0])
+    nodes = whole[1].nodes(30)
+    assert sum(map(len, whole[1].split(nodes))) == len(nodes)
+    if kind is IPL:
+        assert all(len(batch.more_items[0].unique()) >= 2 for batch in whole)
+
+
+@pytest.mark.parametrize("log_q", [False, True])
+@pytest.mark.parametrize("negatives", ["batch", "drawn"])
+def test_ssm_equals_the_formula(negatives: str, log_q: bool) -> None:
+    graph, n = some_graph(), some_graph().n_users
+    how = {"embedding_size": 8, "layers": 2, "l2": 0, "n_negatives": 9}
+    method = started(SSM, graph, **how, negatives=negatives, log_q=log_q)
+    batch, final = next(method.batches(1)), readout_of(method)
+    unit = final / np.linalg.norm(final, axis=1, keepdims=True)
+    columns = batch.more_items[0] if negatives == "drawn" else batch.positive
+    q = np.full(20, 1 / 20) if negatives == "drawn" else method.positive_chance.double().numpy()
+    many, total = len(columns) - (negatives == "batch"), 0.0
+    for number, (user, item) in enumerate(zip(batch.users.tolist(), batch.positive.tolist(), strict=True)):
+        logits = [unit[user] @ unit[n + item] / 0.1]
+        for other, column in enumerate(columns.tolist()):
+            if negatives == "drawn" or other != number:
+                logits.append(unit[user] @ unit[n + column] / 0.1 - (np.log(many * q[column]) if log_q else 0))
+        total += np.logaddexp.reduce(logits) - logits[0]
+    assert loss_of(method, batch) == pytest.approx(total / len(batch), abs=2e-5)
+
+
+@pytest.mark.parametrize("sampler", ["user-uniform", "interaction"])
+def test_the_chance_of_an_item_is_that_of_the_sampler(sampler: str) -> None:
+    method = started(SSM, some_graph(), sampler=sampler, batch_size=4096)
+    drawn = torch.cat([batch.positive for epoch in range(1, 200) for batch in method.batches(epoch)])
+    share = torch.bincount(drawn, minlength=method.graph.n_items) / len(drawn)
+    torch.testing.assert_close(share, method.positive_chance, atol=0.01, rtol=0)
+
+
+def test_invcf_equals_the_formula() -> None:
+    graph, n = some_graph(), some_graph().n_users
+    size = {"embedding_size": 8, "layers": 2, "l2": 0.01}
+    weights = {"popularity_weight": 0.3, "mixed_weight": 0.5, "discrepancy_weight": 0.7}
+    plain, method = started(InvCF, graph, **size, **dict.fromkeys(weights, 0)), started(InvCF, graph, **size, **weights)
+    batch = next(method.batches(1))
+    final = torch.from_numpy(readout_of(method)).float()
+    user, item = final[batch.users], final[batch.positive + n]
+    levels = [sorted(set(degree.tolist())) for degree in (graph.user_degree, graph.item_degree)]
+    of_user = [levels[0].index(d) for d in graph.user_degree[batch.users].tolist()]
+    of_item = [levels[1].index(d) for d in graph.item_degree[batch.positive].tolist()]
+    by_user, by_item = method.user_popularity[of_user], method.item_popularity[of_item]
+    order = torch.randperm(len(batch), generator=method.generator(SHUFFLE, 1, 0))
+
+    def softmax(one: torch.Tensor, two: torch.Tensor) -> float:
+        return batch_softmax(normalize(one), normalize(two), 0.15).item()
+
+    expected = loss_of(plain, batch) + 0.3 * softmax(by_user, by_item)
+    for u, i in ((by_user, by_item), (by_user[order], by_item[order])):
+        expected += 0.5 * softmax(torch.cat([user, u], dim=1), torch.cat([item, i], dim=1))
+    for nodes, z, p in ((batch.users, user, by_user), (batch.positive, item, by_item)):
+        first = [nodes.tolist().index(one) for one in sorted(set(nodes.tolist()))]
+        expected += 0.7 * distance_correlation(z[first], p[first]).item()
+    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("cells", [1, 1 << 20])
+@given(seed=st.integers(0, 99), n=st.integers(1, 6))
+def test_the_energy_of_resn_is_never_above_the_largest_singular_value(cells: int, seed: int, n: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    users, items = (torch.randn(size, 3, generator=draw).double().requires_grad_() for size in (n, 5))
+    matrix = torch.sigmoid(users @ items.T)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.methods.resn.BLOCK_CELLS", cells)
+        found = principal_energy(users, items)
+        gradients = torch.autograd.grad(found, (users, items))
+    assert found.item() <= torch.linalg.svdvals(matrix)[0].item() ** 2 * (1 + 1e-9) + 1e-12
+    direction = normalize(matrix.detach().sum(dim=0), dim=0)
+    for mine, theirs in zip(
+        gradients, torch.autograd.grad((matrix @ direction).square().sum(), (users, items)), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs)
+
+
+# ---------------------------------------------------------------------- a second table
+
+
+SAMPLE = Pairs.of([0, 1, 1, 5, 9, 9], [3, 4, 7, 3, 0, 11])
+
+
+def test_cause_equals_the_formula() -> None:
+    method = attach(CausE(embedding_size=8, layers=2, agreement_weight=0.3), some_graph())
+    method.take(SAMPLE)
+    Tables.start(method)
+    batch = next(method.batches(1))
+    other = started(LightGCN, BipartiteGraph.from_pairs(SAMPLE, 30, 20), embedding_size=8, layers=2)
+    other.tables.ego.copy_(method.treatment.detach())
+    z, t = readout_of(method), readout_of(other)
+
+    def entropy(vectors: np.ndarray, users: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor) -> float:
+        good = np.sum(vectors[users] * vectors[positive + 30], axis=1)
+        bad = np.sum(vectors[users] * vectors[negative + 30], axis=1)
+        return float(np.mean(np.log1p(np.exp(-good)) + np.log1p(np.exp(bad))))
+
+    randomised = method.randomised_triples(batch)
+    drawn = sorted(zip(randomised[0].tolist(), randomised[1].tolist(), strict=True))
+    assert drawn == sorted(zip(SAMPLE.user.tolist(), SAMPLE.item.tolist(), strict=True))
+    expected = entropy(z, batch.users, batch.positive, batch.negative) + entropy(t, *randomised) + l2_of(method, batch)
+    gap, items = (z - t) ** 2, torch.cat([batch.positive, batch.negative]) + 30
+    expected += 0.3 * (gap[batch.users].mean() + gap[items].mean())
+    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-5)
+
+
+def test_cause_without_a_randomised_sample_is_one_sentence(small_world: Dataset) -> None:
+    with pytest.raises(
+        InputError, match=r"cause also learns from pairs of randomised exposure, and .* carries none; make"
+    ):
+        make_method(small_world, "cause", {})
+    assert isinstance(make_method(with_randomised(small_world, 0.3), "cause", {}), CausE)
+
+
+# ---------------------------------------------------------------------- messages and layers
+
+
+def test_navip_by_hand(toy_graph: BipartiteGraph) -> None:
+    method = started(NAVIP, toy_graph, embedding_size=1, layers=1)
+    expected = torch.tensor([0.4551, 0.7654, 0.7071])
+    torch.testing.assert_close(method.edge_weights(0).to_user, expected, rtol=0, atol=1e-4)
+    method.tables.restore({"ego": TOY_EGO})
+    _, first = method.tables.propagation.layers(method.tables.ego)
+    np.testing.assert_allclose(first.rows().squeeze(1), [4.4267, 2.1213, 1.8693, 0.7654, 0.0], atol=1e-4)
+
+
+def test_navip_at_inference_only_trains_as_lightgcn() -> None:
+    graph = some_graph()
+    plain, late = trained(LightGCN, graph), trained(NAVIP, graph, applied="inference")
+    assert torch.equal(ego_of(late), ego_of(plain))
+    assert not torch.equal(late.user_embedding, plain.user_embedding)
+    early = started(NAVIP, graph, embedding_size=40, layers=2)
+    early.tables.restore(plain.tables.snapshot())
+    early.finish()
+    assert torch.equal(early.user_embedding, late.user_embedding)
+
+
+def test_dropout_of_ngcf_belongs_to_the_batch_and_ends_with_training() -> None:
+    method = started(NGCF, some_graph(), embedding_size=8, layers=2, dropout=0.5)
+    table, (one, two) = ego_of(method), (next(method.batches(epoch)) for epoch in (1, 2))
+    with torch.no_grad():
+        dropped = method.table_readout(table, None, one)
+        assert torch.equal(method.table_readout(table, None, one), dropped)
+        assert not torch.equal(method.table_readout(table, None, two), dropped)
+        clean = method.table_readout(table, None, None)
+    plain = started(NGCF, some_graph(), embedding_size=8, layers=2, dropout=0)
+    assert torch.equal(plain.table_readout(table, None, one), clean)
+    assert (dropped[:, 8:16] == 0).float().mean() == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("sent", ["as-is", "normalised"])
+def test_a_new_user_of_ngcf_receives_what_a_user_receives_but_for_layer_0(sent: str) -> None:
+    graph = some_graph()
+    method = started(NGCF, graph, embedding_size=6, layers=1, sent=sent)
+    with torch.no_grad():
+        method.biases.normal_(0, 0.1)
+        for tile in method.tables.ego.tiles:
+            tile[: graph.n_users] = 0
+    method.finish()
+    lonely = matrix_of(graph).sum(axis=1) == 0
+    found = method.scorer(None, as_histories(graph))(torch.arange(graph.n_users))
+    known = method.scorer()(torch.arange(graph.n_users))
+    torch.testing.assert_close(found[~lonely], known[~lonely])
