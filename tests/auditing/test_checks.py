@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.auditing import Check, audit
-from dpaa.auditing.checks import LIST_NUMBERS, LOG_NUMBERS, check_name
+from dpaa.auditing.checks import LIST_NUMBERS, check_name
 from dpaa.errors import InputError
 from tests.auditing.examples import LISTS, LOG
 
@@ -41,8 +41,7 @@ def test_refused(text: str) -> None:
     [
         ("gini>0.8", 0.85, True, "gini is 0.85, which is above 0.8"),
         ("gini>0.8", 0.8, False, "gini is 0.8, which is not above 0.8"),
-        ("gini<=0.8", 0.9, False, "gini is 0.9, which is above 0.8"),
-        ("gini>0.8", 0.8000000001, True, "gini is 0.8000000001, which is above 0.8"),
+        ("gini<=0.8", 0.9, False, "gini is 0.9, which is not at most 0.8"),
         ("gini>0.8", math.nan, True, "gini has no value here, so 'gini>0.8' cannot be ruled out"),
     ],
 )
@@ -60,27 +59,15 @@ def test_fails_where_the_comparison_holds(sign: str, value: float, limit: float)
     assert check.apply({"gini": value}).failed == COMPARISONS[sign](value, limit)
 
 
-@pytest.mark.parametrize("with_recs", [True, False])
-@pytest.mark.parametrize("name", ["head_share", "gini"])
-def test_a_name_that_could_be_two_is_refused_with_both(name: str, with_recs: bool) -> None:
-    with pytest.raises(InputError, match=rf"'{name}' could be two numbers: write log_{name} .* or {name}@K .*K is the"):
-        audit(LOG, LISTS if with_recs else None, fail_if=[f"{name}>0.8"])
-    if with_recs:
-        with pytest.raises(InputError, match=rf"write log_{name} for that of the log or {name}@2 for that of the rec"):
-            audit(LOG, LISTS, k=2, fail_if=[f"{name}>0.8"])
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("items_for_80", "is called log_items_for_80; write that"),
-        ("coverage", r"is called coverage@K; write that \(K is the length of the lists\)"),
-        (
-            "headshare",
-            r"there is no number 'headshare'; did you mean head_share@K or log_head_share\? there are log_users,",
-        ),
+        ("head_share", "there is no number 'head_share'; did you mean log_head_share or head_share@K"),
+        ("items_for_80", "did you mean log_items_for_80"),
+        ("coverage", "did you mean coverage@K"),
+        ("headshare", r"did you mean head_share@K or log_head_share\?"),
         ("log_head_share@20", "did you mean log_head_share"),
-        ("__import__('os')", "there is no number"),
+        ("__import__('os')", "there are log_users"),
     ],
 )
 def test_a_wrong_name_is_refused_with_the_right_one(name: str, says: str) -> None:
@@ -93,8 +80,8 @@ def test_a_wrong_name_is_refused_with_the_right_one(name: str, says: str) -> Non
 def test_a_length_that_is_not_the_lists_is_refused_with_theirs(k: int | None) -> None:
     right = k or 3
     assert audit(LOG, LISTS, k=k, fail_if=[f"head_share@{right}>0.99"]).failed == []
-    for wrong in ("20", "", "x", "03"):
-        with pytest.raises(InputError, match=rf"the lists have {right} places; write head_share@{right}"):
+    for wrong in ("20", "03"):
+        with pytest.raises(InputError, match=rf"no number 'head_share@{wrong}'; .* head_share@{right}"):
             audit(LOG, LISTS, k=k, fail_if=[f"head_share@{wrong}>0.8"])
 
 
@@ -104,5 +91,3 @@ def test_numbers_of_lists_need_lists() -> None:
             check_name(f"{name}@20", with_recs=False)
     for name in audit(LOG, LISTS).numbers:
         check_name(name, with_recs=True, k=3)
-    for name in LOG_NUMBERS:
-        check_name(name, with_recs=False)

@@ -6,7 +6,6 @@ import json
 import shlex
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from tests.command import dpaa_ok, run_dpaa
@@ -57,7 +56,7 @@ def test_json_is_one_object_with_the_same_numbers_as_in_python(walk: Path, lists
 
 
 def test_a_log_with_times(log: Path) -> None:
-    said = dpaa_ok("audit", log, "--positive", "rating>=1", "--periods", 4)
+    said = dpaa_ok("audit", log, "--positive", "rating>=1")
     assert "over time" in said.out
     assert "6 of 30 rows are not positive" in said.err
 
@@ -97,7 +96,7 @@ def test_the_readmes_gate_fails_where_lists_go_to_the_head(tmp_path: Path) -> No
     assert "check failed: head_share@1 is 0.944444, which is above 0.8" in said.err
     refused = run_dpaa("audit", log, "--recs", recs, "--fail-if", "head_share>0.8")
     assert refused.code == 2
-    assert "log_head_share for that of the log or head_share@K for that of the recommended lists" in refused.err
+    assert "did you mean log_head_share or head_share@K" in refused.err
 
 
 def test_a_number_without_value_does_not_pass(walk: Path) -> None:
@@ -107,16 +106,19 @@ def test_a_number_without_value_does_not_pass(walk: Path) -> None:
 
 
 def test_files(walk: Path, lists: Path, tmp_path: Path) -> None:
-    table, figure, page = tmp_path / "users.csv", tmp_path / "curve.svg", tmp_path / "page.html"
-    written = ["--per-user", table, "--figure", figure, "--html", page]
-    said = dpaa_ok("audit", walk / "data", "--recs", lists, *written, "--json")
-    json.loads(said.out)  # what is said about files goes to the other stream
-    assert pl.read_csv(table).columns[:2] == ["user_id", "taste"]
-    assert figure.read_text().startswith("<svg")
+    metrics, page = tmp_path / "audit.prom", tmp_path / "page.html"
+    said = dpaa_ok("audit", walk / "data", "--recs", lists, "--metrics-out", metrics, "--html", page, "--json")
+    json.loads(said.out)
+    assert metrics.read_text().endswith("# EOF\n")
     assert "The most popular fifth of the items" in page.read_text(encoding="utf-8")
-    again = run_dpaa("audit", walk / "data", "--recs", lists, "--per-user", table)
-    assert (again.code, "already exists" in again.err) == (2, True)
-    dpaa_ok("audit", walk / "data", "--recs", lists, "--per-user", table, "--overwrite")
+
+
+def test_drift(log: Path, tmp_path: Path) -> None:
+    older = tmp_path / "older.csv"
+    older.write_text("user_id,item_id\nu1,i0\nu2,i0\nu3,i9\n")
+    said = run_dpaa("audit", log, "--against", older, "--fail-if", "drift_distance>0.1")
+    assert said.code == 1
+    assert "Against log" in said.out
 
 
 def test_ids_that_look_like_markup_are_shown_as_they_are(tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from dpaa.report._partial import Partial
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 
-FEW = ("--resamples", 300)
-
 
 @pytest.fixture(scope="module")
 def shop(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -35,20 +33,19 @@ def shop(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_runs(walk: Path, shop: Path) -> None:
-    said = dpaa_ok("compare", shop / "popular", shop / "run", *FEW)
+    said = dpaa_ok("compare", shop / "popular", shop / "run")
     for part in (
         "run against popular",
         "95% interval",
         "p corrected",
         "harm to popular items",
-        "Items that gain most",
-        "to find (✓)",
+        "Items that gain and lose most",
         "overlap convention 'drop'",
-        "Holm over 6 tests: 6 metrics × 1 entry against popular",
+        "Holm's correction for 6 tests",
     ):
         assert part in said.out, part
     assert "not for the randomness of training" in said.err
-    found = json.loads(dpaa_ok("compare", shop / "popular", shop / "run", *FEW, "--json").out)
+    found = json.loads(dpaa_ok("compare", shop / "popular", shop / "run", "--json").out)
     alone = json.loads(dpaa_ok("evaluate", shop / "run", "--json").out)
     assert found["entries"][1]["metrics"] == pytest.approx(alone["metrics"], nan_ok=True)
     # Entries may have their dials at different places, so a comparison names none.
@@ -59,11 +56,8 @@ def test_seeds_become_one_entry(shop: Path) -> None:
     _, entries = read_entries([shop / "popular", shop / "run", shop / "again"])
     assert [entry.name for entry in entries] == ["popular", "lightgcn"]
     assert entries[1].seeds == (5, 6)
-    said = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again", *FEW)
+    said = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again")
     assert "lightgcn (2 seeds)" in said.out
-    assert "two runs of lightgcn share" in said.out
-    turned = dpaa_ok("compare", shop / "run", shop / "again", shop / "popular", *FEW).out
-    assert turned.index("two runs of lightgcn share") < turned.index("popular against lightgcn")
     assert "one run of popular:" in said.err
 
 
@@ -75,11 +69,10 @@ def test_the_same_seed_twice_is_no_second_training(shop: Path, tmp_path: Path) -
 
 def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:
     """The run's own lists from a file: no difference anywhere."""
-    found = json.loads(dpaa_ok("compare", shop / "run", shop / "run.csv", *FEW, "--json").out)
+    found = json.loads(dpaa_ok("compare", shop / "run", shop / "run.csv", "--json").out)
     assert [delta["delta"] for delta in found["deltas"]] == [0] * 8
     assert found["overlap"][0]["jaccard"] == 1
-    assert any("taken as they are" in note for note in found["notes"])
-    files = ("compare", shop / "popular.csv", shop / "run.csv", "--dataset", walk / "data", *FEW, "--json")
+    files = ("compare", shop / "popular.csv", shop / "run.csv", "--dataset", walk / "data", "--json")
     assert json.loads(dpaa_ok(*files).out)["protocol"]["lists"] == "given"
 
 
@@ -87,45 +80,40 @@ def test_users_without_a_list_have_misses(walk: Path, shop: Path, tmp_path: Path
     lists = pl.read_csv(shop / "run.csv")
     users = lists["user_id"].unique().sort()
     lists.filter(pl.col("user_id").is_in(users[::2].implode())).write_csv(tmp_path / "half.csv")
-    said = dpaa_ok("compare", shop / "run.csv", tmp_path / "half.csv", "--dataset", walk / "data", *FEW, "--json")
+    said = dpaa_ok("compare", shop / "run.csv", tmp_path / "half.csv", "--dataset", walk / "data", "--json")
     found = json.loads(said.out)
-    assert any("no list in half.csv: all misses" in note for note in found["notes"])
+    assert any("test users have no list" in note for note in found["notes"])
     assert found["entries"][1]["metrics"]["recall@20"] < found["entries"][0]["metrics"]["recall@20"]
 
 
 def test_choices(shop: Path, tmp_path: Path) -> None:
     words = ("compare", shop / "run", shop / "popular", "--baseline", "popular", "--metric", "ndcg", "--metric",
-             "recall@5/niche", "--metric", "ndcg/niche-tastes", "--k", 5, "--margin", 0.2, "--examples", 1,
-             "--overlap", "mask", "--mask-valid", *FEW)  # fmt: skip
+             "recall@5/niche", "--metric", "ndcg/niche-tastes", "--k", 5, "--margin", 0.2,
+             "--overlap", "mask", "--mask-valid")  # fmt: skip
     found = json.loads(dpaa_ok(*words, "--json").out)
     assert found["baseline"] == "popular"
     assert [delta["metric"] for delta in found["deltas"]] == ["ndcg@5", "recall@5/niche", "ndcg@5/niche-tastes"]
     assert found["no_harm"][0]["margin"] == 0.2
-    assert len(found["examples"]) == 1
     assert found["protocol"]["overlap"] == "mask"
-    assert dpaa_ok(*words, "--seed", 1, "--json").out != dpaa_ok(*words, "--json").out == dpaa_ok(*words, "--json").out
+    assert dpaa_ok(*words, "--json").out == dpaa_ok(*words, "--json").out
 
 
 def test_the_file_that_is_written_is_what_is_printed(shop: Path, tmp_path: Path) -> None:
     file = tmp_path / "comparison.json"
-    words = ("compare", shop / "run", shop / "popular", *FEW, "--out", file)
+    words = ("compare", shop / "run", shop / "popular", "--out", file)
     said = dpaa_ok(*words, "--json")
     assert json.loads(file.read_text()) == json.loads(said.out)
     assert run_dpaa(*words).code == 2
-    assert f"written to {file}" in dpaa_ok(*words, "--overwrite").out
+    assert f"written to {file}" in dpaa_ok(*words, "--overwrite").err
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.json"]
 
 
 def test_a_dataset_that_has_moved(walk: Path, shop: Path, tmp_path: Path) -> None:
     shutil.copytree(walk / "data", tmp_path / "moved")
-    dpaa_ok("compare", shop / "run", shop / "popular", "--dataset", tmp_path / "moved", *FEW)
+    dpaa_ok("compare", shop / "run", shop / "popular", "--dataset", tmp_path / "moved")
     dpaa_ok("data", "demo", "--users", 50, "--items", 40, "--out", tmp_path / "other")
     with pytest.raises(InputError, match="was trained on another dataset than"):
         read_entries([shop / "run", shop / "popular"], tmp_path / "other")
-
-
-def test_help_has_an_example() -> None:
-    assert "dpaa compare runs/lightgcn runs/dpaa" in dpaa_ok("compare", "--help").out
 
 
 def test_help_does_not_import_scipy() -> None:
@@ -140,13 +128,10 @@ def test_help_does_not_import_scipy() -> None:
 
 
 def test_interval_and_p_are_named_for_what_they_are(shop: Path) -> None:
-    one = dpaa_ok("compare", shop / "popular", shop / "run", *FEW).out
-    assert "p-values from 300 random sign flips of the users' differences (seed 0); p corrected" in " ".join(
-        one.split()
-    )
-    several = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again", *FEW).out
-    assert "p-values from Student's t for users crossed with runs; p corrected" in " ".join(several.split())
-    assert "resamples" not in several
+    one = dpaa_ok("compare", shop / "popular", shop / "run").out
+    assert "p-values from 2,000 random sign flips of the users' differences; Holm's" in " ".join(one.split())
+    several = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again").out
+    assert "p-values from Student's t for users crossed with runs; Holm's" in " ".join(several.split())
 
 
 def test_a_small_loss_is_told_in_one_sentence(walk: Path, shop: Path, tmp_path: Path) -> None:
@@ -164,14 +149,13 @@ def test_a_small_loss_is_told_in_one_sentence(walk: Path, shop: Path, tmp_path: 
     kept.write_csv(tmp_path / "most.csv")
     files = (tmp_path / "all.csv", tmp_path / "most.csv", "--dataset", walk / "data", "--metric", "recall/popular")
     said = " ".join(dpaa_ok("compare", *files, "--margin", 0.7).out.split())
-    assert "most.csv is worse than all.csv in recall@20/popular" in said
-    assert "the loss on popular items is small: most.csv loses more than chance explains, but less than 70% of" in said
+    assert "the loss on popular items is small: most.csv loses less than 70% of" in said
     assert "no harm" not in said
     dpaa_ok("compare", *files, "--margin", 0.7, "--out", tmp_path / "c.json")
     chapter = comparison("c", Partial(json.loads((tmp_path / "c.json").read_text())))
     page = chapter.content
     assert "worse, more than chance" in page
-    assert "The loss on popular items is small: most.csv loses more than chance explains" in page
+    assert "The loss on popular items is small: most.csv loses less than 70%" in page
     assert "no harm" not in page.lower()
 
 
@@ -190,28 +174,14 @@ def test_a_base_near_zero_gives_the_difference_everywhere(shop: Path, walk: Path
         tmp_path / "head.csv"
     )
     files = (tmp_path / "head.csv", tmp_path / "tail.csv", "--dataset", walk / "data", "--out", tmp_path / "c.json")
-    said = dpaa_ok("compare", *files, "--metric", "aplt", "--metric", "recall", *FEW).out
+    said = dpaa_ok("compare", *files, "--metric", "aplt", "--metric", "recall").out
     found = json.loads((tmp_path / "c.json").read_text())["deltas"][0]
     assert 0 < found["baseline"] < 0.05
     assert found["relative"] is None
-    assert f"tail.csv is better than head.csv in aplt@20 ({found['delta']:+.4f})" in said
-    assert "%" not in said.partition("aplt@20")[2].partition("\n")[0]
+    assert "%" not in said.partition("against")[2].partition("aplt@20")[2].partition("\n")[0]
     content = json.loads((tmp_path / "c.json").read_text())
     content["deltas"][0]["relative"] = 617.0  # as written by an older version
     chapter = comparison("c", Partial(content))
     rows = re.findall(r"<tr>.*?</tr>", chapter.content, re.DOTALL)
     assert "61" not in "".join(row for row in rows if "aplt@20" in row and "%" in row)
     assert not chapter.figures or f"aplt@20 of tail.csv (+{found['delta']:.4f})" in chapter.content
-
-
-def test_a_gain_on_nothing_is_told_as_a_difference(shop: Path, walk: Path, tmp_path: Path) -> None:
-    """Where the baseline is 0 there is no relative change to tell."""
-    train = pl.read_parquet(walk / "data" / "train.parquet")
-    by_count = train.group_by("item_id").len().sort("len", "item_id")["item_id"]
-    users = train["user_id"].unique().sort()
-    for name, items in (("head", by_count[-3:]), ("tail", by_count[:3])):
-        rows = pl.DataFrame({"user_id": users}).join(pl.DataFrame({"item_id": items}), how="cross")
-        rows.write_csv(tmp_path / f"{name}.csv")
-    files = (tmp_path / "head.csv", tmp_path / "tail.csv", "--dataset", walk / "data")
-    said = dpaa_ok("compare", *files, "--metric", "aplt", *FEW).out
-    assert "tail.csv is better than head.csv in aplt@20 (+1.0000)" in said

@@ -22,4 +22,4 @@ def found(evaluator: Evaluator) -> Comparison:
         entry(evaluator, "few", np.concatenate([good[:4], plain[4:]])),  # 4 users: p is at least 2/2⁴
         entry(evaluator, "good", *(good_lists(evaluator, 0.6, seed) for seed in (2, 3, 4))),
     ]
-    return compare_entries(evaluator, entries, QUICK)
+    return compare_entries(evaluator, entries, **QUICK)

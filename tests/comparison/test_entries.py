@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa.comparison import read_entries
+from dpaa.comparison import compare_entries, read_entries
 from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
@@ -64,7 +64,8 @@ def test_a_run_is_compared_with_the_reranker_that_it_keeps(runs: Path, tmp_path:
     (found,) = entries[1].evaluations
     assert found.metrics == evaluator.evaluate(load(tmp_path / "8").method, reranker=turned).metrics
     assert found.protocol.rerank == "dial,kappa=-2.0"
-    assert found.notes == (f"{tmp_path / '8'}: re-ranked by dial,kappa=-2.0, as the run keeps it",)
+    notes = compare_entries(evaluator, entries).notes
+    assert f"{tmp_path / '8'}: re-ranked by dial,kappa=-2.0, as the run keeps it" in notes
 
 
 def test_a_name_that_would_occur_twice_is_the_whole_path(runs: Path, tmp_path: Path) -> None:
@@ -76,10 +77,10 @@ def test_a_name_that_would_occur_twice_is_the_whole_path(runs: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["popular"], "nothing to compare .*popular with; name at least two"),
-        (["popular", "first", "first/../popular"], "is named twice; name each run or file once"),
-        (["popular", "nowhere"], "no run folder or recommendation file .*nowhere; check the name"),
-        (["popular", "data"], "data is a dataset and not a run; name it with --dataset"),
+        (["popular"], "name at least two runs or files to compare, each once"),
+        (["popular", "first", "first/../popular"], "name at least two runs or files to compare, each once"),
+        (["popular", "nowhere"], "there is no file .*nowhere"),
+        (["popular", "data"], "data is not a run folder"),
         (["popular", "elsewhere"], "popular was trained on another dataset than demo: .* of its training pairs"),
         (["popular.csv", "again.csv"], "popular.csv does not say what it should have recommended"),
     ],

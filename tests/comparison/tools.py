@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from dpaa.comparison import Choices, Entry
+from dpaa.comparison import Entry
 from dpaa.evaluation.evaluator import Evaluator
 
-QUICK = Choices(resamples=300)
+QUICK: dict[str, Any] = {"resamples": 300}
 
 
 def good_lists(evaluator: Evaluator, share: float, seed: int) -> np.ndarray:
@@ -22,6 +24,6 @@ def good_lists(evaluator: Evaluator, share: float, seed: int) -> np.ndarray:
 
 
 def entry(evaluator: Evaluator, name: str, *lists: np.ndarray, kind: str = "run") -> Entry:
-    sources = tuple(f"runs/{name}-{place}" for place in range(len(lists)))
+    sources = tuple(f"runs/{name}-{number}" for number in range(len(lists)))
     seeds = tuple(range(len(lists))) if kind == "run" else ()
     return Entry(name, kind, sources, tuple(evaluator.evaluate_lists(one) for one in lists), seeds)

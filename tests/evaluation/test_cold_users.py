@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -61,14 +59,6 @@ def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: 
     assert found.filter(pl.col("user_id") == "u0")["source"].unique().to_list() == ["model"]
 
 
-def test_a_history_is_used_where_one_is_given(data: Dataset) -> None:
-    model = dpaa.fit(data, "ease")
-    history = pl.DataFrame({"user_id": ["new"], "item_id": ["i7"]})
-    found = model.recommend(["new", "newer"], k=3, histories=history)
-    assert found["source"].unique(maintain_order=True).to_list() == ["history", "popularity"]
-    assert "i7" not in found.filter(pl.col("user_id") == "new")["item_id"]
-
-
 @pytest.mark.parametrize("rerank", [None, "xquad"])
 @pytest.mark.parametrize("dial", [0.0, -1.0])
 def test_evaluation_ranks_them_as_recommend_does(
@@ -93,14 +83,6 @@ def test_warm_and_cold_users_stand_apart(data: Dataset) -> None:
         assert found.metrics[f"ndcg@4/{group}-users"] == pytest.approx(mean)
 
 
-def test_nobody_is_cold_where_all_have_training_pairs() -> None:
-    frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 2, 3]})
-    data = Dataset.from_frame(frame, test=pl.DataFrame({"user_id": [1, 2], "item_id": [3, 1]}))
-    found = dpaa.evaluate(dpaa.fit(data, "most-popular"), data, k=2)
-    assert "cold_users" not in found.as_json()["protocol"]
-    assert not any("cold" in name for name in found.metrics)
-
-
 def test_without_times_training_popularity_decides() -> None:
     train = pl.DataFrame({"user_id": [1, 2, 3, 1], "item_id": ["b", "b", "c", "c"]})
     test = pl.DataFrame({"user_id": [9], "item_id": ["a"]})
@@ -122,18 +104,6 @@ def test_wrong_or_missing_times_do_not_spoil_it() -> None:
     assert found[4] == 0
     same = recent_popularity(np.array([0, 0, 1]), np.zeros(3), 2, np.array([1, 2, 5]))
     assert same.tolist() == [3, 5]
-
-
-def test_the_model_survives_its_folder(model: dpaa.Model, data: Dataset, tmp_path: Path) -> None:
-    model.save(tmp_path / "run")
-    assert dpaa.load(tmp_path / "run").recommend(["new"], k=4)["item_id"].to_list() == popular(data, 4)
-
-
-def test_many_strengths_at_once_rank_them_alike(data: Dataset) -> None:
-    model, evaluator = dpaa.fit(data, "ease"), Evaluator(data, 4, "test", "drop")
-    rerankers = [parse_reranker(f"xquad,strength={strength}") for strength in (0.2, 0.9)]
-    for lists in evaluator.lists_reranked(model.method, rerankers):
-        assert data.item_ids.gather(lists[0]).to_list() == popular(data, 4)  # "new" is the first user
 
 
 def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:

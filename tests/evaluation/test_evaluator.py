@@ -118,13 +118,8 @@ def test_lists_of_users_without_test_pairs_are_left_out_and_it_is_said() -> None
     lists = pl.DataFrame({"user_id": users, "item_id": ["a"] * 942})
     read = read_recommendations(lists, data.user_ids, data.item_ids, 1)
     (note,) = [note for note in Evaluator(data, 1).evaluate_recommendations(read).notes if "left out" in note]
-    assert note == (  # u008 has its only test pair in training
-        "the frame: 941 of 942 lists are of users without a relevant test pair and left out of every number"
-    )
-    alone = read_recommendations(lists[7:8], data.user_ids, data.item_ids, 1)
-    assert not [note for note in Evaluator(data, 1).evaluate_recommendations(alone).notes if "left out" in note]
-    both = read_recommendations(lists[7:9], data.user_ids, data.item_ids, 1)
-    assert "1 of 2 lists is of a user without" in " ".join(Evaluator(data, 1).evaluate_recommendations(both).notes)
+    # u008 has its only test pair in training
+    assert note == "the frame: 941 lists of users without a relevant test pair are left out"
 
 
 @pytest.mark.parametrize("k", [0, -1])
@@ -184,7 +179,7 @@ def test_groups_by_a_column_are_counted_like_any_group(train: Any, test: Any, se
 
 def test_groups_need_the_column() -> None:
     data = dataset_of([(0, 0)], [], [(0, 1)])
-    with pytest.raises(InputError, match="dataset made knows nothing of its items, so it has no column 'genre'"):
+    with pytest.raises(InputError, match="dataset made has no attributes of its items, so no column 'genre'"):
         Evaluator(data, group_by="genre")
     with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
         Evaluator(data.with_items({"item_id": [0], "title": ["x"]}), group_by="genre")

@@ -60,64 +60,6 @@ def test_hits_at_first_and_third_place_of_four_relevant() -> None:
     assert average_precision(hits, relevant).item() == pytest.approx((1 + 2 / 3) / 3)
 
 
-def elsewhere(hits: list[int], k: int, relevant: int) -> dict[str, float]:
-    """The other definitions of `docs/metrics.md`, of one user with hits at these places (from 1)."""
-    gain = {place: 1 / np.log2(place + 1) for place in range(1, k + 1)}
-    clipped = {place: 1 / np.log2(max(place, 2)) for place in range(1, k + 1)}
-    precisions = [sum(hit <= place for hit in hits) / place for place in range(1, k + 1)]
-    at_hits = sum(precisions[hit - 1] for hit in hits)
-    best = range(1, min(k, relevant) + 1)
-    return {
-        "recall / relevant": len(hits) / relevant,
-        "recall / min(k, relevant)": len(hits) / min(k, relevant),
-        "recall as a hit": float(bool(hits)),
-        "ndcg / min(k, relevant)": sum(gain[hit] for hit in hits) / sum(gain[place] for place in best),
-        "ndcg / k": sum(gain[hit] for hit in hits) / sum(gain.values()),
-        "ndcg, first two places alike": sum(clipped[hit] for hit in hits) / sum(clipped[place] for place in best),
-        "map / min(k, relevant)": at_hits / min(k, relevant),
-        "map / relevant": at_hits / relevant,
-        "map / hits": at_hits / len(hits),
-        "map / k": at_hits / k,
-        "map, every place": sum(precisions) / k,
-    }
-
-
-def test_the_same_names_elsewhere() -> None:
-    """The cases that `docs/metrics.md` prints: hits at places 1 and 3 of 3, of four relevant items and of two."""
-    four, two = elsewhere([1, 3], 3, 4), elsewhere([1, 3], 3, 2)
-    printed = {
-        "recall / relevant": (0.5, 1.0),
-        "recall / min(k, relevant)": (0.6667, 1.0),
-        "recall as a hit": (1.0, 1.0),
-        "ndcg / min(k, relevant)": (0.7039, 0.9197),
-        "ndcg / k": (0.7039, 0.7039),
-        "ndcg, first two places alike": (0.6199, 0.8155),
-        "map / min(k, relevant)": (0.5556, 0.8333),
-        "map / relevant": (0.4167, 0.8333),
-        "map / hits": (0.8333, 0.8333),
-        "map / k": (0.5556, 0.5556),
-        "map, every place": (0.7222, 0.7222),
-    }
-    assert {name: (four[name], two[name]) for name in printed} == {
-        name: pytest.approx(values, abs=5e-5) for name, values in printed.items()
-    }
-    for relevant, found in ((4, four), (2, two)):
-        ours = np.array([[True, False, True]]), np.array([relevant])
-        assert recall(*ours).item() == pytest.approx(found["recall / relevant"])
-        assert ndcg(*ours).item() == pytest.approx(found["ndcg / min(k, relevant)"])
-        assert average_precision(*ours).item() == pytest.approx(found["map / min(k, relevant)"])
-    micro, mean = (2 + 2) / (4 + 2), (0.5 + 1.0) / 2
-    assert (micro, mean) == (pytest.approx(0.6667, abs=5e-5), 0.75)
-    section = PAGE.read_text(encoding="utf-8").partition("### Recall, NDCG and MAP")[2]
-    for one, other in printed.values():
-        cell = f"| {_shown(one)}, {_shown(other)} |"
-        assert cell in section, cell
-
-
-def _shown(value: float) -> str:
-    return "1" if value == 1 else f"{value:.4f}".lstrip("0").rstrip("0")
-
-
 @given(hits_and_relevant())
 def test_all_metrics_lie_between_0_and_1(case: tuple[np.ndarray, np.ndarray]) -> None:
     for formula in ACCURACY.values():
@@ -162,10 +104,13 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Metric:
     """A metric that is nowhere but in the table."""
 
     def first_count(at: Context) -> np.ndarray:
-        """Count of the first item."""
+        """Count of the first item.
+
+        Source: here
+        """
         return at.truth.counts[at.lists[:, 0]].astype(float)
 
-    added = Metric("first_count", first_count, "popularity", "low", "how popular the first item is", source="here")
+    added = Metric("first_count", first_count, "popularity", "low", "how popular the first item is")
     monkeypatch.setitem(METRICS, added.name, added)
     return added
 

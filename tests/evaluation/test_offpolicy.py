@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.metrics import measure
+from dpaa.evaluation.metrics import measure_all
 from dpaa.evaluation.offpolicy import off_policy, propensities
 
 
@@ -40,7 +40,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("power", "floor"), [(-0.1, 0.01), (3.1, 0.01), (0.5, 0.0), (0.5, 1.5), (math.nan, 0.1)])
-def test_wrong_settings_are_refused(power: float, floor: float) -> None:
+def test_wrong_parameters_are_refused(power: float, floor: float) -> None:
     with pytest.raises(InputError, match="of the propensities must lie"):
         propensities(np.array([1, 2]), power, floor)
 
@@ -52,7 +52,7 @@ def test_power_0_gives_the_plain_metrics(seed: int, k: int) -> None:
     lists = np.array([rng.permutation(12)[:k] for _ in range(5)])
     relevant = [set(rng.permutation(12)[: rng.integers(1, 6)].tolist()) for _ in range(5)]
     found = off_policy(suite_of(relevant, counts), lists, (k,), power=0.0)
-    plain = measure(lists, relevant, counts).metrics
+    plain = measure_all(suite_of(relevant, counts), lists, (k,)).metrics
     assert found.metrics[f"snips_recall@{k}"] == pytest.approx(plain[f"recall@{k}"])
     assert found.metrics[f"snips_ndcg@{k}"] == pytest.approx(plain[f"ndcg@{k}"])
     assert found.effective_sample_size == pytest.approx(found.pairs)
@@ -89,15 +89,14 @@ def test_estimates_are_right_on_average_where_propensities_are_known() -> None:
 
 def test_warnings_say_why() -> None:
     counts = np.array([10_000, 1, 0])
-    few = off_policy(suite_of([{0, 1}], counts), np.array([[0]]), (1,))
-    assert any("an effective" in warning and "mostly noise" in warning for warning in few.warnings)
     many = [{0} for _ in range(2000)] + [{1} for _ in range(150)]
     rare = off_policy(suite_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
-    assert rare.warnings == [
-        "a few rare pairs carry the estimates (effective sample size 150 of 2,150 pairs): "
-        "use a smaller power or a higher floor"
+    assert [warning.partition(":")[0] for warning in rare.warnings] == [
+        "a few rare pairs carry the estimates (effective sample size 150 of 2,150 pairs)"
     ]
     half = [{0} for _ in range(300)] + [{2} for _ in range(300)]
     clipped = off_policy(suite_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)
-    assert any(warning.startswith("50% of the pairs have a propensity below the floor") for warning in clipped.warnings)
-    assert any("never occurs in training" in warning for warning in clipped.warnings)
+    (warning,) = clipped.warnings
+    assert warning.startswith(
+        "50% of the pairs have a propensity below the floor of 0.5, 50% an item that never occurs"
+    )

@@ -47,7 +47,7 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_no_ties(dtype: Any, tmp
 def test_rows_order_where_nothing_else_does() -> None:
     recs = read([("b", 30), ("a", 40), ("b", 10)], ["user_id", "item_id"])
     assert recs.items.tolist() == [[3, -1], [2, 0]]
-    assert recs.notes == ["the frame has neither a rank nor a score column; the order of its rows is taken"]
+    assert recs.notes == ["the frame has neither a rank nor a score column; the order of its rows is used"]
 
 
 def test_unknown_users_are_left_out_and_unknown_items_keep_their_places() -> None:
@@ -55,8 +55,8 @@ def test_unknown_users_are_left_out_and_unknown_items_keep_their_places() -> Non
     recs = read(rows, ["user_id", "item_id", "rank"])
     assert recs.users.tolist() == [0, 1]
     assert recs.items.tolist() == [[-1, 0], [-1, -1]]
-    assert "1 user is not in the data and left out (2 rows)" in recs.notes[0]
-    assert "2 items are not in the data; 2 places of lists, never right and left out of popularity" in recs.notes[1]
+    (note,) = recs.notes
+    assert "2 rows of users and 2 of items that are not in the data" in note
 
 
 @pytest.mark.parametrize(
@@ -107,18 +107,17 @@ def test_any_lists_come_back(lists: dict[int, list[int]], by: str, k: int, rando
         ([(1, 10)], ["who", "item_id"], r"no column 'user_id' \(it has 'who', 'item_id'\)"),
         ([("a", 10)], ["user_id", "what"], "no column 'item_id'"),
         ([(None, 10), ("a", 10)], ["user_id", "item_id"], "'user_id' is empty in row 0"),
-        ([("a", None), ("a", 10)], ["user_id", "item_id"], "'item_id' is empty in row 0"),
         ([("a", 10, 1), ("a", 20, None)], ["user_id", "item_id", "rank"], "'rank' is empty in row 1"),
-        ([("a", 10, 1.0), ("a", 20, None)], ["user_id", "item_id", "score"], "'score' is empty in row 1"),
         ([("a", 10, 0)], ["user_id", "item_id", "rank"], "'rank' has 0 in row 0 of .*; ranks are whole numbers from 1"),
-        ([("a", 10, -2)], ["user_id", "item_id", "rank"], "'rank' has -2"),
         ([("a", 10, 1.5)], ["user_id", "item_id", "rank"], "'rank' has 1.5"),
-        ([("a", 10, 2**40)], ["user_id", "item_id", "rank"], "'rank' has 1099511627776"),
-        ([("a", 10, 1), ("a", 20, 1)], ["user_id", "item_id", "rank"], "row 1 of .* has rank 1 of user 'a' a second"),
-        ([("a", 10, float("inf"))], ["user_id", "item_id", "score"], "'score' has inf in row 0"),
+        (
+            [("a", 10, 1), ("a", 20, 1)],
+            ["user_id", "item_id", "rank"],
+            "row 1 of .* has rank 1 of user 'a' a second",
+        ),
         ([("a", 10, float("nan"))], ["user_id", "item_id", "score"], "'score' has nan in row 0"),
-        ([("a", 10), ("b", 10), ("a", 10)], ["user_id", "item_id"], "row 2 of .* item 10 to user 'a' a second time"),
-        ([("a", 99), ("a", 10), ("a", 99)], ["user_id", "item_id"], "row 2 of .* item 99 to user 'a' a second time"),
+        ([("a", 10), ("b", 10), ("a", 10)], ["user_id", "item_id"], "row 2 of .* has item 10 of user 'a' a second"),
+        ([("a", 99), ("a", 10), ("a", 99)], ["user_id", "item_id"], "row 2 of .* has item 99 of user 'a' a second"),
         ([(1, 10)], ["user_id", "item_id"], "the users in .* are integers .*, those of the dataset are text"),
         ([("x", 10)], ["user_id", "item_id"], "no user in .* is in the dataset"),
         ([("a", 99)], ["user_id", "item_id"], "no item in .* is in the dataset"),
@@ -130,31 +129,14 @@ def test_wrong_tables_are_refused(rows: Any, columns: list[str], says: str) -> N
         read(rows, columns)
 
 
-def test_a_table_without_rows_is_refused() -> None:
-    empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.Int64})
-    with pytest.raises(InputError, match="has no rows; a recommendation file needs at least one"):
-        read_recommendations(empty, USERS, ITEMS)
-
-
-def test_lists_that_would_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.evaluation.recommendations.memory_at_hand", lambda: 100)
-    rows = [("a", 10, 1), ("a", 20, 2), ("b", 10, 1), ("c", 30, 1), ("c", 10, 2), ("c", 20, 3)]
-    with pytest.raises(InputError, match=r"the 3 lists .* at 3 places each are more than memory holds"):
-        read(rows, ["user_id", "item_id", "rank"])
-    assert read(rows, ["user_id", "item_id", "rank"], 1).items.shape == (3, 1)
-
-
-@pytest.mark.parametrize("form", ["list column", "columns", "commas"])
+@pytest.mark.parametrize("form", ["list column", "commas"])
 def test_lists_with_a_row_for_each_user_are_read(form: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({"user_id": ["a", "b"], "items": [[30, 10], [20, 30]]})
     file = tmp_path / ("recs.parquet" if form == "list column" else "recs.csv")
     if form == "list column":
         frame.write_parquet(file)
-    elif form == "columns":
-        wide = [pl.col("items").list.get(place).alias(f"rec_{place + 1}") for place in range(2)]
-        frame.select("user_id", *wide).write_csv(file)
     else:
         frame.with_columns(pl.col("items").cast(pl.List(pl.String)).list.join(",")).write_csv(file)
     recs = read_recommendations(file, pl.Series("user_id", ["a", "b"]), pl.Series("item_id", [10, 20, 30]))
-    assert recs.users.tolist() == [0, 1]
     assert recs.items.tolist() == [[2, 0], [1, 2]]
+    assert not recs.notes

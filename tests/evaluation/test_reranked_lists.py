@@ -20,7 +20,7 @@ def lists(small_world: Dataset) -> pl.DataFrame:
 
 
 def new_lists(recs: object, data: Dataset, reranker: Reranker, k: int = 10) -> pl.DataFrame:
-    return pl.concat(list(rerank_file(recs, data, reranker, k).blocks))
+    return pl.concat(list(rerank_file(recs, data, reranker, k)[0]))
 
 
 @pytest.mark.parametrize("name", [name for name in RERANKERS.built_in if name != "dial"])
@@ -35,32 +35,26 @@ def test_a_file_is_re_ranked_as_its_model_would_be(name: str, small_world: Datas
     assert found.schema == expected.schema
 
 
-@pytest.mark.parametrize("columns", [("user_id", "item_id", "rank"), ("user_id", "item_id")])
-def test_places_are_scores_where_there_are_none(
-    columns: tuple[str, ...], lists: pl.DataFrame, small_world: Dataset
+@pytest.mark.parametrize("scores", ["none", "rising"])
+def test_ranks_are_scores_where_there_are_none_that_fall(
+    scores: str, lists: pl.DataFrame, small_world: Dataset
 ) -> None:
-    made = rerank_file(lists.select(columns), small_world, FAIR(strength=0.9), 10)
-    assert any("places in the lists are taken for scores" in note for note in made.notes)
-    found = pl.concat(list(made.blocks))
+    given = lists.drop("score") if scores == "none" else lists.with_columns(-pl.col("score"))
+    blocks, notes = rerank_file(given, small_world, FAIR(strength=0.9), 10)
+    assert any("ranks are used as scores" in note for note in notes)
+    found = pl.concat(list(blocks))
     assert found["score"].max() == 40
     scored = new_lists(lists, small_world, FAIR(strength=0.9))
     assert found["item_id"].equals(scored["item_id"])  # what FA*IR takes depends on the order alone
 
 
-def test_scores_that_contradict_the_ranks_are_told(lists: pl.DataFrame, small_world: Dataset) -> None:
-    made = rerank_file(lists.with_columns(-pl.col("score")), small_world, XQuAD(strength=0), 10)
-    assert any("scores that do not fall with the rank" in note for note in made.notes)
-    assert pl.concat(list(made.blocks))["item_id"].equals(lists.filter(pl.col("rank") <= 10)["item_id"])
-
-
 def test_what_the_data_does_not_know_is_left_out(lists: pl.DataFrame, small_world: Dataset) -> None:
-    strange = lists.with_columns(
-        pl.when(pl.col("rank") == 2).then(pl.lit("?")).otherwise(pl.col("item_id")).alias("item_id")
-    )
+    unknown = pl.when(pl.col("rank") == 2).then(pl.lit("?")).otherwise(pl.col("item_id")).alias("item_id")
+    strange = lists.with_columns(unknown)
     stranger = strange.head(40).with_columns(pl.lit("nobody").alias("user_id"))
-    made = rerank_file(pl.concat([strange, stranger]), small_world, XQuAD(strength=0), 10)
-    assert "items that are not in the data are left out of the new lists" in made.notes
-    found = pl.concat(list(made.blocks))
+    blocks, notes = rerank_file(pl.concat([strange, stranger]), small_world, XQuAD(strength=0), 10)
+    assert any("items are left out" in note.replace("the items are", "items are") for note in notes)
+    found = pl.concat(list(blocks))
     expected = lists.filter((pl.col("rank") != 2) & (pl.col("rank") <= 11))
     assert found["item_id"].equals(expected["item_id"])
     assert found["rank"].max() == 10

@@ -4,50 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from importlib.resources import files
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 import dpaa
-from dpaa._text import parse_json, printable
-from dpaa.auditing._interactions import Interactions, interactions
-from dpaa.auditing._measures import (
-    Amplification,
-    Drift,
-    Skew,
-    amplification,
-    drift_at,
-    drift_between,
-    is_moment,
-    skew,
-)
-from dpaa.auditing.checks import (
-    DRIFT_NUMBERS,
-    LIST_NUMBERS,
-    LOG_NUMBERS,
-    Check,
-    CheckResult,
-    check_name,
-    full_name,
-)
+from dpaa._text import printable
+from dpaa.auditing._interactions import interactions
+from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, drift_at, drift_between, is_moment, skew
+from dpaa.auditing.checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, Check, CheckResult, check_name
 from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.recommendations import open_recommendations, read_recommendations
 
-SCHEMA_VERSION = 1
-"""Of `dpaa audit --json`.  Within a version keys are only added; it is raised where one goes or changes its meaning."""
 PERIODS = 10
-
-
-def audit_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 of `dpaa audit --json`."""
-    text = files(__package__).joinpath(f"audit-{SCHEMA_VERSION}.schema.json").read_bytes()
-    return dict(parse_json(text))
 
 
 @dataclass(frozen=True)
@@ -58,27 +32,25 @@ class Audit:
     """What was audited, in words."""
     log: Skew
     recommendations: Amplification | None
-    checks: list[CheckResult]
-    notes: list[str]
-    drift: Drift | None = None
+    drift: Drift | None
     """What has changed since an older log, or since a time."""
+    notes: list[str]
+    checks: list[CheckResult] = field(default_factory=list)
     invalid: pl.DataFrame | None = field(default=None, repr=False)
     """Rows of the log that were left out as invalid: `source, row, fault, content`."""
 
     @property
     def numbers(self) -> dict[str, float]:
         """The numbers that checks can name; NaN where one has no value here."""
-        recs, drift = self.recommendations, self.drift
-        of_lists = {full_name(name, recs.k): getattr(recs, name) for name in LIST_NUMBERS} if recs else {}
-        of_drift = {name: getattr(drift, name) for name in DRIFT_NUMBERS} if drift else {}
-        return self.log.numbers() | of_lists | of_drift
+        recs = self.recommendations
+        of_lists = {f"{name}@{recs.k}": recs.numbers[name] for name in LIST_NUMBERS} if recs else {}
+        return self.log.numbers | of_lists | (self.drift.numbers if self.drift else {})
 
     @property
     def meanings(self) -> dict[str, str]:
         """What each of `numbers` means."""
-        recs = self.recommendations
-        of_lists = {full_name(name, recs.k): words for name, words in LIST_NUMBERS.items()} if recs else {}
-        return LOG_NUMBERS | of_lists | (DRIFT_NUMBERS if self.drift else {})
+        known = LOG_NUMBERS | LIST_NUMBERS | DRIFT_NUMBERS
+        return {name: known[name.partition("@")[0]] for name in self.numbers}
 
     def to_frame(self) -> pl.DataFrame:
         """`number, value, meaning`."""
@@ -87,15 +59,13 @@ class Audit:
 
     def openmetrics(self) -> str:
         """The numbers as OpenMetrics text, a gauge each: `head_share@20` is `dpaa_audit_head_share{k="20"}`."""
+        source = printable(self.source).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
         lines = []
         for name, value in self.numbers.items():
-            if not math.isfinite(value):
-                continue
-            base, _, k = name.partition("@")
-            labels = f'source="{_escaped(self.source)}"' + (f',k="{k}"' if k else "")
-            metric = f"dpaa_audit_{base}"
-            lines += [f"# TYPE {metric} gauge", f"# HELP {metric} {_escaped(self.meanings[name])}"]
-            lines.append(f"{metric}{{{labels}}} {float(value)!r}")
+            if math.isfinite(value):
+                base, _, k = name.partition("@")
+                labels = f'source="{source}"' + (f',k="{k}"' if k else "")
+                lines += [f"# TYPE dpaa_audit_{base} gauge", f"dpaa_audit_{base}{{{labels}}} {float(value)!r}"]
         return "\n".join([*lines, "# EOF", ""])
 
     @property
@@ -110,17 +80,19 @@ class Audit:
 
     def as_json(self) -> dict[str, Any]:
         """As `audit --json` prints it; the table per user is not in it."""
-        recs = self.recommendations
+        log, recs = asdict(self.log), None
+        if self.recommendations:
+            recs = asdict(replace(self.recommendations, per_user=pl.DataFrame()))
+            del recs["per_user"]
         return {
             "kind": "audit",
-            "schema": SCHEMA_VERSION,
             "version": dpaa.__version__,
             "source": self.source,
             "numbers": self.numbers,
             "meanings": self.meanings,
             "in_words": self.in_words(),
-            "log": asdict(self.log),
-            "recommendations": None if recs is None else _as_json(recs),
+            "log": log.pop("numbers") | log,
+            "recommendations": recs,
             "drift": None if self.drift is None else asdict(self.drift),
             "checks": [check.as_json() for check in self.checks],
             "notes": self.notes,
@@ -161,12 +133,11 @@ def audit(
     -------
     Audit
     """
-    if isinstance(fail_if, str) or not isinstance(fail_if, Sequence):
+    if isinstance(fail_if, str):
         raise InputError(f'fail_if must be a list of checks, got {fail_if!r}; write for example ["log_gini>0.9"]')
     checks = [Check.parse(text) for text in fail_if]
     for check in checks:
         check_name(check.name, recs is not None, k, against is not None)
-    periods = need_whole(periods, "periods")
     if k is not None and recs is None:
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
     if isinstance(recs, str | Path):
@@ -174,44 +145,16 @@ def audit(
     reading: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
     reading |= {"form": form, "drop_invalid": drop_invalid}
     log = interactions(data, items=items, **reading)
-    notes = list(log.notes)
-    lists = None
+    notes, lists, drift = list(log.notes), None, None
     if recs is not None:
         lists = amplification(log, read_recommendations(recs, log.user_ids, log.item_ids, k))
         for check in checks:
             check_name(check.name, with_recs=True, k=lists.k, with_older=against is not None)
         notes += lists.notes
-    shape = skew(log, periods)
-    if log.times is not None and periods > 1 and not shape.periods:
-        notes.append(f"{log.source} has one time only, so nothing can be said about change over time")
-    if log.times is not None and log.repeated and shape.periods:
-        notes.append(
-            f"{log.source} has pairs that come again later; over time each stands at its first time, which by itself "
-            "makes later periods look less concentrated"
-        )
-    drift = None if against is None else _drift(log, against, reading)
-    result = Audit(log.source, shape, lists, [], notes, drift, log.invalid)
-    return replace(result, checks=[check.apply(result.numbers) for check in checks])
-
-
-def _drift(log: Interactions, against: Any, reading: dict[str, Any]) -> Drift:
-    """Since a time, or since an older log that is read like this one."""
     if isinstance(against, str | Path) and is_moment(against):
-        return drift_at(log, str(against))
-    prepared = isinstance(against, Dataset) or (isinstance(against, str | Path) and Path(against).is_dir())
-    return drift_between(interactions(against, **({} if prepared else reading)), log)
-
-
-def _as_json(recs: Amplification) -> dict[str, Any]:
-    """Without the table per user; what has a name in `LIST_NUMBERS` has it here too, in the tables by taste as well."""
-    kept = {one.name: getattr(recs, one.name) for one in fields(recs) if one.name not in ("per_user", "notes")}
-    tables = {name: [_named(asdict(row), recs.k) for row in kept[name]] for name in ("winners", "losers", "tastes")}
-    return _named(kept | tables, recs.k)
-
-
-def _named(content: dict[str, Any], k: int) -> dict[str, Any]:
-    return {full_name(name, k): value for name, value in content.items()}
-
-
-def _escaped(text: str) -> str:
-    return printable(text).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        drift = drift_at(log, str(against))
+    elif against is not None:
+        prepared = isinstance(against, Dataset) or (isinstance(against, str | Path) and Path(against).is_dir())
+        drift = drift_between(interactions(against, **({} if prepared else reading)), log)
+    result = Audit(log.source, skew(log, need_whole(periods, "periods")), lists, drift, notes, invalid=log.invalid)
+    return replace(result, checks=[check.apply(result.numbers) for check in checks])

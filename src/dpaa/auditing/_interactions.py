@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.data._values import Wanted, read_frame
 from dpaa.data.attributes import attributes_of
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
-from dpaa.data.log import ColumnNames, Log, Reading, read_log
+from dpaa.data.log import ColumnNames, Reading, read_log
 from dpaa.data.popularity import popular_items
 from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import as_table
@@ -45,8 +44,6 @@ class Interactions:
     """(n,): how often each pair occurred; None = once each."""
     times: pl.DataFrame | None
     """`item, time, count` of the pairs with a known time (the first, if a pair is repeated); time: number or UTC."""
-    repeated: bool
-    """Whether pairs are known to have occurred again later."""
     candidates: Ints | None = None
     """Indices of the items that may be recommended; None = all."""
     notes: tuple[str, ...] = ()
@@ -60,11 +57,6 @@ class Interactions:
         """Items that are known, with or without a pair."""
         return len(self.item_ids)
 
-    @property
-    def n_candidates(self) -> int:
-        """Items that may be recommended."""
-        return self.n_items if self.candidates is None else len(self.candidates)
-
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Interactions of each item.  Returns (n_items,)."""
@@ -77,7 +69,7 @@ class Interactions:
 
     @cached_property
     def popular(self) -> NDArray[np.bool_]:
-        """The fewest items that have 80 % of the interactions.  Returns (n_items,)."""
+        """The fewest items that have 80% of the interactions.  Returns (n_items,)."""
         return popular_items(self.counts)
 
     @cached_property
@@ -102,92 +94,59 @@ def interactions(
     drop_invalid: bool = False,
     items: Any = None,
 ) -> Interactions:
-    """A prepared dataset (or its folder), a log (files, folders, patterns, `-`, URLs) or a dataframe.
+    """Read a prepared dataset (or its folder), a log (files, folders, patterns, `-`, URLs) or a dataframe.
 
     Of a dataset, the training split: validation and test are not looked at.  Of a log, the positive rows, each pair
-    once, as `dpaa data log` reads them.
+    once, as `dpaa data log` reads them.  Parameters as in `dpaa.audit`.
     """
-    paths = _paths(data)
-    folder = len(paths) == 1 and Path(paths[0]).is_dir() and not _holds_logs(Path(paths[0]))
-    if isinstance(data, Dataset) or folder:
-        of_text = form not in (None, TextForm())
-        if fmt or positive or keep_duplicates or of_text or drop_invalid or (names or ColumnNames()) != ColumnNames():
+    paths = [data] if isinstance(data, str | Path) else data if isinstance(data, list | tuple) else []
+    names = names or ColumnNames()
+    if isinstance(data, Dataset) or (len(paths) == 1 and Path(paths[0]).is_dir() and not _holds_logs(Path(paths[0]))):
+        plain = (names, form or TextForm()) == (ColumnNames(), TextForm())
+        if fmt or positive or keep_duplicates or drop_invalid or items is not None or not plain:
             raise InputError(
-                f"{'the dataset' if isinstance(data, Dataset) else paths[0]} is prepared already: format, columns, "
-                "--positive, --drop-invalid and --keep-duplicates go with a log; leave them out"
+                f"{paths[0] if paths else 'the dataset'} is prepared already: format, columns, --positive, "
+                "--drop-invalid, --keep-duplicates and --items go with a log; leave them out"
             )
-        if items is not None:
-            raise InputError("the dataset is prepared already, with what is known of its items; leave --items out")
         return _of_dataset(data if isinstance(data, Dataset) else read_dataset(paths[0]))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)
     log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
-    repeated = any("duplicate pair" in note for note in log.notes)
-    return _of_log(f"log {table.name}", log, repeated, items, (names or ColumnNames()).item)
-
-
-def _of_log(source: str, log: Log, repeated: bool, items: Any, item_column: str | None) -> Interactions:
-    frame = log.frame
+    frame, notes, titles = log.frame, tuple(log.notes), None
     user_ids, item_ids = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
+    if items is not None:
+        named = open_table(items) if isinstance(items, str | Path) else as_table(items, "the items frame")
+        attributes, more = attributes_of(named, item_ids, names.item)
+        titles, notes = attributes.titles, (*notes, *more)
     user, item = encode(frame[Column.USER], user_ids), encode(frame[Column.ITEM], item_ids)
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
-    times = _timed(item, frame[Column.TIMESTAMP], count) if Column.TIMESTAMP in frame.columns else None
-    found = Interactions(
-        source, user_ids, item_ids, user, item, count, times, repeated, notes=log.notes, invalid=log.invalid
+    return Interactions(
+        *(f"log {table.name}", user_ids, item_ids, user, item, count, _times(frame, item)),
+        notes=notes,
+        titles=titles,
+        invalid=log.invalid,
     )
-    if items is None:
-        return found
-    named = open_table(items) if isinstance(items, str | Path) else as_table(items, "the items frame")
-    known, notes = attributes_of(named, item_ids, item_column)
-    return replace(found, notes=(*log.notes, *notes), titles=known.titles)
 
 
 def _of_dataset(data: Dataset) -> Interactions:
-    train, source = data.train, f"the training split of dataset {data.name}"
-    repeated = train.count is not None and bool((train.count > 1).any())
-    return Interactions(
-        *(source, data.user_ids, data.item_ids, train.user, train.item, train.count),
-        *(_times_of(data), repeated, data.candidates),
-        titles=data.titles,
-    )
+    frame = data.frame("train")
+    times = _times(frame, encode(frame[Column.ITEM], data.item_ids))
+    ids, train = (data.user_ids, data.item_ids), data.train
+    source = f"the training split of dataset {data.name}"
+    return Interactions(source, *ids, train.user, train.item, train.count, times, data.candidates, titles=data.titles)
 
 
-def _times_of(data: Dataset) -> pl.DataFrame | None:
-    """The times of the training pairs, from memory or from the folder."""
-    if data.path is None:
-        columns = data.columns.get("train", pl.DataFrame())
-        has_times = Column.TIMESTAMP in columns.columns
-        return _timed(data.train.item, columns[Column.TIMESTAMP], data.train.count) if has_times else None
-    table = open_table(data.path / "train.parquet", "parquet")
-    if Column.TIMESTAMP not in table.columns:
-        return None
-    wanted = {
-        Column.ITEM: Wanted(Column.ITEM, "id"),
-        Column.TIMESTAMP: Wanted(Column.TIMESTAMP, "time", required=False),
-    }
-    if Column.COUNT in table.columns:
-        wanted[Column.COUNT] = Wanted(Column.COUNT, "number")
-    frame = read_frame(table, wanted)
+def _times(frame: pl.DataFrame, item: Ints) -> pl.DataFrame | None:
+    """`item, time, count` of the pairs that have a time; None where none has."""
     if Column.TIMESTAMP not in frame.columns:
         return None
-    count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
-    return _timed(encode(frame[Column.ITEM], data.item_ids), frame[Column.TIMESTAMP], count)
-
-
-def _timed(item: Ints, time: pl.Series, count: Ints | None) -> pl.DataFrame | None:
-    """`item, time, count` of the pairs that have a time; None where none has."""
+    time = frame[Column.TIMESTAMP]
     time = time.cast(pl.Float64) if time.dtype.is_decimal() else time  # a type that numpy has
-    columns = {"item": item, "time": time, "count": np.ones(len(item), dtype=np.int64) if count is None else count}
-    known = pl.DataFrame(columns).filter(pl.col("time").is_not_null())
+    if not (time.dtype.is_numeric() or time.dtype.is_temporal()):
+        return None
+    count = frame[Column.COUNT] if Column.COUNT in frame.columns else np.ones(len(frame), dtype=np.int64)
+    known = pl.DataFrame({"item": item, "time": time, "count": count}).drop_nulls("time")
     return known if known.height else None
-
-
-def _paths(data: Any) -> list[str | Path]:
-    """What names a log: a path, or several; nothing for a dataframe."""
-    if isinstance(data, str | Path):
-        return [data]
-    several = isinstance(data, list | tuple) and bool(data) and all(isinstance(one, str | Path) for one in data)
-    return list(data) if several else []
 
 
 def _holds_logs(folder: Path) -> bool:

@@ -23,7 +23,7 @@ LOG_NUMBERS = {
     "log_gini": "Gini coefficient of the items' interactions; 0 = all alike, near 1 = a few have all",
     "log_head_share": "share of the interactions on the fifth of the items that has the most; 0.2 = all alike",
     "log_top_item_share": "share of the interactions on the most popular item",
-    "log_items_for_80": "fewest items that have 80 % of the interactions: the popular items",
+    "log_items_for_80": "fewest items that have 80% of the interactions: the popular items",
     "log_items_for_80_share": "the same as a share of the items; 0.8 = all alike",
     "log_items_once": "items with a single interaction",
     "log_items_once_share": "the same as a share of the items",
@@ -59,15 +59,15 @@ _CHECK = re.compile(
     r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
     r"\s*(?P<percent>%?)\s*(\*\s*(?P<reference>\S+)\s*)?"
 )
-_SIGNS: dict[str, tuple[Callable[[float, float], bool], str, str]] = {
-    ">": (operator.gt, "above", "not above"),
-    ">=": (operator.ge, "not below", "below"),
-    "<": (operator.lt, "below", "not below"),
-    "<=": (operator.le, "not above", "above"),
-    "==": (operator.eq, "equal to", "other than"),
-    "!=": (operator.ne, "other than", "equal to"),
+_SIGNS: dict[str, tuple[Callable[[float, float], bool], str]] = {
+    ">": (operator.gt, "above"),
+    ">=": (operator.ge, "at least"),
+    "<": (operator.lt, "below"),
+    "<=": (operator.le, "at most"),
+    "==": (operator.eq, "equal to"),
+    "!=": (operator.ne, "other than"),
 }
-"""The comparison, and its word where it holds and where it does not."""
+"""The comparison, and its word."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,8 @@ class Check:
         match = _CHECK.fullmatch(text) if isinstance(text, str) else None
         if match is None or (match["reference"] and not references):
             form = "NAME OP NUMBER or NAME OP NUMBER * RUN" if references else "NAME OP NUMBER"
-            example = "ndcg@20 < 0.98 * runs/live" if references else "log_head_share>0.8"
             raise InputError(
-                f"--fail-if {text!r} is not {form} with OP one of {' '.join(_SIGNS)}; "
-                f'write for example --fail-if "{example}"'
+                f"--fail-if {text!r} is not {form} with OP one of {' '.join(_SIGNS)}, such as log_head_share>0.8"
             )
         limit = float(match["limit"]) / (100 if match["percent"] else 1)
         return cls(match["name"], match["sign"], limit, match["reference"])
@@ -131,20 +129,12 @@ class CheckResult:
         check = self.check
         if not math.isfinite(self.value):
             return f"{check.name} has no value here, so {str(check)!r} cannot be ruled out"
-        word = _SIGNS[check.sign][1 if self.failed else 2]
-        value, limit = f"{self.value:.6g}", f"{check.limit:.6g}"
-        if value == limit and self.value != check.limit:
-            value = repr(self.value)  # the difference is in the digits that were cut
-        return f"{check.name} is {value}, which is {word} {limit}"
+        word = ("" if self.failed else "not ") + _SIGNS[check.sign][1]
+        return f"{check.name} is {self.value:.6g}, which is {word} {check.limit:.6g}"
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
         return {"check": str(self.check), "value": self.value, "failed": self.failed, "sentence": self.sentence}
-
-
-def full_name(name: str, k: int) -> str:
-    """`arp` as `arp@20`; what is no number of lists stays as it is."""
-    return f"{name}@{k}" if name in LIST_NUMBERS else name
 
 
 def check_name(name: str, with_recs: bool, k: int | None = None, with_older: bool = False) -> None:
@@ -157,28 +147,15 @@ def check_name(name: str, with_recs: bool, k: int | None = None, with_older: boo
     k : length of the lists, where it is known yet
     with_older : whether there is an older log, or a time, to compare with
     """
-    base, at, cut = name.partition("@")
-    if name in LOG_NUMBERS or (name in DRIFT_NUMBERS and with_older):
-        return
-    if name in DRIFT_NUMBERS:
+    base, _, cut = name.partition("@")
+    length = (cut if cut.isdigit() else "K") if k is None else str(k)
+    of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
+    known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
+    if name in DRIFT_NUMBERS and not with_older:
         raise InputError(f"--fail-if {name!r} is about change; name an older log or a time with --against")
-    if base in LIST_NUMBERS and at:
-        if not with_recs:
-            raise InputError(f"--fail-if {name!r} is about recommendations; name their file with --recs")
-        if k is not None and cut != str(k):
-            raise InputError(f"--fail-if {name!r}: the lists have {k:,} places; write {base}@{k}")
-        return
-    length = "K" if k is None else str(k)
-    known = [*LOG_NUMBERS, *(f"{one}@{length}" for one in LIST_NUMBERS), *DRIFT_NUMBERS]
-    meant = [one for one in (f"log_{base}", f"{base}@{length}") if one in known]
-    hint = " (K is the length of the lists)" if k is None and base in LIST_NUMBERS else ""
-    if len(meant) == 2:
-        raise InputError(
-            f"--fail-if {name!r} could be two numbers: write {meant[0]} for that of the log or {meant[1]} for "
-            f"that of the recommended lists{hint}"
-        )
-    if meant:
-        raise InputError(f"--fail-if {name!r}: this number is called {meant[0]}; write that{hint}")
-    near = get_close_matches(name, known, 2)
-    guess = f"did you mean {' or '.join(near)}? " if near else ""
-    raise InputError(f"--fail-if: there is no number {name!r}; {guess}there are {', '.join(known)}")
+    if name in of_lists and not with_recs:
+        raise InputError(f"--fail-if {name!r} is about recommendations; name their file with --recs")
+    if name not in known or (name in of_lists and length == "K"):
+        near = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(name, known, 2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        raise InputError(f"--fail-if: there is no number {name!r}; {hint}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -11,6 +12,11 @@ from dpaa._io import same_place
 from dpaa.cli import options
 from dpaa.cli.console import out, print_notes
 from dpaa.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
 
 
 def rerank(
@@ -64,13 +70,12 @@ def rerank(
             raise InputError(
                 f"{source} was trained on another dataset than {dataset}; a run knows its own: leave --dataset out"
             )
-        lists = model.lists(None, k, rerank=reranker)
-        blocks, schema = lists.blocks, lists.schema
+        blocks: Iterator[pl.DataFrame] = model.lists(None, k, rerank=reranker).blocks
     elif data is None:
         raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
     else:
-        reranked = rerank_file(source, data, reranker, k)
-        print_notes(reranked.notes)
-        blocks, schema = reranked.blocks, reranked.schema
-    n_rows = write_stream(blocks, schema, out_file)
+        blocks, notes = rerank_file(source, data, reranker, k)
+        print_notes(notes)
+    first = next(blocks)
+    n_rows = write_stream(chain([first], blocks), first.schema, out_file)
     out.print(f"{n_rows:,} recommendations written to {out_file}, re-ranked by {reranker.in_words()}")

@@ -2,7 +2,6 @@
 
 from dpaa.comparison._compare import (
     COMPARED,
-    Choices,
     Entry,
     compare,
     compare_entries,
@@ -13,8 +12,6 @@ from dpaa.comparison._compare import (
 from dpaa.comparison._result import (
     FORMATS,
     Comparison,
-    Exposure,
-    Place,
     harm_in_words,
     relative_change,
     write_table,
@@ -24,11 +21,8 @@ from dpaa.comparison.training_budget import TrainingBudget, budget_warnings, unf
 __all__ = [
     "COMPARED",
     "FORMATS",
-    "Choices",
     "Comparison",
     "Entry",
-    "Exposure",
-    "Place",
     "TrainingBudget",
     "budget_warnings",
     "compare",

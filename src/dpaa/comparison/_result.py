@@ -1,7 +1,7 @@
 """The result of a comparison: plain numbers and the user's own ids, ready for JSON, and as a table.
 
-LaTeX, Markdown and HTML have a row per entry and a column per metric: the mean over runs, ± their deviation where there
-are several, the best of a column in bold, and a mark where the difference to the baseline is more than chance explains.
+LaTeX and Markdown have a row per entry and a column per metric: the mean over runs, ± their deviation where there are
+several, the best of a column in bold, and a mark where the difference to the baseline is more than chance explains.
 CSV has a row per entry and metric, with every number behind that.
 """
 
@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import product
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from markupsafe import Markup
 from polars import selectors
 
-from dpaa._html import html_table, html_text
 from dpaa._io import as_json, write_file
 from dpaa._text import on_one_line
 from dpaa.evaluation.metrics import METRICS
 
-VERDICTS = ("better", "worse", "higher", "lower", "not shown", "not tested")
-"""Of a delta: higher and lower where a metric has no better direction; not tested where it is no mean over users."""
 SHOWN = {"better": "+", "worse": "−", "higher": "↑", "lower": "↓"}
 """Verdicts that say a difference is more than chance, and their marks in tables."""
-SPACED = {mark: f" {mark}" for mark in SHOWN.values()}
 LATEX_MARKS = {"+": "$^{+}$", "−": "$^{-}$", "↑": r"$^{\uparrow}$", "↓": r"$^{\downarrow}$"}
 NEAR_ZERO = 10
 """A baseline that the difference exceeds this many times is near 0."""
@@ -36,8 +30,14 @@ NEAR_ZERO = 10
 def relative_change(baseline: float, difference: float) -> float:
     """The difference in units of the baseline, difference / |baseline|, with the difference's sign.
 
-    NaN where there is no baseline to speak of, 0 or near it: 0.0001 → 0.0618 is a difference of 0.0617, which tells
-    something, and 61,700 %, which does not.  Whoever would print a percentage prints the difference there.
+    Parameters
+    ----------
+    baseline, difference : a metric of the baseline, and how much another entry has more
+
+    Returns
+    -------
+    NaN where the baseline is 0 or near it: 0.0001 → 0.0618 is a difference of 0.0617, which means something, and
+    61,700%, which does not.  Whoever would print a percentage prints the difference there.
     """
     if not baseline or not abs(difference) <= NEAR_ZERO * abs(baseline):
         return float("nan")
@@ -45,19 +45,25 @@ def relative_change(baseline: float, difference: float) -> float:
 
 
 def harm_in_words(entry: str, baseline: str, margin: float, verdict: str, difference: str) -> str:
-    """The line on popular items: that of the margin, and that of the difference itself (one of `VERDICTS`), at once."""
+    """The line on popular items.
+
+    Parameters
+    ----------
+    entry, baseline : names
+    margin : share of the baseline's recall on popular items that may be lost
+    verdict : of the test against the margin: "shown", "harm" or "open"
+    difference : verdict of the difference itself
+
+    Returns
+    -------
+    one sentence
+    """
     loss = f"{margin:.0%} of {baseline}'s recall there"
     if difference == "better":
         return f"no harm to popular items: {entry} is better there than {baseline}, by more than chance explains"
-    if verdict == "shown" and difference == "worse":
-        return f"the loss on popular items is small: {entry} loses more than chance explains, but less than {loss}"
-    if verdict == "harm" and difference == "not shown":
-        return (
-            f"harm to popular items, if this is the only question: {entry} loses more than {loss}; "
-            "corrected for all tests, what is seen may be luck"
-        )
+    shown = "the loss on popular items is small" if difference == "worse" else "no harm to popular items"
     return {
-        "shown": f"no harm to popular items: {entry} loses less than {loss}, if anything",
+        "shown": f"{shown}: {entry} loses less than {loss}",
         "harm": f"harm to popular items: {entry} loses more than {loss}",
         "open": f"no harm to popular items is not shown: {entry} may lose {loss} or more",
     }.get(verdict, f"harm to popular items: {verdict}")
@@ -74,13 +80,6 @@ class Summary:
     metrics: dict[str, float]
     deviation: dict[str, float]
     """Standard deviation over the runs; empty with one run."""
-    exposure_by_decile: list[float]
-    """As `Evaluation.exposure`, at k."""
-
-    @property
-    def runs(self) -> int:
-        """How many there are; a file counts as one."""
-        return max(len(self.seeds), 1)
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,8 @@ class Delta:
     users: int | None
     """Users with a value on both sides."""
     verdict: str
-    """One of `VERDICTS`."""
+    """A key of `SHOWN`, "not shown", or "not tested" where the metric is no mean over users; higher and lower where it
+    has no better direction."""
 
 
 @dataclass(frozen=True)
@@ -115,82 +115,12 @@ class NoHarm:
     margin: float
     baseline: float
     value: float
-    allowed: float
-    """(1 − margin) · baseline."""
     interval: tuple[float, float]
     """Of value − (1 − margin) · baseline: no harm if all of it is above 0."""
     p: float
     """One-sided, that the loss is the margin or more."""
     verdict: str
     """"shown", "harm" or "open"; also shown where the entry's metric is better by more than chance."""
-
-
-@dataclass(frozen=True)
-class Overlap:
-    """How much of the lists is the same, on average over users (and pairs of runs)."""
-
-    entry: str
-    other: str
-    jaccard: float
-    shared: float
-    """Mean number of items in both lists."""
-    unchanged: float
-    """Share of users with the same items in both."""
-
-
-@dataclass(frozen=True)
-class Moved:
-    """An item whose exposure changes: in how many lists it is (mean over runs)."""
-
-    item_id: Any
-    group: str
-    training_count: int
-    baseline: float
-    value: float
-    change: float
-    title: str | None = None
-    """Its name for people, where it is known."""
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """The items that gain and lose most, best and worst first."""
-
-    entry: str
-    gaining: list[Moved]
-    losing: list[Moved]
-    items_gaining: int
-    items_losing: int
-
-
-@dataclass(frozen=True)
-class Place:
-    """One place of a list."""
-
-    item_id: Any
-    """None for an item the dataset does not know, or where the list has ended."""
-    hit: bool
-    group: str | None
-    title: str | None = None
-
-
-@dataclass(frozen=True)
-class Example:
-    """A user for whom much changes; the lists are those of the first runs."""
-
-    entry: str
-    user_id: Any
-    relevant: list[Any]
-    """The items the user took in the test split."""
-    history: int
-    """Number of training items."""
-    shared: int
-    """Items in both lists."""
-    metric: str
-    baseline: float
-    value: float
-    baseline_list: list[Place]
-    entry_list: list[Place]
 
 
 @dataclass(frozen=True)
@@ -205,8 +135,6 @@ class Comparison:
     resamples: int
     seed: int
     confidence: float
-    tests: int
-    """How many tests were made."""
     family: str
     """What Holm's correction covers, in words."""
     design: str
@@ -214,10 +142,12 @@ class Comparison:
     entries: list[Summary]
     deltas: list[Delta]
     no_harm: list[NoHarm]
-    overlap: list[Overlap]
-    exposure: list[Exposure]
-    examples: list[Example]
-    notes: list[str] = field(default_factory=list)
+    overlap: list[dict[str, Any]]
+    """How much of the lists is the same, on average over users and pairs of runs: `entry`, `other` (the baseline),
+    `jaccard`, the number of `shared` items."""
+    exposure: list[dict[str, Any]]
+    """Of each `entry` the items that are `gaining` and `losing` most lists against the baseline."""
+    notes: list[str]
 
     @property
     def compared(self) -> list[str]:
@@ -225,91 +155,64 @@ class Comparison:
         return list(dict.fromkeys(delta.metric for delta in self.deltas))
 
     def to_frame(self) -> pl.DataFrame:
-        """A row per entry and metric with every number there is; null where there is none."""
-        deltas = {(delta.entry, delta.metric): delta for delta in self.deltas}
+        """A row per entry and metric with every number of a `Delta`; null where there is none."""
         rows = []
-        for entry, metric in product(self.entries, self.compared):
-            delta = deltas.get((entry.name, metric))
-            low, high = (delta.interval if delta else None) or (None, None)
-            rows.append(
-                {
-                    "entry": entry.name,
-                    "metric": metric,
-                    "value": entry.metrics[metric],
-                    "deviation": entry.deviation.get(metric),
-                    "runs": entry.runs,
-                    "baseline": self.baseline if delta else None,
-                    "baseline_value": delta and delta.baseline,
-                    "difference": delta and delta.delta,
-                    "relative": delta and delta.relative,
-                    "interval_low": low,
-                    "interval_high": high,
-                    "p": delta and delta.p,
-                    "p_corrected": delta and delta.p_holm,
-                    "users": delta and delta.users,
-                    "verdict": delta and delta.verdict,
-                }
-            )
+        for delta in self.deltas:
+            row = asdict(delta)
+            low, high = row.pop("interval") or (None, None)
+            rows.append(row | {"interval_low": low, "interval_high": high})
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def cells(
-        self, escape: Callable[[str], str], bold: str, marks: Mapping[str, str], spread: str = " ± "
+        self, escape: Callable[[str], str], bold: str, marks: Mapping[str, str]
     ) -> tuple[list[str], list[list[str]]]:
-        """A header, and a row per entry: mean ± over runs, the best in bold, a mark for a difference that is shown."""
-        best = {metric: _best(self.entries, metric) for metric in self.compared}
-        verdicts = {(delta.entry, delta.metric): delta.verdict for delta in self.deltas}
+        """A header, and a row per entry: mean ± over runs, the best in bold, a mark for a difference that is shown.
+
+        Parameters
+        ----------
+        escape : makes text harmless in the format
+        bold : format of a bold number
+        marks : mark of `SHOWN` → the same in the format
+
+        Returns
+        -------
+        header and rows
+        """
+        verdicts = {(delta.entry, delta.metric): SHOWN.get(delta.verdict) for delta in self.deltas}
         rows = []
         for entry in self.entries:
-            row = [escape(f"{entry.name} ({entry.runs} runs)" if entry.deviation else entry.name)]
+            row = [escape(f"{entry.name} ({len(entry.seeds)} runs)" if entry.deviation else entry.name)]
             for metric in self.compared:
-                value = entry.metrics[metric]
-                mean = bold.format(_number(value)) if value == best[metric] else _number(value)
-                deviation = f"{spread}{_number(entry.deviation[metric])}" if entry.deviation else ""
-                mark = SHOWN.get(verdicts.get((entry.name, metric), ""), "")
-                row.append(f"{mean}{deviation}{marks.get(mark, '')}")
+                value, mark = entry.metrics[metric], verdicts.get((entry.name, metric))
+                mean = bold.format(_number(value)) if value == _best(self.entries, metric) else _number(value)
+                spread = escape(f" ± {_number(entry.deviation[metric])}") if entry.deviation else ""
+                row.append(f"{mean}{spread}{marks[mark] if mark else ''}")
             rows.append(row)
         return ["", *map(escape, self.compared)], rows
 
-    def _legend(self, escape: Callable[[str], str], marks: Mapping[str, str]) -> str:
-        words = ", ".join(f"{marks.get(mark, mark)} {word}" for word, mark in SHOWN.items())
-        several = " ±: standard deviation over runs." if any(entry.deviation for entry in self.entries) else ""
-        tested = f"{self.baseline}, corrected p below .05 ({self.family}; {self.design}).{several}"
-        return f"Bold: best. {words} than {escape(tested)}"
-
-    def _title(self) -> str:
-        return f"Test split of {self.dataset['name']}, lists of {self.k}."
-
-    def _repr_html_(self) -> str:
-        header, rows = self.cells(html_text, "<b>{}</b>", SPACED)
-        marked = [[Markup(cell) for cell in row] for row in rows]
-        notes = [self._legend(str, {}), self.protocol_in_words, *self.notes]
-        return html_table(f"Comparison: {self._title()}", header, marked, notes)
+    def _caption(self) -> str:
+        return (
+            f"Test split of {self.dataset['name']}, lists of {self.k}. Bold: best. Marked: different from "
+            f"{self.baseline}, p below 0.05 ({self.family}; {self.design}). ±: standard deviation over runs."
+        )
 
     def markdown(self) -> str:
-        """A table of GitHub's Markdown, what it was measured on above it and its legend below."""
-        header, rows = self.cells(_markdown_text, "**{}**", SPACED)
+        """A table of GitHub's Markdown, and its caption below."""
+        header, rows = self.cells(_markdown_text, "**{}**", {mark: f" {mark}" for mark in SHOWN.values()})
         lines = [f"| {' | '.join(row)} |" for row in (header, ["---"] + ["---:"] * (len(header) - 1), *rows)]
-        return "\n".join([_markdown_text(self._title()), "", *lines, "", self._legend(_markdown_text, {}), ""])
+        return "\n".join([*lines, "", _markdown_text(self._caption()), ""])
 
     def latex(self) -> str:
         """A `table` for a paper that uses the package booktabs."""
-        header, rows = self.cells(_latex_text, r"\textbf{{{}}}", LATEX_MARKS, r" $\pm$ ")
-        caption = f"{_latex_text(self._title())} {self._legend(_latex_text, LATEX_MARKS)}"
-        lines = [
-            r"% needs \usepackage{booktabs}",
-            r"\begin{table}",
-            r"  \centering",
-            rf"  \caption{{{caption}}}",
-            rf"  \begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
-            r"    \toprule",
-            f"    {' & '.join(header)} \\\\",
-            r"    \midrule",
-            *(f"    {' & '.join(row)} \\\\" for row in rows),
-            r"    \bottomrule",
-            r"  \end{tabular}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
+        header, rows = self.cells(_latex_text, r"\textbf{{{}}}", LATEX_MARKS)
+        body = " \\\\\n    ".join(" & ".join(row) for row in rows)
+        return (
+            "% needs \\usepackage{booktabs}\n\\begin{table}\n  \\centering\n"
+            f"  \\caption{{{_latex_text(self._caption())}}}\n"
+            f"  \\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}\n    \\toprule\n"
+            f"    {' & '.join(header)} \\\\\n    \\midrule\n    {body} \\\\\n    \\bottomrule\n"
+            "  \\end{tabular}\n\\end{table}\n"
+        )
 
     def csv(self) -> str:
         """`to_frame` as text; empty where there is no number."""
@@ -342,9 +245,9 @@ def write_table(result: Comparison, file: Path) -> None:
 
 def _best(entries: Sequence[Summary], metric: str) -> float | None:
     """None where no direction is better, and where all are the same."""
-    values = [entry.metrics[metric] for entry in entries if entry.metrics[metric] == entry.metrics[metric]]
+    values = {entry.metrics[metric] for entry in entries if entry.metrics[metric] == entry.metrics[metric]}
     better = METRICS[metric.partition("@")[0]].better
-    if better == "zero" or len(set(values)) < 2:
+    if better == "zero" or len(values) < 2:
         return None
     return max(values) if better == "high" else min(values)
 
@@ -358,6 +261,5 @@ def _markdown_text(text: str) -> str:
 
 
 def _latex_text(text: str) -> str:
-    named = {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-    escaped = re.sub(r"[&%$#_{}~^\\]", lambda found: named.get(found[0], f"\\{found[0]}"), on_one_line(text))
-    return escaped.replace("±", r"$\pm$")
+    named = {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$"}
+    return re.sub(r"[&%$#_{}~^\\±]", lambda match: named.get(match[0], f"\\{match[0]}"), on_one_line(text))

@@ -6,18 +6,14 @@ up.  Learning rates that were tuned in as many trials on every side may differ: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaa._text import counted, printable
-from dpaa.methods.graph_method import EARLIER_DEFAULTS
 from dpaa.runs.model import Model
 
 NOT_TUNED = {"method", "seed", "threads", "device", "kernel"}
 """What a config has that nobody tunes."""
-LONGEST_VALUE = 20
-"""Characters of a hyperparameter's value that are shown."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +29,6 @@ class TrainingBudget:
     """Of tuning; 0 where nothing was tuned, None where there is nothing to tune."""
     best_epoch: int | None = None
     """That is kept; None where there was no validation to choose it."""
-    schedule: tuple[tuple[str, str], ...] = ()
-    """How the rate moves and when training stops, counted in steps: hyperparameters and their values."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], manifest: Mapping[str, Any]) -> TrainingBudget:
@@ -42,18 +36,16 @@ class TrainingBudget:
         parts = (manifest.get(name) for name in ("training", "tuning"))
         training, tuning = (part if isinstance(part, dict) else {} for part in parts)
         allowed = _whole(config.get("epochs"))
+        rate = config.get("learning_rate")
         # Without validation the last epoch is always kept.
         by_validation = training.get("best_valid_recall@20") is not None
-        # Runs from before there were these hyperparameters had what they replaced.
-        schedule = tuple((name, _shown(config.get(name, usual))) for name, usual in EARLIER_DEFAULTS.items())
         return cls(
             epochs=None if allowed is None else _whole(training.get("epochs")),
             allowed=allowed,
             patience=_whole(config.get("patience")),
-            learning_rate=_number(config.get("learning_rate")),
+            learning_rate=rate if isinstance(rate, float) else None,
             trials=(_whole(tuning.get("trials")) or 0) if set(config) - NOT_TUNED else None,
             best_epoch=_whole(training.get("best_epoch")) if by_validation else None,
-            schedule=() if allowed is None else schedule,
         )
 
     @classmethod
@@ -64,24 +56,12 @@ class TrainingBudget:
     @property
     def given(self) -> tuple[object, ...]:
         """What is the same for runs of one side: all but how training went."""
-        return self.allowed, self.patience, self.learning_rate, self.trials, self.schedule
+        return self.allowed, self.patience, self.learning_rate, self.trials
 
     @property
     def used_up(self) -> bool:
         """Whether all epochs that were allowed were trained."""
         return self.epochs is not None and self.allowed is not None and self.epochs >= self.allowed
-
-    @property
-    def best_was_last(self) -> bool:
-        """Whether the best epoch was the last one allowed."""
-        return bool(self.allowed) and self.best_epoch == self.allowed
-
-    @property
-    def cut_short(self) -> bool:
-        """Whether the limit came before patience ran out."""
-        if not self.used_up or self.best_epoch is None or self.patience is None:
-            return False
-        return (self.epochs or 0) - self.best_epoch < self.patience
 
 
 Sides = Sequence[tuple[str, Sequence[TrainingBudget]]]
@@ -91,85 +71,51 @@ Sides = Sequence[tuple[str, Sequence[TrainingBudget]]]
 def unequal(sides: Sides) -> str | None:
     """One sentence where sides had unequal budgets."""
     first = {name: runs[0] for name, runs in sides if runs}
-    learning = [one for one in first.values() if one.epochs is not None]
+    trained = [one for one in first.values() if one.epochs is not None]
     trials = {one.trials for one in first.values() if one.trials is not None}
-    by_tuning = len(trials) > 1
-    by_epochs = len({one.allowed for one in learning}) > 1 and any(run.used_up for _, runs in sides for run in runs)
-    by_patience = len({one.patience for one in learning}) > 1 and not all(one.used_up for one in learning)
-    by_rate = len({one.learning_rate for one in learning}) > 1 and (by_tuning or trials == {0})
-    schedules = [dict(one.schedule) for one in learning if one.schedule]
-    by_schedule = [name for name in EARLIER_DEFAULTS if len({one.get(name) for one in schedules}) > 1]
-    by_training = bool(by_epochs or by_patience or by_rate or by_schedule)
-    if not (by_tuning or by_training):
-        return None
-    described = []
-    for name, runs in sides:
-        words = []
-        if runs and runs[0].epochs is not None and by_training:
-            words.append(_trained(runs, by_patience))
-            words += [f"{key} {value}" for key, value in runs[0].schedule if key in by_schedule]
-        if runs and runs[0].trials is not None and by_tuning:
-            tried = runs[0].trials
-            words.append(f"tuned in {counted(tried, 'trial', 'trials')}" if tried else "not tuned")
-        if words:
-            described.append(f"{name} {', '.join(words)}")
-    remedy = "train and tune" if by_tuning else "train"
-    return f"unequal training budgets: {'; '.join(described)}; {remedy} them alike before comparing"
+    tuned_alike = len(trials) == 1 and trials != {0}
+    differs = (
+        len(trials) > 1
+        or (len({one.allowed for one in trained}) > 1 and any(run.used_up for _, runs in sides for run in runs))
+        or (len({one.patience for one in trained}) > 1 and not all(one.used_up for one in trained))
+        or (len({one.learning_rate for one in trained}) > 1 and not tuned_alike)
+    )
+    described = "; ".join(
+        f"{name} tuned in {one.trials} trials"
+        + (f", {one.epochs} of {one.allowed} epochs" if one in trained else "")
+        + (f" with patience {one.patience} at learning rate {one.learning_rate}" if one in trained else "")
+        for name, one in first.items()
+        if one.trials is not None
+    )
+    return f"unequal training budgets: {described}; train and tune them alike before comparing" if differs else None
 
 
 def unfinished(name: str, runs: Sequence[TrainingBudget]) -> str | None:
-    """One sentence where the best epoch of a run was the last one allowed."""
-    last = [run for run in runs if run.best_was_last]
-    if not last:
-        return None
-    whose = f" of {len(last)} of {len(runs)} runs" if len(runs) > 1 else ""
-    return (
-        f"{name}: the best epoch{whose} was the last one allowed; it may not have finished learning; allow more with "
-        f"--set epochs={2 * (last[0].allowed or 0)}"
-    )
+    """One sentence where the best epoch of a run was the last one allowed.
 
+    Parameters
+    ----------
+    name : of the method or entry
+    runs : its budgets
 
-def cut_short(name: str, runs: Sequence[TrainingBudget]) -> str | None:
-    """One sentence where the limit ended a run that was still within its patience; weaker than `unfinished`."""
-    cut = next((run for run in runs if run.cut_short), None)
-    if cut is None:
+    Returns
+    -------
+    the sentence, or None
+    """
+    last = next((run for run in runs if run.allowed and run.best_epoch == run.allowed), None)
+    if last is None:
         return None
     return (
-        f"{name}: stopped by its limit of {counted(cut.allowed or 0, 'epoch', 'epochs')}, not by its patience of "
-        f"{cut.patience}; it might gain from more"
+        f"{name}: the best epoch was the last one allowed; it may not have finished learning; allow more with "
+        f"--set epochs={2 * (last.allowed or 0)}"
     )
 
 
 def budget_warnings(sides: Sides) -> list[str]:
     """What to know of all sides of a comparison: unequal budgets first, then who may not have finished learning."""
-
-    def sentences() -> Iterator[str | None]:
-        yield unequal(sides)
-        yield from (unfinished(name, runs) or cut_short(name, runs) for name, runs in sides)
-
-    return [sentence for sentence in sentences() if sentence is not None]
-
-
-def _trained(runs: Sequence[TrainingBudget], with_patience: bool) -> str:
-    """`trained 60 to 80 of 1,000 epochs with patience 50 at learning rate 0.001`."""
-    one, epochs = runs[0], sorted(run.epochs for run in runs if run.epochs is not None)
-    trained = " to ".join(f"{number:,}" for number in dict.fromkeys((epochs[0], epochs[-1])))
-    allowed = "" if one.allowed is None else f" of {one.allowed:,}"
-    patience = f" with patience {one.patience}" if with_patience and one.patience is not None else ""
-    rate = "" if one.learning_rate is None else f" at learning rate {one.learning_rate:g}"
-    return f"trained {trained}{allowed} epochs{patience}{rate}"
-
-
-def _shown(value: object) -> str:
-    number = _number(value)
-    return printable(str(value))[:LONGEST_VALUE] if number is None else f"{number:g}"
-
-
-def _number(value: object) -> float | None:
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
-    return float(value) if ok else None  # type: ignore[arg-type]
+    sentences = [unequal(sides), *(unfinished(name, runs) for name, runs in sides)]
+    return [sentence for sentence in sentences if sentence is not None]
 
 
 def _whole(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None or number < 0 else int(number)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1e15 else None

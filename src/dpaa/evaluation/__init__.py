@@ -1,22 +1,23 @@
-"""Trained method in, numbers out; or anybody's lists in: `measure` (arrays), `read_recommendations` (a file).
+"""Metrics of a trained method or a recommendation file (`Evaluator`), or of arrays (`measure_all`).
 
-from dpaa.evaluation import measure, read_recommendations
-found = measure(lists, relevant, counts, history=history)
-found.metrics["ndcg@20"], found.metrics["gini@20"]
+evaluator = Evaluator(data, k=20)
+evaluator.evaluate(method).metrics["ndcg@20"]
+evaluator.evaluate_recommendations(read_recommendations("recs.csv", data.user_ids, data.item_ids, 20))
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
-from dpaa.evaluation.metrics import Measured, measure
+from dpaa.evaluation.context import GroundTruth
+from dpaa.evaluation.evaluator import Evaluation, Evaluator
+from dpaa.evaluation.metrics import Measured, measure_all
 from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 
-__all__ = ["Evaluation", "Evaluator", "Measured", "Recommendations", "measure", "read_recommendations"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("Evaluation", "Evaluator"):  # they need torch; arrays and files do not
-        return getattr(import_module("dpaa.evaluation.evaluator"), name)
-    raise AttributeError(f"module 'dpaa.evaluation' has no attribute {name!r}")
+__all__ = [
+    "Evaluation",
+    "Evaluator",
+    "GroundTruth",
+    "Measured",
+    "Recommendations",
+    "measure_all",
+    "read_recommendations",
+]

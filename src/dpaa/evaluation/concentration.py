@@ -21,11 +21,9 @@ def lorenz(counts: Array, points: int = 101) -> Array:
     L(p) = p where all items are alike (Lorenz, 1905).  Returns (points, 2): p and L(p), evenly spaced in p.
     """
     rising = np.sort(counts).astype(np.float64)
-    total = rising.sum()
-    if total <= 0:
-        raise ValueError("a curve needs a positive count")
     p = np.linspace(0.0, 1.0, points)
-    share = np.interp(p, np.linspace(0.0, 1.0, len(rising) + 1), np.concatenate([[0.0], np.cumsum(rising) / total]))
+    reached = np.concatenate([[0.0], np.cumsum(rising) / rising.sum()])
+    share = np.interp(p, np.linspace(0.0, 1.0, len(rising) + 1), reached)
     share[-1] = 1.0
     return np.column_stack([p, share])
 

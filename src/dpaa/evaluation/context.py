@@ -19,11 +19,12 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Pairs = tuple[Array, Array]
 """Two arrays of one length: rows or users, and items."""
+NO_PAIRS: Pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """Made ready once, for any lists of these users.  Row r of the lists belongs to user `users[r]`."""
+    """What any lists of these users are measured against.  Row r of the lists belongs to user `users[r]`."""
 
     users: Array
     """(n,) user indices."""
@@ -32,14 +33,14 @@ class GroundTruth:
     """(n_items,) training counts."""
     relevant: Array
     """Ascending keys `user · n_items + item` of the relevant pairs; all users are among `users`."""
-    history: Pairs | None = None
-    """Training pairs (users, items) of all users, or None where they are not known."""
-    masked: Pairs | None = None
+    history: Pairs = NO_PAIRS
+    """Training pairs (users, items) of all users."""
+    masked: Pairs = NO_PAIRS
     """Pairs that could not be recommended."""
     candidates: Array | None = None
     """Indices of the items that may be recommended; None = all."""
     groups: Mapping[str, Mask] = field(default_factory=dict)
-    """Groups of items that somebody asked for, `genre=Drama` → (n_items,); they may overlap."""
+    """Further groups of items, `genre=Drama` → (n_items,); they may overlap."""
 
     @property
     def n_items(self) -> int:
@@ -58,7 +59,7 @@ class GroundTruth:
 
     @cached_property
     def band(self) -> Array:
-        """Tail, middle or head (`bias.BANDS`) for each item.  Returns (n_items,)."""
+        """Tail (0), middle (1) or head (2) for each item.  Returns (n_items,)."""
         return bias.popularity_bands(self.counts)
 
     @cached_property
@@ -84,35 +85,29 @@ class GroundTruth:
         return row[row >= 0], pairs[1][row >= 0]
 
     @cached_property
-    def history_count(self) -> Floats | None:
+    def history_count(self) -> Floats:
         """Mean training count of each row's history."""
-        if self.history is None:
-            return None
         row, item = self._of_rows(self.history)
         return mean_per_row(row, self.counts[item], len(self.users))
 
     @cached_property
-    def history_bands(self) -> Floats | None:
+    def history_bands(self) -> Floats:
         """Shares of tail, middle and head items in each row's history.  Returns (rows, 3)."""
-        if self.history is None:
-            return None
         row, item = self._of_rows(self.history)
         return bias.band_shares(row, item, self.band, len(self.users))
 
     @cached_property
-    def taste(self) -> Array | None:
+    def taste(self) -> Array:
         """Index into `TASTES` of each row, −1 without a history; the edges come from all users with a history."""
-        if self.history is None:
-            return None
         share = mean_per_row(self.history[0], self.popular[self.history[1]], self.n_users)
         return tastes(share)[self.users]
 
     @cached_property
-    def available(self) -> Array | None:
+    def available(self) -> Array:
         """(niche, popular) pairs that could have been recommended."""
-        if self.masked is None:
-            return None
-        return bias.available_pairs(self.popular, len(self.users), self.candidates, self._of_rows(self.masked)[1])
+        allowed, masked = bias.among(self.n_items, self.candidates), self._of_rows(self.masked)[1]
+        possible = len(self.users) * bias.by_group(np.flatnonzero(allowed), self.popular)
+        return np.asarray(possible - bias.by_group(masked[allowed[masked]], self.popular))
 
     def among(self, lists: Array, keys: Array) -> Mask:
         """Whether each place's pair (user, item) is among the keys `user · n_items + item`, ascending."""
@@ -155,6 +150,11 @@ class Context:
     def exposure(self) -> Array:
         """How often each item is recommended.  Returns (n_items,)."""
         return bias.exposure(self.lists, self.truth.n_items)
+
+    @property
+    def candidate_exposure(self) -> Array:
+        """The same of the candidates alone.  Returns (candidates,)."""
+        return self.exposure if self.truth.candidates is None else self.exposure[self.truth.candidates]
 
     @cached_property
     def mean_count(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Per user, per item group, averaged once; the protocol stands beside the numbers."""
+"""Metrics of a method's lists, or of any lists, on one split of a dataset; the protocol stands beside the numbers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpaa._html import html_table
-from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
@@ -28,18 +26,14 @@ from dpaa.evaluation.recommendations import Recommendations
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.ranking.quotas import Pick
-from dpaa.ranking.rank import ColdUsers, Ranker, Variants, rank
+from dpaa.ranking.rank import ColdUsers, RankedBlock, Ranker, rank
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
 
 Ints = NDArray[Any]
-
-
 Overlap = Literal["drop", "mask", "keep"]
 OVERLAPS: tuple[Overlap, ...] = ("drop", "mask", "keep")
 LONGEST_LIST = 1_000
 """Up to here lists may be longer than there are items."""
-
-
 CPU = torch.device("cpu")
 
 
@@ -68,32 +62,27 @@ class Protocol:
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
     popularity_dial: float | None = None
-    """κ of the popularity dial in force (`dpaa.ranking.dial`); None where the lists are not a method's."""
-
+    """Active κ of the popularity dial (`dpaa.ranking.dial`); None where the lists are not a method's."""
     rerank: str | None = None
-    """The re-ranker that made the lists from the scores, with its settings; None where there is none."""
-
+    """The re-ranker that made the lists from the scores, with its parameters."""
     group_by: str | None = None
-    """The column of the items by whose values accuracy is counted too; None where nobody asked."""
+    """The column of the items by whose values accuracy is counted too."""
 
     def as_json(self) -> dict[str, Any]:
-        """What there is to say of a re-ranker, of groups or of cold users, only where there are any."""
-        optional = ("rerank", "group_by")
-        found = {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
-        return found if self.cold_users else {name: value for name, value in found.items() if name != "cold_users"}
+        """As a dictionary; re-ranker, groups and cold users only where there are any."""
+        return {
+            name: one for name, one in asdict(self).items() if one or name not in ("rerank", "group_by", "cold_users")
+        }
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
         known = "training and validation" if self.mask_valid else "training"
-        treated = {"drop": "neither ranked nor counted", "mask": "not ranked but counted", "keep": "ranked and counted"}
-        overlapping = f"{self.overlapping:,} also in {known} ({treated[self.overlap]})"
-        if not self.overlapping:
-            overlapping = f"none also in {known}"
-        cold = f" ({self.cold_users:,} without training pairs)" if self.cold_users else ""
         ranked = f"{known} pairs removed from the ranking" if self.lists == "ranked" else "lists as they were given"
+        cold = f" ({self.cold_users:,} without training pairs)" if self.cold_users else ""
         return (
-            f"protocol: {self.split} split, {self.users:,} users{cold}, {self.relevant:,} relevant pairs, "
-            f"{overlapping}; {self.candidates:,} candidates; overlap convention {self.overlap!r}, {ranked}"
+            f"protocol: {self.split} split, {self.users:,} users{cold}, {self.relevant:,} relevant pairs; "
+            f"{self.overlapping:,} pairs also in {known}, overlap convention {self.overlap!r}; {self.candidates:,} "
+            f"candidates, {ranked}"
             + (f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else "")
             + (f"; re-ranked by {self.rerank}" if self.rerank else "")
             + (f"; items grouped by {self.group_by!r}" if self.group_by else "")
@@ -108,53 +97,46 @@ class Evaluation:
     protocol: Protocol
     per_user: pl.DataFrame
     """`user_id`, and each metric that a user has alone at the largest k; null where there is nothing to measure, as in
-    an item group without a relevant item of the user; and the user's `taste`."""
+    a group without a relevant item; and `taste`."""
     lists: Ints
-    """(users, k) recommended item indices in the order of `per_user`."""
-    exposure: dict[str, list[float]] = field(default_factory=dict)
-    """k → share of the recommendations on each popularity decile, rarest first, then on items not in training; under
-    `history` the training interactions of the same users."""
-    truth: GroundTruth | None = field(default=None, repr=False)
+    """(users, largest k) item indices, −1 where nothing was left to recommend."""
+    exposure: dict[str, list[float]]
+    """k → share of the recommendations on each popularity decile, rarest first, then on items not in training;
+    `history` → the same of these users' training pairs."""
+    truth: GroundTruth = field(repr=False)
     """What the lists were measured against."""
     notes: tuple[str, ...] = ()
     """What to know before believing the numbers, where the lists came from a file."""
     groups: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Where somebody asked for groups of items: `genre=Drama` → its number of `items`, and its share of the training
-    interactions of the same users (`history`) and of the lists of each k; items in two groups count in both."""
+    """With `group_by`: `genre=Drama` → its number of `items`, and its share of the training interactions of the same
+    users (`history`) and of the lists of each k; items in two groups count in both."""
 
     def off_policy(self, power: float = POWER, floor: float = FLOOR) -> OffPolicy:
         """Estimates for a test split that is as biased as the log; see `dpaa.evaluation.offpolicy`."""
-        if self.truth is None:
-            raise ValueError("this evaluation was made without its ground truth")
         return off_policy(self.truth, self.lists, self.protocol.k, power=power, floor=floor)
 
     def to_frame(self) -> pl.DataFrame:
         """`metric, value`."""
         return pl.DataFrame({"metric": list(self.metrics), "value": list(self.metrics.values())})
 
-    def _repr_html_(self) -> str:
-        groups = ("", "popular", "niche")
-        names = list(dict.fromkeys(name.partition("/")[0] for name in self.metrics))
-        rows = [
-            [name, *(_cell(self.metrics.get(f"{name}/{group}" if group else name)) for group in groups)]
-            for name in names
-        ]
-        header = ["", "all items", *groups[1:]]
-        title = f"Evaluation: {self.protocol.split} split, {self.protocol.users:,} users"
-        return html_table(title, header, rows, [self.protocol.in_words(), *self.notes])
-
     def as_json(self) -> dict[str, Any]:
         """As `evaluate --json` prints it and `metrics.json` keeps it."""
-        found = {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
-        return found | {"groups": self.groups} if self.groups else found
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else "-" if value != value else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"
+        content = {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
+        return content | {"groups": self.groups} if self.groups else content
 
 
 class Evaluator:
-    """One split of a dataset, made ready once and asked for many methods or epochs."""
+    """One split of a dataset, prepared once for many methods or epochs.
+
+    Parameters
+    ----------
+    dataset : the dataset
+    k : length of the lists, or several
+    split : "valid" or "test"
+    overlap : what becomes of pairs of the split that are training pairs too, see `Protocol`
+    mask_valid : whether validation pairs are treated like training pairs
+    group_by : column of the items by whose values accuracy is counted too
+    """
 
     def __init__(
         self,
@@ -165,26 +147,29 @@ class Evaluator:
         mask_valid: bool = False,
         group_by: str | None = None,
     ) -> None:
-        several = isinstance(k, Iterable) and not isinstance(k, str | bytes)
-        cuts = tuple(sorted({need_whole(one, "k") for one in (k if several else [k])}))  # type: ignore[union-attr]
-        if not cuts:
-            raise InputError(f"k must be at least 1, got {k!r}")
-        if cuts[-1] > max(dataset.n_items, LONGEST_LIST):
-            raise InputError(f"lists of {cuts[-1]:,} items: the dataset has {dataset.n_items:,}; choose a smaller k")
-        if not isinstance(overlap, str) or overlap not in OVERLAPS:
+        several = k if isinstance(k, Iterable) and not isinstance(k, str | bytes) else [k]
+        cuts = tuple(sorted({need_whole(one, "k") for one in several}))
+        if not cuts or cuts[-1] > max(dataset.n_items, LONGEST_LIST):
+            raise InputError(f"lists of {k!r} items: the dataset has {dataset.n_items:,}; choose a smaller k")
+        if overlap not in OVERLAPS:
             raise InputError(f"overlap must be one of {', '.join(OVERLAPS)}, got {overlap!r}")
-        self.dataset = dataset
-        n_items = dataset.n_items
-        candidates = dataset.candidates
-        self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
+        n_items, candidates = dataset.n_items, dataset.candidates
         target, known = dataset.split(split).keys(n_items), dataset.train.keys(n_items)
         if mask_valid and split == "test":
             known = np.union1d(known, dataset.valid.keys(n_items))
-        outside = np.zeros(len(target), bool) if candidates is None else ~np.isin(target % n_items, candidates)
+        outside = ~among(n_items, candidates)[target % n_items]
         target = target[~outside]
         both = np.intersect1d(target, known, assume_unique=True)
         relevant = np.setdiff1d(target, both, assume_unique=True) if overlap == "drop" else target
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
+        if not len(relevant):
+            raise InputError(
+                f"dataset {dataset.name}: no {split} pair is left to evaluate "
+                f"({len(dataset.split(split)):,} in the split, {len(both):,} also in training); "
+                "prepare a dataset with a larger split"
+            )
+        self.dataset = dataset
+        self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
         self.masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
         """Pairs that are never recommended."""
         self.users = np.unique(relevant // n_items)
@@ -211,12 +196,6 @@ class Evaluator:
             outside_candidates=int(outside.sum()),
             group_by=group_by,
         )
-        if not len(self.users):
-            raise InputError(
-                f"dataset {dataset.name}: no {split} pair is left to evaluate "
-                f"({len(dataset.split(split)):,} in the split, {len(both):,} also in training); "
-                "prepare a dataset with a larger split"
-            )
 
     def sample(self, most: int) -> Evaluator:
         """The same for at most so many users, evenly spread over all of them."""
@@ -244,99 +223,108 @@ class Evaluator:
         """(n_items,): the popular items of the training pairs."""
         return self.truth.popular
 
+    # ------------------------------------------------------------------ lists
+
     def lists(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Ints:
-        """The recommended items of the split's users, (users, largest k); `dial` as in `rank`."""
-        blocks = rank(
-            method,
-            self.users,
-            self.protocol.k[-1],
-            masked=self.masked,
-            candidates=self.dataset.candidates,
-            dial=dial or 0.0,
-            reranker=reranker,
-            cold=self._cold,
+        """The recommended items of the split's users; `dial` and `reranker` as in `rank`.  (users, largest k)."""
+        how: dict[str, Any] = {"dial": dial or 0.0, "reranker": reranker, "cold": self._cold}
+        candidates = self.dataset.candidates
+        blocks = rank(method, self.users, self.protocol.k[-1], masked=self.masked, candidates=candidates, **how)
+        return np.asarray(self._collected(([block] for block in blocks), 1)[0])
+
+    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
+        """The lists of n strengths of a correction from one pass over the users.  (n, users, largest k)."""
+        ranker = self._ranker(device)
+        scores_of = family(ranker.columns)
+        blocks = ranker.ranked(
+            self.users, self.protocol.k[-1], lambda index: ((one, top_k) for one in scores_of(index))
         )
+        return self._collected(blocks, n)
+
+    def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
+        """The lists of several re-rankers over the method's own scores, from one pass over the users.
+
+        Returns (re-rankers, users, largest k).
+        """
+        ranker = self._ranker(method.graph.device)
+        scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
+
+        def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
+            scores = scorer(index)
+            for one in rerankers:
+                yield scores.clone(), partial(reranked, one, users=index, candidates=about)
+
+        return self._collected(ranker.ranked(self.users, self.protocol.k[-1], variants), len(rerankers))
+
+    def _ranker(self, device: torch.device) -> Ranker:
+        return Ranker(self.dataset.n_items, device, self.masked, self.dataset.candidates, cold=self._cold)
+
+    def _collected(self, blocks: Iterable[Sequence[RankedBlock]], n: int) -> Ints:
+        """Lists of n variants, (n, users, largest k)."""
         # One array from the start: small ones kept between blocks of scores would leave holes in the heap that no next
         # block fits (16 GB for 200,000 users).
-        found = np.empty((len(self.users), self.protocol.k[-1]), dtype=np.int64)
-        place = 0
-        for block in blocks:
-            found[place : place + len(block.items)] = block.items
-            place += len(block.items)
-        return found
+        lists, first = np.empty((n, len(self.users), self.protocol.k[-1]), dtype=np.int32), 0
+        for variants in blocks:
+            for index, block in enumerate(variants):
+                lists[index, first : first + len(block.users)] = block.items
+            first += len(variants[0].users)
+        return lists
+
+    # ------------------------------------------------------------------ metrics
 
     def evaluate(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Evaluation:
-        """All metrics: overall, for popular and niche items, and for users by taste."""
-        kappa = dial or 0.0
-        found = self.evaluate_lists(self.lists(method, kappa, reranker))
+        """All metrics of a method: overall, for popular and niche items, and for users by taste.
+
+        Parameters
+        ----------
+        method : a fitted method
+        dial : κ of the popularity dial
+        reranker : makes the lists from the scores
+
+        Returns
+        -------
+        Evaluation
+        """
         words = None if reranker is None else reranker.in_words()
-        return replace(found, protocol=replace(self.protocol, popularity_dial=kappa, rerank=words))
+        protocol = replace(self.protocol, popularity_dial=dial or 0.0, rerank=words)
+        return replace(self.evaluate_lists(self.lists(method, dial, reranker)), protocol=protocol)
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
         """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""
-        found = measure_all(self.truth, lists, self.protocol.k)
+        measured = measure_all(self.truth, lists, self.protocol.k)
         columns = [self.dataset.user_ids.gather(self.users).alias(Column.USER)]
-        for name, values in found.per_row.items():
+        for name, values in measured.per_row.items():
             kind = pl.String if name == "taste" else None
             columns.append(pl.Series(name, values.tolist() if kind else values, kind, nan_to_null=True))
-        exposure = found.exposure | {"history": self._exposure_of_history()}
-        table, groups = pl.DataFrame(columns), self._of_groups(lists)
-        return Evaluation(found.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
-
-    def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
-        """The same for lists from a file; a user of the split without a list has only misses."""
-        lists = recs.for_users(self.users, self.protocol.k[-1])
-        return replace(
-            self.evaluate_lists(lists),
-            protocol=replace(self.protocol, lists="given"),
-            notes=(*recs.notes, *self._notes_on(recs, lists)),
-        )
-
-    def _notes_on(self, recs: Recommendations, lists: Ints) -> Iterator[str]:
-        """What is odd about given lists, of those that are evaluated."""
-        taken = lists >= 0
-        idle = int((~np.isin(recs.users, self.users)).sum())
-        if idle:
-            whose = "is of a user" if idle == 1 else "are of users"
-            yield (
-                f"{recs.name}: {idle:,} of {counted(len(recs.users), 'list', 'lists')} {whose} without a relevant "
-                f"{self.protocol.split} pair and left out of every number"
-            )
-        without = int((~np.isin(self.users, recs.users)).sum())
-        if without:
-            yield f"{counted(without, 'test user has', 'test users have')} no list in {recs.name}: all misses"
-        longest = int(np.flatnonzero(taken.any(axis=0)).max(initial=-1)) + 1
-        if longest < self.protocol.k[-1]:
-            yield f"no list of {recs.name} is longer than {longest}; to metrics @{self.protocol.k[-1]} it ends early"
-        known = int(self.truth.among(lists, self.masked.keys(self.dataset.n_items)).sum())
-        if known:
-            yield (
-                f"{recs.name}: {counted(known, 'recommendation is a pair', 'recommendations are pairs')} the user has "
-                "in training, which a recommender would leave out; they take their places as misses"
-            )
-        outside = int((~among(self.dataset.n_items, self.dataset.candidates)[lists[taken]]).sum())
-        if outside:
-            yield (
-                f"{recs.name}: {counted(outside, 'recommendation is', 'recommendations are')} not among the "
-                "candidates; they take their places as misses"
-            )
-
-    def _exposure_of_history(self) -> list[float]:
-        """Share of these users' training pairs on each popularity decile; the eleventh, items not in training, is 0."""
-        train = self.dataset.train
-        pairs = np.bincount(self.truth.decile[train.item[np.isin(train.user, self.users)]], minlength=11)
-        return list((pairs / max(pairs.sum(), 1)).tolist())
-
-    def _of_groups(self, lists: Ints) -> dict[str, dict[str, float]]:
-        """How many items each group has, and its share of these users' history and lists."""
         train = self.dataset.train
         history = train.item[np.isin(train.user, self.users)]
-        shown = {"history": history} | {str(k): (cut := lists[:, :k])[cut >= 0] for k in self.protocol.k}
-        return {
+        deciles = np.bincount(self.truth.decile[history], minlength=11)
+        exposure = measured.exposure | {"history": (deciles / max(len(history), 1)).tolist()}
+        shown = {"history": history} | {str(k): lists[:, :k][lists[:, :k] >= 0] for k in self.protocol.k}
+        groups = {
             name: {"items": float(mask.sum())}
             | {where: float(mask[items].mean()) if len(items) else float("nan") for where, items in shown.items()}
             for name, mask in self.truth.groups.items()
         }
+        table = pl.DataFrame(columns)
+        return Evaluation(measured.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
+
+    def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
+        """The same for lists from a file; a user of the split without a list has only misses."""
+        lists = recs.for_users(self.users, self.protocol.k[-1])
+        n_items = self.dataset.n_items
+        outside = (lists >= 0) & ~among(n_items, self.dataset.candidates)[lists]
+        odd = {
+            f"lists of users without a relevant {self.protocol.split} pair are left out": ~np.isin(
+                recs.users, self.users
+            ),
+            f"{self.protocol.split} users have no list, so that all is missed": ~np.isin(self.users, recs.users),
+            "recommendations are training pairs or no candidates, which a recommender would leave out": outside
+            | self.truth.among(lists, self.masked.keys(n_items)),
+        }
+        numbers = [f"{int(rows.sum()):,} {words}" for words, rows in odd.items() if rows.any()]
+        notes = (*recs.notes, *([f"{recs.name}: {'; '.join(numbers)}"] if numbers else []))
+        return replace(self.evaluate_lists(lists), protocol=replace(self.protocol, lists="given"), notes=notes)
 
     def recall(self, method: Method) -> dict[str, float]:
         """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""
@@ -354,47 +342,12 @@ class Evaluator:
         """The same for n strengths of a correction, in one pass over the users."""
         return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n, device)]
 
-    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
-        """The lists of n strengths of a correction, which scores there, from one pass.  (n, users, largest k)."""
-        ranker = self._ranker(device)
-        scores_of = family(ranker.columns)
-        return self._variants(ranker, n, lambda index: ((scores, top_k) for scores in scores_of(index)))
-
-    def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
-        """The lists of several re-rankers over the method's own scores, from one pass over the users.
-
-        Returns (re-rankers, users, largest k).
-        """
-        ranker = self._ranker(method.graph.device)
-        scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
-
-        def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
-            scores = scorer(index)
-            for one in rerankers:
-                yield scores.clone(), partial(reranked, one, users=index, candidates=about)
-
-        return self._variants(ranker, len(rerankers), variants)
-
-    def _ranker(self, device: torch.device) -> Ranker:
-        dataset = self.dataset
-        return Ranker(dataset.n_items, device, self.masked, dataset.candidates, cold=self._cold)
-
-    def _variants(self, ranker: Ranker, n: int, variants: Variants) -> Ints:
-        """Lists of n variants of the scores, (n, users, largest k)."""
-        k = self.protocol.k[-1]
-        lists, first = np.empty((n, len(self.users), k), dtype=np.int32), 0
-        for blocks in ranker.ranked(self.users, k, variants):
-            for index, block in enumerate(blocks):
-                lists[index, first : first + len(block.users)] = block.items
-            first += len(blocks[0].users)
-        return lists
-
 
 def _groups(dataset: Dataset, column: str) -> dict[str, NDArray[np.bool_]]:
     """The items by the values of a column, `genre=Drama` → (n_items,)."""
     if dataset.attributes is None:
         raise InputError(
-            f"dataset {dataset.name} knows nothing of its items, so it has no column {column!r}; make it again with "
+            f"dataset {dataset.name} has no attributes of its items, so no column {column!r}; make it again with "
             "`dpaa data … --items FILE`"
         )
     return {f"{column}={value}": mask for value, mask in dataset.attributes.groups(column).items()}

@@ -23,15 +23,14 @@ from dpaa.evaluation.context import GroundTruth
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-
 POWER = 0.5
 """Saito et al., WSDM 2020."""
 FLOOR = 0.01
 """No pair weighs more than 1/floor pairs with the most popular item."""
 FEW_PAIRS = 100
-SMALL_SHARE = 0.1
+"""Effective sample size below which an estimate is mostly noise."""
 LARGE_SHARE = 0.1
-UNSEEN_SHARE = 0.05
+"""Share of clipped or unseen pairs above which the guessed propensities are not to be trusted."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +52,25 @@ class OffPolicy:
     warnings: list[str]
     """Why the estimates cannot be trusted; empty where nothing speaks against them but the guess itself."""
 
-    def as_json(self) -> dict[str, Any]:
-        """As `evaluate --json` prints it."""
-        return dict(vars(self))
-
 
 def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> tuple[Floats, NDArray[np.bool_]]:
-    """`max(floor, (count / largest count)^power)`, an item that never occurs as if once; and which were raised.
+    """`max(floor, (count / largest count)^power)`, an item that never occurs as if once.
 
-    Power 0 makes all alike: estimates are then the plain metrics.  Returns (n_items,) each.
+    Parameters
+    ----------
+    counts : (n_items,) training counts
+    power : 0 makes all alike, so that estimates are the plain metrics
+    floor : smallest propensity
+
+    Returns
+    -------
+    (n_items,) propensities, and (n_items,) which of them were raised to the floor
     """
-    if not 0.0 <= power <= 3.0:
-        raise InputError(f"the power of the propensities must lie between 0 and 3, got {power!r}")
-    if not 0.0 < floor <= 1.0:
-        raise InputError(f"the floor of the propensities must lie above 0 and not above 1, got {floor!r}")
+    if not 0.0 <= power <= 3.0 or not 0.0 < floor <= 1.0:
+        raise InputError(
+            "the power of the propensities must lie between 0 and 3 and their floor above 0 and up to 1, got "
+            f"{power!r} and {floor!r}"
+        )
     raw = (np.maximum(counts, 1.0) / max(float(np.max(counts)), 1.0)) ** power
     return np.maximum(raw, floor), raw < floor
 
@@ -74,12 +78,23 @@ def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> t
 def off_policy(
     truth: GroundTruth, lists: Array, cuts: tuple[int, ...], *, power: float = POWER, floor: float = FLOOR
 ) -> OffPolicy:
-    """All estimates for the lists, (rows, largest k), of the users of a ground truth; each in [0, 1], higher is better.
+    """Estimate recall and NDCG of lists; each estimate is in [0, 1], higher is better.
 
     - `snips_recall`: self-normalised inverse-propensity recall `mean_u Σ_hits w / Σ_relevant w` (Yang et al., 2018).
     - `stratified_recall`: `Σ_u Σ_hits w / Σ_u Σ_relevant w`, so that users with many rare relevant items count for more
       (Steck, RecSys 2011).
     - `snips_ndcg`: `mean_u Σ_hits w/log2(rank + 1)` over the same sum for the user's best list of k, heaviest first.
+
+    Parameters
+    ----------
+    truth : what the lists are measured against
+    lists : (rows, largest k)
+    cuts : values of k
+    power, floor : of the propensities
+
+    Returns
+    -------
+    OffPolicy
     """
     propensity, raised = propensities(truth.counts, power, floor)
     weight = 1.0 / propensity
@@ -87,8 +102,7 @@ def off_policy(
     n_rows = len(truth.users)
     total = np.bincount(row, weight[item], minlength=n_rows).astype(np.float64)
     counted = total > 0
-    hits = truth.among(lists, truth.relevant)
-    gained = np.where(hits, weight[lists], 0.0)
+    gained = np.where(truth.among(lists, truth.relevant), weight[lists], 0.0)
     metrics: dict[str, float] = {}
     for k in cuts:
         discount = 1.0 / np.log2(np.arange(k) + 2.0)
@@ -100,43 +114,39 @@ def off_policy(
     weights = weight[item]
     size = float(weights.sum() ** 2 / (weights**2).sum())
     clipped, unseen = float(raised[item].mean()), float((truth.counts[item] == 0).mean())
-    warnings = _warnings(len(item), size, clipped, unseen, floor)
+    warnings = []
+    if size < max(FEW_PAIRS, LARGE_SHARE * len(item)):
+        warnings.append(
+            f"a few rare pairs carry the estimates (effective sample size {size:,.0f} of {len(item):,} pairs): use a "
+            "larger test split, a smaller power or a higher floor"
+        )
+    if max(clipped, unseen) > LARGE_SHARE:
+        warnings.append(
+            f"{clipped:.0%} of the pairs have a propensity below the floor of {floor:g}, {unseen:.0%} an item that "
+            "never occurs in training: their weights are guesses"
+        )
     return OffPolicy(metrics, power, floor, len(item), size, clipped, unseen, warnings)
 
 
 def best_gain(row: Array, weight: Floats, discount: Floats, n_rows: int) -> Floats:
-    """`Σ_j w_(j) discount_j` over each row's heaviest pairs, as many as there are discounts.  Returns (n_rows,)."""
+    """`Σ_j w_(j) discount_j` over each row's heaviest pairs, as many as there are discounts.
+
+    Parameters
+    ----------
+    row, weight : (pairs,) row and weight of each relevant pair
+    discount : (k,)
+    n_rows : number of rows
+
+    Returns
+    -------
+    (n_rows,)
+    """
     order = np.lexsort((-weight, row))
     length = np.bincount(row, minlength=n_rows)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
-    within = place < len(discount)
-    gain = weight[order][within] * discount[place[within]]
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    within = rank < len(discount)
+    gain = weight[order][within] * discount[rank[within]]
     return np.bincount(row[order][within], gain, minlength=n_rows).astype(np.float64)
-
-
-def _warnings(pairs: int, size: float, clipped: float, unseen: float, floor: float) -> list[str]:
-    found = []
-    if size < FEW_PAIRS:
-        found.append(
-            f"the estimates rest on an effective {size:.0f} pairs; below {FEW_PAIRS} they are mostly noise: "
-            "use a larger test split or a smaller power"
-        )
-    elif size < SMALL_SHARE * pairs:
-        found.append(
-            f"a few rare pairs carry the estimates (effective sample size {size:,.0f} of {pairs:,} pairs): "
-            "use a smaller power or a higher floor"
-        )
-    if clipped > LARGE_SHARE:
-        found.append(
-            f"{clipped:.0%} of the pairs have a propensity below the floor of {floor:g} and weigh less than they "
-            "should: the estimates lean towards popular items; lower the floor if the sample allows"
-        )
-    if unseen > UNSEEN_SHARE:
-        found.append(
-            f"{unseen:.0%} of the pairs have an item that never occurs in training: how likely it was to be seen "
-            "cannot be told from training counts"
-        )
-    return found
 
 
 LOOKS_BIASED = 0.8
@@ -157,23 +167,15 @@ class ValidationExposure:
     """Whether the source says so; otherwise it is judged by the tilt."""
     tilt: float | None
     """How far validation pairs lean to popular items: 0 = as if items were drawn evenly, 1 = as training pairs do;
-    None where it cannot be told."""
+    None where it cannot be estimated."""
 
     def in_words(self) -> str:
         """One sentence for people who are about to believe a choice made on it."""
+        origin = "comes from" if self.known else "seems to come from"
+        exposure = "the log's own exposure" if self.biased else "unbiased exposure"
         tilt = "" if self.tilt is None else f" (tilt to popular items {self.tilt:.2f} of training's)"
-        if self.known and self.biased:
-            return f"validation comes from the log's own exposure{tilt}: what is chosen on it favours popularity"
-        if self.known:
-            return f"validation comes from unbiased exposure{tilt}: what is chosen on it is what people like"
-        if self.tilt is None:
-            return (
-                "the origin of the validation pairs is not known and cannot be seen from them: take it that what is "
-                "chosen on them favours popularity"
-            )
-        judged = "come from the log's own exposure" if self.biased else "come from other exposure than the log"
-        meaning = "what is chosen on them favours popularity" if self.biased else "popularity can be judged on them"
-        return f"the origin of the validation pairs is not known; they look as if they {judged}{tilt}: {meaning}"
+        meaning = "what is chosen on it favours popularity" if self.biased else "popularity can be judged on it"
+        return f"validation {origin} {exposure}{tilt}: {meaning}"
 
     def as_json(self) -> dict[str, Any]:
         """For the manifest."""
@@ -181,11 +183,10 @@ class ValidationExposure:
 
 
 def validation_exposure(data: Dataset) -> ValidationExposure:
-    """What the source says, else what the pairs look like."""
-    tilt = _tilt(data)
-    said = data.about.get(VALIDATION_EXPOSURE)
-    if said in ("biased", "unbiased"):
-        return ValidationExposure(said == "biased", True, tilt)
+    """Whether the validation pairs are as biased as the log: what the source says, else what the pairs look like."""
+    tilt, stated = _tilt(data), data.about.get(VALIDATION_EXPOSURE)
+    if stated in ("biased", "unbiased"):
+        return ValidationExposure(stated == "biased", True, tilt)
     return ValidationExposure(tilt is None or tilt >= LOOKS_BIASED, False, tilt)
 
 
@@ -194,8 +195,8 @@ def _tilt(data: Dataset) -> float | None:
 
     A training pair is treated as if it had been held out: its item's count goes without it, as that of a validation
     pair does.  So a random part of the log itself has a tilt of 1, up to chance.  Validation pairs that are also in
-    training are left out, as they are where settings are chosen.  None where training pairs lean so little to popular
-    items that so few validation pairs could not tell.
+    training are left out, as they are where hyperparameters are chosen.  None where training pairs lean so little to
+    popular items that so few validation pairs could not tell.
     """
     n_items = data.n_items
     allowed = among(n_items, data.candidates)
