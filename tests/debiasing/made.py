@@ -1,4 +1,4 @@
-"""Points and choosers from plain numbers."""
+"""Choosers and ground truths from plain numbers."""
 
 from __future__ import annotations
 
@@ -7,40 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.debiasing._points import FOLDS, Candidate, Goal, Point, user_folds
+from dpaa.debiasing._points import Candidate, Point, user_folds
 from dpaa.debiasing.choice import Chooser
 from dpaa.evaluation.context import GroundTruth
 
 
-def made_point(
-    accuracy: Any, *scores: float, goals: Sequence[str] = ("aplt",), name: str = "m", kappa: float = 0.0
-) -> Point:
-    """Users' accuracies, and one value for each goal, the same for all users."""
-    values = np.asarray(accuracy, dtype=np.float64)
-    return Point(
-        Candidate(name, None, kappa),
-        {"logged": values},
-        tuple(Goal.parse(goal) for goal in goals),
-        per_user=tuple(np.full(len(values), score) for score in scores),
-        values=scores,
-        outside=(scores,) * FOLDS,
-        metrics={},
-    )
-
-
-def chooser(
-    accuracies: Sequence[Any], scores: Sequence[float], base: int = 0, confidence: float = 0.95, seed: int = 0
-) -> Chooser:
+def chooser(accuracies: Sequence[Any], scores: Sequence[float], base: int = 0, seed: int = 0) -> Chooser:
     """The points' accuracies by user and scores for the goal, higher is better."""
-    points = [
-        made_point(accuracy, score, kappa=float(-place))
-        for place, (accuracy, score) in enumerate(zip(accuracies, scores, strict=True))
-    ]
-    return Chooser(points, base, "logged", user_folds(len(points[0].accuracy["logged"]), seed), confidence)
+    accuracy, score = np.array(accuracies, dtype=np.float64), np.array(scores, dtype=np.float64)
+    folds = user_folds(accuracy.shape[1], seed)
+    return Chooser(accuracy, score, np.array([score] * len(folds)), folds, base)
 
 
-def truth_of(relevant: list[set[int]], counts: Any, **more: Any) -> GroundTruth:
+def made_point(accuracy: Any, *values: float, name: str = "m", kappa: float = 0.0, **metrics: float) -> Point:
+    """Users' accuracies, and one value for each goal, in each fold."""
+    per_user = np.asarray(accuracy, dtype=np.float64)
+    return Point(Candidate(name, None, kappa), per_user, values, (values,) * len(user_folds(len(per_user), 0)), metrics)
+
+
+def truth_of(relevant: list[set[int]], counts: Any) -> GroundTruth:
     """Users 0, 1 … with these relevant items."""
     n, counts = len(relevant), np.asarray(counts)
     keys = sorted(row * len(counts) + item for row, items in enumerate(relevant) for item in items)
-    return GroundTruth(np.arange(n), n, counts, np.array(keys, dtype=np.int64), **more)
+    return GroundTruth(np.arange(n), n, counts, np.array(keys, dtype=np.int64))

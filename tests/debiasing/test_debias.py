@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,19 @@ import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
+from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
-from dpaa.debiasing import Debiased, debias
+from dpaa.debiasing import Debiased, OutOfReachError, debias
 from dpaa.debiasing._models import unwatched
+from dpaa.debiasing._points import parse_goals, user_folds
+from dpaa.debiasing.choice import Choice, Chooser
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods.base import Method
 from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
-from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from tests.conftest import TINY
+from tests.debiasing.made import made_point
 
 QUICK: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial", "xquad"], "k": 10}
 
@@ -40,7 +43,7 @@ def made(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 def lists_of(folder: Path, data: Dataset, found: Debiased) -> bool:
     """Whether the run recommends what was measured: all metrics of its lists for the validation users are the same."""
-    model, k = load(folder), found.frontier.k
+    model, k = load(folder), found.measurer.accuracy.k
     users = Evaluator(data, k, "valid", "drop")
     again = users.evaluate(model.method, model.kappa(), model.reranker())
     recs = model.recommend(data.user_ids.gather(users.users), k=k)
@@ -82,10 +85,6 @@ def test_a_second_call_trains_nothing(
 
 
 def test_the_test_split_is_not_opened(data: Dataset, tmp_path: Path, made: tuple[Path, Debiased]) -> None:
-    from dataclasses import replace
-
-    from dpaa.data.pairs import Pairs
-
     blind = replace(data, test=Pairs.of([], []))
     found = debias(tmp_path / "trade", blind, targets=["aplt>=0.4"], **QUICK)
     assert found.as_json()["points"] == made[1].as_json()["points"]
@@ -98,11 +97,11 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
     model.save(tmp_path / "mine")
     words: dict[str, Any] = {"runs": [tmp_path / "mine"], "base": tmp_path / "mine", "rerank": ["xquad"], "k": 10}
     found = debias(tmp_path / "trade", data, targets=["aplt>=0"], **words)
-    base = found.frontier.base
+    base = found.base
     assert base.candidate.name == "mine, dial -0.25, xquad 0.2"
     as_it_is = Evaluator(data, 10, "valid").evaluate(model.method, -0.25, XQuAD(strength=0.2)).metrics
     assert base.metrics == pytest.approx({name: as_it_is[name] for name in base.metrics})
-    assert [point.candidate.model for point in found.frontier.points].count("mine") == len(found.frontier.points)
+    assert [point.candidate.model for point in found.points].count("mine") == len(found.points)
     kept = debias(tmp_path / "kept", data, keep_accuracy=1.0, confidence=0.99, **words)
     for folder, one in ((tmp_path / "trade", found), (tmp_path / "kept", kept)):
         assert lists_of(folder, data, one), one.point.candidate.name
@@ -121,6 +120,8 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
         ({"estimate": "best"}, "must be one of auto, logged"),
         ({"methods": []}, "there is no model to choose from; name methods"),
         ({"rerank": ["nothing"]}, "there is no re-ranker 'nothing'"),
+        ({"targets": ["coverage"]}, "not NAME OP NUMBER"),
+        ({"targets": ["entropy>1"]}, "no metric 'entropy' to aim at; choose one of ndcg"),
     ],
 )
 def test_wrong_calls_leave_nothing(words: dict[str, Any], sentence: str, data: Dataset, tmp_path: Path) -> None:
@@ -136,15 +137,12 @@ def test_folders_of_other_things_and_links_are_refused_before_any_work(data: Dat
     (tmp_path / "diary" / "monday").write_text("dear diary")
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "run").symlink_to(mine)
-    (tmp_path / "filled" / "run").mkdir(parents=True)
-    (tmp_path / "filled" / "run" / "monday").write_text("dear diary")
     before = (mine / "manifest.json").read_bytes()
     for name, sentence in (
         ("diary", "holds something else than a frontier"),
         ("mine", "holds something else than a frontier"),
         ("linked", "is a link that leads out of"),
-        ("filled", "holds something else than a run"),
-        ("diary/monday", "is a file"),
+        ("diary/monday", "holds something else than a frontier"),
     ):
         with pytest.raises(InputError, match=sentence):
             debias(tmp_path / name, data, **QUICK)
@@ -165,7 +163,7 @@ def test_validation_that_says_nothing(tmp_path: Path) -> None:
         keep_accuracy=0.9, k=2,
     )  # fmt: skip
     assert found.keeps_base  # one user confirms nothing
-    assert "could be confirmed" in found.why
+    assert "could be confirmed" in found.choice.why
 
 
 @pytest.mark.parametrize(("how", "wrong"), [("base", "log.csv"), ("runs", "of other data")])
@@ -188,37 +186,46 @@ def test_what_cannot_be_taken_is_refused_before_anything_is_trained(
     assert not (tmp_path / "trade").exists()
 
 
-def test_users_without_training_pairs_are_counted_apart(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    rows = [(f"u{u}", f"i{i}") for u in range(60) for i in rng.choice(30, 8, replace=False)]
-    train = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
-    later = [
-        (f"{kind}{u}", f"i{i}") for kind in ("u", "new") for u in range(40) for i in rng.choice(30, 3, replace=False)
-    ]
-    valid = pl.DataFrame(later, schema=["user_id", "item_id"], orient="row")
-    data = Dataset.from_frame(train, valid=valid, test=valid)
-    found = debias(tmp_path / "out", data, targets=["coverage>=0.9"], **QUICK)
-    assert found.as_json()["cold_users"] == 40
-    assert all("ndcg@10/cold-users" in point["metrics"] for point in found.as_json()["points"])
-    cold = {round(point["metrics"]["ndcg@10/cold-users"], 12) for point in found.as_json()["points"]}
-    assert len(cold) == 1  # one list, whatever is chosen
-    if not found.keeps_base:
-        assert any("40 of 80 validation users have no training pairs" in line for line in found.sentences())
-
-
 def test_a_model_that_the_call_makes_may_be_its_baseline(data: Dataset, tmp_path: Path) -> None:
     found = debias(tmp_path / "trade", data, **QUICK, base=tmp_path / "trade" / "models" / "item-knn")
-    assert found.frontier.base.candidate.name == "item-knn"
+    assert found.base.candidate.name == "item-knn"
 
 
-def test_the_shortest_budget_ends_with_an_answer(data: Dataset, tmp_path: Path) -> None:
-    """Also where nothing but trainings in epochs was asked for; the same call trains on."""
-    few = QUICK | {"methods": ["lightgcn"], "settings": TINY}
-    found = debias(tmp_path / "trade", data, **few, budget=1e-9)
-    assert lists_of(tmp_path / "trade", data, found)
-    assert "the time was up after 1 epoch of lightgcn" in found.notes[0]
-    run = load(tmp_path / "trade")
-    assert run.manifest["training"]["stopped"] == "finished early after epoch 1"
-    assert len(RunFolder(tmp_path / "trade").history()) == 1
-    debias(tmp_path / "trade", data, **few)
-    assert load(tmp_path / "trade").manifest["training"].keys() == {"epochs", "best_epoch", "best_valid_recall@20"}
+def test_headline_and_sentences_by_hand(made: tuple[Path, Debiased]) -> None:
+    base = np.array([0.5, 0.5, 0.0, 1.0])
+
+    def result(before: float, after: float, chosen: int = 1) -> Debiased:
+        points = [
+            made_point(base, before, name="ease"),
+            made_point(base - [0.1, 0.0, -0.1, 0.04], after, name="ease", kappa=-0.5),
+        ]
+        measurer = replace(made[1].measurer, goals=parse_goals(["aplt"]))
+        chooser = Chooser.of(points, measurer.goals, user_folds(4, 0), 0)
+        choice = Choice(chosen, "because")
+        return replace(made[1], points=points, chooser=chooser, choice=choice, measurer=measurer, notes=["look"])
+
+    assert result(0.2, 0.5).headline() == "aplt × 2.5, accuracy −2.0%"
+    assert result(0.2, 0.25).headline() == "aplt +25%, accuracy −2.0%"
+    assert result(0.0, 0.5).headline() == "aplt 0 → 0.5, accuracy −2.0%"
+    assert result(0.2, 0.5, 0).headline() == "nothing changes: ease stays"
+    assert result(0.2, 0.5, 0).sentences() == ["ease stays as it is: because"]
+    first, gain, accuracy = result(0.2, 0.5).sentences()
+    assert first == "ease, dial -0.5 instead of ease: because"
+    assert gain == "aplt × 2.5: aplt@10 0.2 → 0.5"
+    assert accuracy.startswith(f"accuracy (NDCG@10, {made[1].measurer.accuracy.estimate}) −2.0% (95% interval −")
+    assert accuracy.endswith("; 25% of the users get a more accurate list, 50% a less accurate one")
+    content = result(float("nan"), float("nan")).as_json()
+    assert (content["kind"], content["format"], content["k"], content["users"]) == ("frontier", 1, 10, 4)
+    assert [point["on_frontier"] for point in content["points"]] == [True, False]
+    assert content["notes"] == ["look"]
+    assert content["confirmation"] is None
+
+
+def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> None:
+    points = made[1].points
+    allowed = [one for one in points if one.metrics["coverage@10"] >= 0.6 and one.metrics["aplt@10"] > 0.35]
+    found = debias(tmp_path, data, targets=["coverage >= 60%", "aplt@10>0.35"], **QUICK)
+    assert found.point.accuracy.mean() == max(one.accuracy.mean() for one in allowed)
+    assert found.choice.why == "the most accurate of all points with coverage@10>=0.6 and aplt@10>0.35 on validation"
+    with pytest.raises(OutOfReachError, match="no point reaches coverage@10>=2: coverage@10 runs from"):
+        debias(tmp_path, data, targets="coverage>=2", **QUICK)

@@ -1,9 +1,8 @@
-"""The models of a frontier: trained, taken up again, taken as they are."""
+"""The models of a frontier: trained, resumed, taken as they are."""
 
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,7 @@ from dpaa.data.sources import world
 from dpaa.debiasing._models import MODELS, ModelStore
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
-from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.progress import Callbacks
 from tests.conftest import TINY
 
 
@@ -32,57 +28,33 @@ def store(folder: Path, data: Dataset, **more: Any) -> ModelStore:
 
 def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> None:
     first = store(tmp_path, data, settings=TINY)
-    list(first.train(["ease", "lightgcn"], required=True))
-    assert list(first.models) == ["ease", "lightgcn"]
+    first.train(["lightgcn", "ease"], required=True)
+    assert list(first.models) == ["ease", "lightgcn"]  # what takes a moment comes first
     written = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
     again = store(tmp_path, data, settings=TINY, deadline=time.monotonic())  # what is there costs no time
-    list(again.train(["ease", "lightgcn", "item-knn"], required=True))
+    again.train(["ease", "lightgcn", "item-knn"], required=True)
     assert list(again.models) == ["ease", "lightgcn"]
-    assert again.notes == [
-        "the time is up, so these were not tried: item-knn; call again with a larger --budget"
-    ]  # fmt: skip
+    assert again.notes == ["item-knn was not tried, as the time is up; call again with a larger --budget"]
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == written
 
 
-def test_a_training_that_takes_too_long_is_resumed(data: Dataset, tmp_path: Path) -> None:
-    short = store(tmp_path, data, settings=TINY)
-
-    short.deadline = time.monotonic() + 60
-    epochs = []
-
-    def late(report: object) -> None:
-        epochs.append(report)
-        short.deadline = time.monotonic()
-
-    short.watch = lambda _method: _watching(late)
-    list(short.train(["lightgcn"], required=True))
-    assert short.models["lightgcn"].manifest["training"]["stopped"] == "finished early after epoch 1"
-    assert short.models["lightgcn"].recommend(k=3).height
-    assert short.notes == ["the time was up after 1 epoch of lightgcn, whose best one is used; call again to train on"]
-    assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
-    longer = store(tmp_path, data, settings=TINY)
-    longer.watch = lambda _method: _watching(epochs.append)
-    list(longer.train(["lightgcn"], required=True))
-    assert len(epochs) == TINY["epochs"]
-    assert RunFolder(tmp_path / MODELS / "lightgcn").finished
-    assert "stopped" not in longer.models["lightgcn"].manifest["training"]
-
-
-def _watching(on_epoch: Any) -> Any:
-    return nullcontext(Callbacks(on_epoch=on_epoch))
+def test_however_short_the_time_there_is_a_model(data: Dataset, tmp_path: Path) -> None:
+    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic())
+    some.train(["lightgcn", "dpaa"], required=True)
+    assert list(some.models) == ["lightgcn"]
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_a_model_with_other_settings_is_refused_aloud(required: bool, data: Dataset, tmp_path: Path) -> None:
-    list(store(tmp_path, data).train(["ease"], required=True))
-    with pytest.raises(InputError, match="other settings or of another dataset; pass --overwrite"):
-        list(store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], required=required))
+def test_a_model_with_other_hyperparameters_is_refused(required: bool, data: Dataset, tmp_path: Path) -> None:
+    store(tmp_path, data).train(["ease"], required=True)
+    with pytest.raises(InputError, match="other hyperparameters or of another dataset; pass --overwrite"):
+        store(tmp_path, data, settings={"ridge": 3.0}).train(["ease"], required=required)
     again = store(tmp_path, data, settings={"ridge": 3.0}, overwrite=True)
-    list(again.train(["ease"], required=required))
+    again.train(["ease"], required=required)
     assert again.models["ease"].method.get_params()["ridge"] == 3.0
 
 
-def test_a_method_that_cannot_be_had_is_left_out_unless_it_is_required(
+def test_a_method_that_cannot_be_trained_is_left_out_unless_it_is_required(
     data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -90,48 +62,34 @@ def test_a_method_that_cannot_be_had_is_left_out_unless_it_is_required(
 
     monkeypatch.setattr(METHODS["ease"], "learn", refuse)
     some = store(tmp_path, data)
-    list(some.train(["ease", "item-knn"], required=False))
+    some.train(["ease", "item-knn"], required=False)
     assert list(some.models) == ["item-knn"]
     assert some.notes == ["ease was left out: there is no memory for it"]
     with pytest.raises(InputError, match="no memory"):
-        list(store(tmp_path, data).train(["ease"], required=True))
+        store(tmp_path, data).train(["ease"], required=True)
 
 
-def test_settings_go_to_the_methods_that_have_them(data: Dataset, tmp_path: Path) -> None:
+def test_hyperparameters_go_to_the_methods_that_have_them(data: Dataset, tmp_path: Path) -> None:
     some = store(tmp_path, data, settings={"neighbours": 7})
-    list(some.train(["ease", "item-knn"], required=True))
+    some.train(["ease", "item-knn"], required=True)
     assert some.models["item-knn"].method.get_params()["neighbours"] == 7
-    for settings, sentence in (
-        ({"neighbors": 7}, "no method of these has a setting 'neighbors'"),
-        ({"seed": 7}, "give it with --seed"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            list(store(tmp_path, data, settings=settings).train(["ease", "item-knn"], required=True))
-    with pytest.raises(InputError, match="settings are for methods that are trained here, and none is"):
-        list(store(tmp_path, data, settings={"ridge": 1}).train([], required=False))
+    for settings in ({"neighbors": 7}, {"seed": 7}):
+        with pytest.raises(InputError, match=r"\(ease\) has a hyperparameter '.*; known are: ridge; give the seed"):
+            store(tmp_path, data, settings=settings).train(["ease"], required=True)
 
 
 def test_runs_are_taken_under_their_names_and_each_once(data: Dataset, tmp_path: Path) -> None:
     for name in ("one/ease", "other/ease", "ease"):
         fit(data, "ease").save(tmp_path / name)
     (tmp_path / "link").symlink_to(tmp_path / "one" / "ease")
-    some = store(tmp_path / "trade", data)
-    list(some.train(["ease"], required=True))
-    places = [tmp_path / name for name in ("one/ease", "other/ease", "ease", "one/ease", "link")]
-    names = [some.take(place) for place in places]
-    assert len(set(names)) == 3
-    assert names[0] == names[3] == names[4]
-    assert len(some.models) == 4
-    assert some.take(tmp_path / "trade" / MODELS / "ease") == "ease"
-
-
-def test_runs_of_another_dataset_and_the_run_that_is_written_are_refused(data: Dataset, tmp_path: Path) -> None:
-    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "other")
+    some, own = store(tmp_path / "trade", data), tmp_path / "trade" / MODELS / "item-knn"
+    runs = [tmp_path / name for name in ("one/ease", "other/ease", "ease", "one/ease", "link")]
+    names = some.read([*runs, own], ["item-knn"])
+    assert list(some.taken) == ["ease", str(tmp_path / "other/ease"), str(tmp_path / "ease")]
+    assert list(names.values()) == [*some.taken, "item-knn"]  # the last is yet to be trained
+    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "of other data")
     with pytest.raises(InputError, match="trained on another dataset"):
-        store(tmp_path / "trade", data).take(tmp_path / "other")
-    fit(data, "ease").save(tmp_path / "trade" / "run")
-    with pytest.raises(InputError, match="is what this call writes"):
-        store(tmp_path / "trade", data).take(tmp_path / "trade" / "run")
+        some.read([tmp_path / "of other data"], [])
 
 
 def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
@@ -141,39 +99,5 @@ def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
         (home / link).parent.mkdir(parents=True)
         (home / link).symlink_to(tmp_path / "elsewhere")
         with pytest.raises(InputError, match="link"):
-            list(store(home, data).train(["ease"], required=True))
+            store(home, data).train(["ease"], required=True)
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(data: Dataset, tmp_path: Path) -> None:
-    short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-    list(short.train(["lightgcn"], required=True))
-
-    def late(_report: object) -> None:
-        short.deadline = time.monotonic()
-
-    short.watch = lambda _method: _watching(late)
-    assert list(short.train(["dpaa"], required=True)) == ["dpaa"]
-    assert short.models["dpaa"].manifest["training"]["epochs"] == 1
-    assert not RunFolder(tmp_path / MODELS / "dpaa").finished
-
-
-@pytest.mark.parametrize("methods", [["lightgcn", "dpaa", "ease"], ["lightgcn", "dpaa"]])
-def test_however_short_the_time_there_is_a_model(methods: list[str], data: Dataset, tmp_path: Path) -> None:
-    """What takes a moment comes first; without any such, the best of what there was time for."""
-    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic())
-    assert list(some.train(methods, required=True)) == [methods[-1] if "ease" in methods else "lightgcn"]
-    late = ", ".join(name for name in methods if name not in some.models)
-    assert some.notes[-1] == f"the time is up, so these were not tried: {late}; call again with a larger --budget"
-
-
-def test_time_that_is_up_before_the_first_epoch_leaves_a_method_out(data: Dataset, tmp_path: Path) -> None:
-    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-
-    def late(method: Method, _notes: object) -> None:
-        if method.name == "lightgcn":
-            some.deadline = time.monotonic()
-
-    some.watch = lambda _method: nullcontext(Callbacks(on_start=late))
-    assert list(some.train(["ease", "lightgcn"], required=True)) == ["ease"]
-    assert some.notes == ["the time was up before lightgcn was trained; call again to go on with it"]

@@ -68,7 +68,7 @@ def test_the_verdict_of_a_trade_off_comes_first_and_its_numbers_agree() -> None:
     assert [words for words, _ in tiles(page)] == [
         "accuracy, measured on held-out users −0.8%",
         "recall of niche items × 3.5 0.0200 → 0.0700",
-        "items that anybody is shown −20 % 50% → 40%",
+        "items that anybody is shown −20% 50% → 40%",
     ]
     assert [good for _, good in tiles(page)] == ["worse", "better", "worse"]
     same = TRADE_OFF | {"chosen": TRADE_OFF["base"], "headline": "nothing changes: plain stays"}

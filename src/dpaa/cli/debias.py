@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,62 +16,26 @@ from dpaa.cli.console import cells, err, number, out, print_json, print_notes, p
 from dpaa.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from dpaa.cli.interrupts import StopSignals
     from dpaa.debiasing import Debiased
     from dpaa.methods.base import Method
     from dpaa.runs.progress import Callbacks
-
-SHOWN = 14
-"""Rows of the table; `frontier.csv` and `--json` have every point."""
-OTHERS = {"coverage": ".1%"}
-"""Metrics shown of every point, where they are no goal, and how."""
 
 
 def debias(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Folder for the models, the frontier and the chosen run.")],
-    goals: Annotated[
-        list[str] | None,
-        Option(
-            "--goal",
-            metavar="niche-recall|coverage|arp|gini|calibration",
-            help="What shall get better; repeatable, and then the least improved goal counts; default: niche-recall.",
-        ),
-    ] = None,
+    goals: Annotated[list[str] | None, Option("--goal", help="Default: niche-recall; repeatable.")] = None,
     keep_accuracy: Annotated[
-        float | None,
-        Option(metavar="SHARE", help="Share of the baseline's accuracy to keep, such as 0.99, confirmed at 95 %."),
+        float | None, Option(help="Share of the baseline's accuracy to keep, such as 0.98.")
     ] = None,
-    targets: Annotated[
-        list[str] | None,
-        Option("--target", metavar='"NAME OP NUMBER"', help='The most accurate point with, say, "coverage>=0.8".'),
-    ] = None,
-    base: Annotated[
-        Path | None, Option(metavar="RUN", help="What is in production now; default: the most accurate model.")
-    ] = None,
-    methods: Annotated[
-        list[str] | None,
-        Option("--methods", metavar="NAME[,NAME…]", help="What to train; default: a few strong, different ones."),
-    ] = None,
-    runs: Annotated[
-        list[Path] | None, Option("--runs", metavar="RUN", help="A finished run to use; repeatable; trains no other.")
-    ] = None,
-    estimate: Annotated[
-        str,
-        Option(
-            metavar="auto|logged|ips|balanced",
-            help="How accuracy is judged on validation; auto: ips where it comes from the log's own exposure, else "
-            "logged.",
-        ),
-    ] = "auto",
-    rerank: Annotated[
-        list[str] | None, Option("--rerank", metavar="NAME", help="Re-rankers to sweep; repeatable; default: all.")
-    ] = None,
+    targets: Annotated[list[str] | None, Option("--target", help='Such as "coverage>=0.8"; repeatable.')] = None,
+    base: Annotated[Path | None, Option(help="The run in production; default: the most accurate model.")] = None,
+    methods: Annotated[str | None, Option(help="What to train, such as ease,dpaa; default: a few.")] = None,
+    runs: Annotated[list[Path] | None, Option(help="A finished run to use; repeatable; trains no other.")] = None,
+    estimate: Annotated[str, Option(help="Of accuracy: auto, logged, ips or balanced.")] = "auto",
+    rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
     k: options.K = 20,
-    budget: Annotated[
-        float | None,
-        Option(metavar="MINUTES", help="No training continues after so long; its best epoch so far is used."),
-    ] = None,
+    budget: Annotated[float | None, Option(help="Minutes after which no other training begins.")] = None,
     confidence: Annotated[float, Option(help="With which --keep-accuracy must be confirmed.")] = 0.95,
     assignments: options.Assignments = None,
     seed: options.Seed = 0,
@@ -83,6 +46,7 @@ def debias(
 
     Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are turned over
     each, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run like any other.
+    Goals are niche-recall, coverage, arp, gini, calibration, or another metric; of several the least improved counts.
     With --keep-accuracy the choice is confirmed on held-out users, or the baseline is kept.  The test
     split is not opened.  The same call resumes after an interruption, and another goal reuses the models.
 
@@ -93,6 +57,7 @@ def debias(
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out trade
     """
     from dpaa.cli.interrupts import StopSignals
+    from dpaa.cli.progress import watched_training
     from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
@@ -101,12 +66,18 @@ def debias(
 
     data = read_dataset(dataset)
     signals = StopSignals()
-    named = None if methods is None else [name.strip() for one in methods for name in one.split(",") if name.strip()]
+
+    @contextmanager
+    def watch(method: Method) -> Iterator[Callbacks]:
+        # A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once.
+        with signals, watched_training(method, stop_requested=lambda: signals.received is not None) as callbacks:
+            yield callbacks
+
     try:
         result = choose(
             out_folder,
             data,
-            methods=named,
+            methods=None if methods is None else [name.strip() for name in methods.split(",") if name.strip()],
             runs=runs or (),
             base=base,
             goals=goals or ("niche-recall",),
@@ -120,7 +91,7 @@ def debias(
             settings=read_settings(None, assignments or [], None),
             seed=seed,
             overwrite=overwrite,
-            watch=lambda method: _watched(method, signals),
+            watch=watch,
             say=err.print,
         )
     except Interrupted:
@@ -129,66 +100,43 @@ def debias(
     except OutOfReachError as error:
         err.print(str(error))
         sys.exit(1)
-    page: Path | None = out_folder / PAGE
+    page = f"the frontier as a page: {(out_folder / PAGE).resolve()}"
     try:
         from dpaa.report import write_page
 
         write_page([out_folder], out_folder / PAGE)
     except MissingExtraError as error:
-        print_notes([f"there is no page: {error}"])
-        page = None
+        page = f"there is no page: {error}"
     if as_json:
         print_json(result.as_json())
         return
     print_frontier(result)
-    if page:
-        out.print(f"the frontier as a page: {page.resolve()}")
-    run, following = out_folder / "run", "evaluate" if len(data.test) else "recommend"
-    out.print(f"run written to {run}; next: dpaa {following} {run}")
+    out.print(page)
+    out.print(f"run written to {out_folder / 'run'}; next: dpaa recommend {out_folder / 'run'}")
 
 
-@contextmanager
-def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
-    """A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once."""
-    from dpaa.cli.progress import watched_training
+def print_frontier(result: Debiased, most: int = 14) -> None:
+    """Print the frontier as a table, each model as it is, and what changes for whom.
 
-    with signals, watched_training(method, stop_requested=lambda: signals.received is not None) as callbacks:
-        yield callbacks
-
-
-def print_frontier(result: Debiased, most: int = SHOWN) -> None:
-    """Print the frontier as a table, each model as it is, and what changes for whom."""
-    frontier, k = result.frontier, result.frontier.k
-    line = _some(frontier.line, result.chosen, most)
-    plain = [index for index, point in enumerate(frontier.points) if point.candidate.plain]
-    others = {name: form for name, form in OTHERS.items() if name not in {goal.metric.name for goal in frontier.goals}}
-    rows = []
-    for index in dict.fromkeys([*line, result.chosen, *plain]):
-        point, change = frontier.points[index], frontier.changes[index]
-        mark = "*" if index == result.chosen else "=" if index == frontier.chooser.base else ""
-        mark = mark or ("" if index in frontier.line else "-")
-        rows.append(
-            [
-                f"{mark} {point.candidate.name}".strip(),
-                number(point.accuracy_of(frontier.chooser.estimate)),
-                *cells("+.1%", change.estimate),
-                f"{100 * change.low:+.1f} to {100 * change.high:+.1f}" if isfinite(change.low) else "–",
-                *(number(value) for value in point.values),
-                *(cells(form, point.metrics[f"{name}@{k}"])[0] for name, form in others.items()),
-            ]
-        )
-    header = ["", "accuracy", "change", "95% interval", *(goal.key(k) for goal in frontier.goals), *others]
-    print_table(f"The frontier on {frontier.dataset}, {frontier.chooser.n_users:,} validation users", header, rows)
-    out.print("* chosen, = baseline, - beaten by another point; first the frontier, then the models as they are")
-    out.print(f"accuracy: NDCG@{k}; {frontier.accuracy.as_json()['in_words']}; {frontier.exposure.in_words()}")
-    for sentence in result.sentences():
+    Parameters
+    ----------
+    result : of `debias`
+    most : rows of the frontier to show, evenly spread
+    """
+    content = result.as_json()
+    line = [content["points"][index] for index in result.line]
+    plain = [point for point in content["points"] if point["plain"]]
+    columns = list(dict.fromkeys([*(goal["metric"] for goal in content["goals"]), f"coverage@{content['k']}"]))
+    marks = {content["base"]["name"]: "= ", content["chosen"]["name"]: "* "}
+    rows = {}
+    for point in [*line[:: -(-len(line) // most)], content["chosen"], content["base"], *plain]:
+        numbers = [number(point["accuracy"]), *cells("+.1%", point["accuracy_change"])]
+        numbers += [number(point["metrics"][name]) for name in columns]
+        rows[point["name"]] = [marks.get(point["name"], "") + point["name"], *numbers]
+    title = f"The frontier on {content['dataset']['name']}, {content['users']:,} validation users"
+    print_table(title, ["", "accuracy", "change", *columns], rows.values())
+    out.print("* chosen, = baseline; first the frontier, then the models as they are")
+    out.print(f"accuracy: NDCG@{content['k']}; {content['estimate']['in_words']}; {content['exposure']['in_words']}")
+    for sentence in content["sentences"]:
         out.print(f"- {sentence}")
-    print_notes(result.notes)
-
-
-def _some(line: list[int], chosen: int, most: int) -> list[int]:
-    """At most so many points, evenly spread, the chosen one among them."""
-    if len(line) <= most:
-        return line
-    kept = {line[round(step * (len(line) - 1) / (most - 1))] for step in range(most)} | {chosen}
-    return [index for index in line if index in kept]
+    print_notes(content["notes"])

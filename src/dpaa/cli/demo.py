@@ -36,7 +36,7 @@ KEEP = 0.95
 ROWS = 6
 """Of the frontier."""
 REAL = (
-    "On real data: KuaiRec with bias of severity 5, niche items found +5.4 %, accuracy +27 % on the test split; on "
+    "On real data: KuaiRec with bias of severity 5, niche items found +5.4%, accuracy +27% on the test split; on "
     "Coat, whose 290 users can confirm little, `dpaa debias` keeps what was there (docs/results/frontier.md)."
 )
 """A real result beside the simulated one, from `docs/results/frontier.csv`; a test compares."""
@@ -121,7 +121,7 @@ def _print_runs(found: dict[str, Evaluation]) -> None:
     ]
     print_table("Lists of 20, tested on random exposure", ["method", *SHOWN, "arp"], rows)
     out.print(
-        "popular, niche: recall of popular items (80 % of the log) and of the rest; "
+        "popular, niche: recall of popular items (80% of the log) and of the rest; "
         "arp: mean training count of recommended items"
     )
     plain = found[PLAIN].metrics
@@ -165,7 +165,7 @@ def _conclude(trade: Debiased, before: Evaluation, after: Evaluation) -> None:
     from dpaa.debiasing import percent, times
 
     niche, accuracy = ([one.metrics[name] for one in (before, after)] for name in ("recall@20/niche", "ndcg@20"))
-    name, base = trade.point.candidate.name, trade.frontier.base.candidate.name
+    name, base = trade.point.candidate.name, trade.base.candidate.name
     what = f" ({name} in place of {base})" if not trade.keeps_base else ""
     out.print(Styled(f"In this simulated world: {trade.headline()}{what}.", "bold"))
     if not trade.keeps_base:

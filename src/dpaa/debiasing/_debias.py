@@ -13,46 +13,180 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from dpaa._io import as_json, check_folder_name, check_within, missing_folders, own_folder, remove_empty, write_files
-from dpaa._text import counted, finite
+from dpaa._io import (
+    as_json,
+    check_folder_name,
+    check_within,
+    missing_folders,
+    own_folder,
+    remove_empty,
+    settled,
+    write_files,
+)
+from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
-from dpaa.debiasing._frontier import Debiased, Frontier
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
-from dpaa.debiasing._points import (
-    ESTIMATES,
-    MOST_USERS,
-    Accuracy,
-    Estimate,
-    Measurer,
-    Point,
-    default_estimate,
-    parse_goals,
-)
-from dpaa.debiasing.choice import Chooser, Confirmation, parse_target, percent
+from dpaa.debiasing._points import ESTIMATES, MEASURED, MOST_USERS, Accuracy, Candidate, Measurer, Point, parse_goals
+from dpaa.debiasing.choice import Change, Choice, Chooser, relative_change
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.offpolicy import validation_exposure
+from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Reranker
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
 
+KIND, FORMAT = "frontier", 1
 TABLE, PAGE = "frontier.csv", "frontier.html"
 OWN = (MODELS, CHOSEN, FRONTIER, TABLE, PAGE)
 AUTO = "auto"
-T = TypeVar("T")
 
 
 class OutOfReachError(InputError):
     """No point meets the target: the answer is no, and nothing is wrong with the call."""
+
+
+def percent(share: float) -> str:
+    """With its sign: `+58%`, `−1.1%`."""
+    return f"{share:+.{0 if abs(share) >= 0.1 else 1}%}".replace("-", "−")
+
+
+def times(before: float, after: float) -> str:
+    """`× 3.6`, or `+12%` where it is less than half as much again; the values where there is no share of the first."""
+    if not before > 0:
+        return f"{before:.4g} → {after:.4g}"
+    return f"× {after / before:.1f}" if after / before >= 1.5 else percent(after / before - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Debiased:
+    """The frontier of a dataset, and the chosen point.
+
+    Parameters
+    ----------
+    data : the dataset
+    measurer : validation users, goals and the estimate of accuracy
+    exposure : where validation pairs come from
+    points : every model with every re-ranker
+    chooser : compares them with the baseline
+    choice : index of a point, why, and what held-out users say
+    notes : what was left out
+    """
+
+    data: Dataset
+    measurer: Measurer
+    exposure: ValidationExposure
+    points: Sequence[Point]
+    chooser: Chooser
+    choice: Choice
+    notes: Sequence[str] = ()
+
+    @property
+    def point(self) -> Point:
+        """The chosen one."""
+        return self.points[self.choice.index]
+
+    @property
+    def base(self) -> Point:
+        """What the others are compared with."""
+        return self.points[self.chooser.base]
+
+    @property
+    def keeps_base(self) -> bool:
+        """Whether nothing changes."""
+        return self.choice.index == self.chooser.base
+
+    @cached_property
+    def line(self) -> list[int]:
+        """Indices of the points that no other beats, the most accurate first."""
+        return self.chooser.frontier()
+
+    @property
+    def accuracy_change(self) -> Change:
+        """Of the choice against the baseline; on held-out users where there were some."""
+        confirmation = self.choice.confirmation
+        return confirmation.change if confirmation else relative_change(self.point.accuracy, self.base.accuracy)
+
+    def headline(self) -> str:
+        """The result in a line: `niche-recall × 3.6, accuracy −0.5%`."""
+        if self.keeps_base:
+            return f"nothing changes: {self.base.candidate.name} stays"
+        pairs = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
+        gains = [f"{goal.name} {times(before, after)}" for goal, before, after in pairs]
+        return ", ".join([*gains, f"accuracy {percent(self.accuracy_change.estimate)}"])
+
+    def sentences(self) -> list[str]:
+        """What changes for whom: the goal, the accuracy, the users."""
+        base, k, why = self.base.candidate.name, self.measurer.accuracy.k, self.choice.why
+        if self.keeps_base:
+            return [f"{base} stays as it is: {why}"]
+        change, confirmation = self.accuracy_change, self.choice.confirmation
+        users = f" on {confirmation.users:,} held-out users" if confirmation else ""
+        gained = self.point.accuracy - self.base.accuracy
+        goals = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
+        return [
+            f"{self.point.candidate.name} instead of {base}: {why}",
+            *(
+                f"{goal.name} {times(before, after)}: {goal.key(k)} {before:.4g} → {after:.4g}"
+                for goal, before, after in goals
+            ),
+            f"accuracy (NDCG@{k}, {self.measurer.accuracy.estimate}) {percent(change.estimate)} (95% interval "
+            f"{percent(change.low)} to {percent(change.high)}){users}; {(gained > 0).mean():.0%} of the users get a "
+            f"more accurate list, {(gained < 0).mean():.0%} a less accurate one",
+        ]
+
+    def record(self, index: int) -> dict[str, Any]:
+        """A point for files."""
+        point = self.points[index]
+        change = relative_change(point.accuracy, self.base.accuracy)
+        return {
+            **point.candidate.as_json(),
+            "plain": point.candidate.plain,
+            "on_frontier": index in self.line,
+            "accuracy": float(point.accuracy.mean()),
+            "accuracy_change": change.estimate,
+            "accuracy_change_low": change.low,
+            "accuracy_change_high": change.high,
+            "metrics": point.metrics,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """For `frontier.json`, the page and the command."""
+        accuracy, confirmation = self.measurer.accuracy, self.choice.confirmation
+        points = [self.record(index) for index in range(len(self.points))]
+        content = {
+            "kind": KIND,
+            "format": FORMAT,
+            "dataset": {"name": self.data.name, "fingerprint": self.data.fingerprint},
+            "k": accuracy.k,
+            "users": len(self.base.accuracy),
+            "goals": [
+                {"name": goal.name, "metric": goal.key(accuracy.k), "better": goal.metric.better}
+                for goal in self.measurer.goals
+            ],
+            "estimate": accuracy.as_json(),
+            "exposure": self.exposure.as_json(),
+            "base": points[self.chooser.base],
+            "chosen": points[self.choice.index],
+            "why": self.choice.why,
+            "headline": self.headline(),
+            "sentences": self.sentences(),
+            "confirmation": None if confirmation is None else asdict(confirmation),
+            "points": points,
+            "frontier": [points[index]["name"] for index in self.line],
+            "notes": list(self.notes),
+        }
+        return dict(finite(content))
 
 
 def debias(
@@ -91,7 +225,7 @@ def debias(
     estimate : logged, ips, balanced, or auto by where validation comes from
     rerank : names of re-rankers to sweep; default: all that can be
     k : length of the lists
-    budget : minutes for training; of a method under way then the best epoch so far is used
+    budget : minutes after which no training begins, once there is a model
     confidence : one-sided, with which `keep_accuracy` is confirmed
     settings : hyperparameters, for every method that has them
     seed : random seed of trainings and folds
@@ -103,50 +237,53 @@ def debias(
     Debiased
     """
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset")
-    goals, targets, runs = _several(goals), _several(targets), _several(runs)
-    methods, rerank = None if methods is None else _several(methods), None if rerank is None else _several(rerank)
-    wanted = parse_goals(goals)
-    _check(data, keep_accuracy, targets, confidence, budget)
     need_whole(k, "k")
     need_whole(seed, "seed", 0)
-    exposure = validation_exposure(data)
+    _check(data, keep_accuracy, targets, confidence, budget)
     if estimate not in (AUTO, *ESTIMATES):
         raise InputError(f"the estimate must be one of {', '.join((AUTO, *ESTIMATES))}, got {estimate!r}")
-    used = default_estimate(exposure) if estimate == AUTO else cast("Estimate", estimate)
+    runs, wanted = _several(runs), parse_goals(_several(goals))
+    names = default_methods() if methods is None and not runs else _several(methods or [])
+    exposure = validation_exposure(data)
+    # Pairs of a biased log overstate popularity; docs/debias.md has the measurements behind the choice of ips.
+    used = estimate if estimate != AUTO else "ips" if exposure.biased else "logged"
     users = Evaluator(data, k, "valid", "drop").sample(MOST_USERS)
-    accuracy = Accuracy(users.truth, k, used)
-    measurer = Measurer(users, wanted, {used: accuracy}, seed)
-    niche = next((goal for goal in wanted if goal.niche), None)
-    if niche is not None and not users.truth.relevant_per_row(~users.truth.popular).any():
-        raise InputError(f"no validation pair has a niche item, so {niche.name} cannot be told; choose another goal")
-    checks = [parse_target(text, wanted, k) for text in targets]
-    sweeps = _sweeps(rerank)
+    measurer = Measurer(users, wanted, Accuracy(users.truth, k, used), seed)
+    if any(goal.niche for goal in wanted) and not users.truth.relevant_per_row(~users.truth.popular).any():
+        raise InputError("no validation pair has a niche item, so niche recall has no value; choose another goal")
+    checks = [_parse_target(text, measurer) for text in _several(targets)]
+    rerankers = RERANKERS if rerank is None else _several(rerank)
+    sweeps = [one for name in rerankers for one in RERANKERS.find(name).sweep()]
     with _begun(folder) as home:
         deadline = None if budget is None else time.monotonic() + 60 * budget
         store = ModelStore(home, data, settings or {}, seed, deadline, overwrite, watch, say)
-        names = default_methods() if methods is None and not runs else methods or []
-        points, base_index = _points(store, names, methods is not None, runs, base, measurer, sweeps)
-        chooser = Chooser(points, base_index, used, measurer.folds, confidence)
-        frontier = Frontier(data.name, data.fingerprint, accuracy, exposure, chooser, users.protocol.cold_users)
-        if not frontier.base.accuracy_of(used) > 0:
-            name = frontier.base.candidate.name
+        paths = store.read([*runs, *([] if base is None else [base])], names)
+        store.train(names, required=methods is not None)
+        in_production = None if base is None else paths[settled(RunFolder(base).path)]
+        models = store.models | store.taken
+        points, base_index = _points(models, in_production, measurer, sweeps, say)
+        chooser = Chooser.of(points, wanted, measurer.folds, base_index)
+        if not chooser.accuracy[base_index].mean() > 0:
+            name = points[base_index].candidate.name
             raise InputError(f"{name}, the baseline, finds nothing on validation; check the dataset, or name others")
-        chosen, why, confirmation = _choose(frontier, keep_accuracy, checks)
-        less_sure = () if confirmation is None else chooser.less_sure(confirmation.keep, chosen)
-        result = Debiased(frontier, chosen, why, confirmation, less_sure, (*store.notes, *accuracy.notes()))
-        _write(home, result, store.models[points[chosen].candidate.model])
+        if keep_accuracy is not None:
+            choice = chooser.within(keep_accuracy, confidence)
+        else:
+            choice = _reaching(points, chooser, checks) if checks else chooser.knee()
+        result = Debiased(data, measurer, exposure, points, chooser, choice, store.notes)
+        _write(home, result, models[result.point.candidate.model])
     return result
 
 
-def _several(given: Sequence[T] | T) -> Sequence[T]:
+def _several(given: Any) -> list[Any]:
     """A name or path alone as a list of one."""
-    return [cast("T", given)] if isinstance(given, str | Path) else cast("Sequence[T]", given)
+    return [given] if isinstance(given, str | Path) else list(given)
 
 
-def _check(data: Dataset, keep: float | None, targets: Sequence[str], confidence: float, budget: float | None) -> None:
+def _check(data: Dataset, keep: float | None, targets: object, confidence: float, budget: float | None) -> None:
     if not len(data.valid):
         raise InputError(
-            f"the validation split of {data.name} is empty, and the trade is chosen on it; "
+            f"the validation split of {data.name} is empty, and the trade-off is chosen on it; "
             "make a dataset with one, such as dpaa data log FILE --valid 0.1"
         )
     if keep is not None and not 0 < keep <= 1:
@@ -159,142 +296,96 @@ def _check(data: Dataset, keep: float | None, targets: Sequence[str], confidence
         raise InputError(f"the budget is a number of minutes above 0, got {budget!r}")
 
 
-def _sweeps(names: Sequence[str] | None) -> list[Reranker]:
-    """Every strength of the named re-rankers, or of all that have some."""
-    sweeps: list[Reranker] = []
-    for kind in [RERANKERS.find(name) for name in (RERANKERS if names is None else names)]:
-        swept = kind.sweep()
-        if names is not None and not swept:
-            raise InputError(f"re-ranker {kind.name} has no strengths to sweep; leave it out")
-        sweeps += swept
-    return sweeps
+def _parse_target(text: str, measurer: Measurer) -> Check:
+    """`coverage>=0.8`: a goal's or a metric's name, with or without its @k."""
+    try:
+        check = Check.parse(text)
+    except InputError:
+        raise InputError(
+            f'the target {text!r} is not NAME OP NUMBER; write for example --target "coverage>=0.8"'
+        ) from None
+    k = measurer.accuracy.k
+    known = (*MEASURED, *measurer.goals)
+    names = {goal.name: goal.key(k) for goal in known} | {goal.key(k): goal.key(k) for goal in known}
+    if check.name not in names:
+        raise InputError(f"there is no metric {check.name!r} to aim at; choose one of {', '.join(names)}")
+    return replace(check, name=names[check.name])
+
+
+def _reaching(points: Sequence[Point], chooser: Chooser, targets: Sequence[Check]) -> Choice:
+    """The most accurate point that meets all targets."""
+    meeting = list(range(len(points)))
+    for target in targets:
+        values = np.array([point.metrics[target.name] for point in points])
+        # A check "fails" where its comparison holds, and also without a value, which meets nothing here.
+        meeting = [i for i in meeting if np.isfinite(values[i]) and target.apply(points[i].metrics).failed]
+        if not meeting:
+            raise OutOfReachError(
+                f"no point reaches {' and '.join(map(str, targets))}: {target.name} runs from {np.nanmin(values):.4g} "
+                f"to {np.nanmax(values):.4g}; choose a lower target"
+            )
+    chosen = meeting[int(np.argmax(chooser.means()[meeting]))]
+    return Choice(chosen, f"the most accurate of all points with {' and '.join(map(str, targets))} on validation")
 
 
 @contextmanager
 def _begun(folder: str | Path) -> Iterator[Path]:
-    """The folder, locked against other calls; one that stays empty is not left behind.
-
-    A folder of other things, or one in which the run would go elsewhere, is refused before any work.
-    """
+    """The folder, locked against other calls; one of other things is refused, one that stays empty is removed."""
     home = check_folder_name(folder)
-    made = [home, *missing_folders(home)] if not home.exists() else []
+    created = [home, *missing_folders(home)] if not home.exists() else []
     try:
         with hold_folder(home, folder):
-            if home.exists() and not home.is_dir():
-                raise InputError(f"{folder} is a file; choose another folder with --out")
-            if home.exists() and any(not one.name.startswith(".") and one.name not in OWN for one in home.iterdir()):
+            entries = [one.name for one in home.iterdir() if one.name[0] != "."] if home.is_dir() else []
+            if home.is_file() or not set(entries) <= set(OWN):
                 raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
-            run = RunFolder(check_within(home / CHOSEN, home))
-            if (run.filled and not run.has_config) or run.path.is_file():
-                raise InputError(f"{run.path} holds something else than a run; choose another folder with --out")
+            check_within(home / CHOSEN, home)
             yield own_folder(home, REMEDY)
     finally:
-        remove_empty([home / MODELS, *made])
+        remove_empty([home / MODELS, *created])
 
 
 def _points(
-    store: ModelStore,
-    methods: Sequence[str],
-    required: bool,
-    runs: Sequence[str | Path],
-    base: str | Path | None,
+    models: Mapping[str, Model],
+    in_production: str | None,
     measurer: Measurer,
     sweeps: Sequence[Reranker],
+    say: Callable[[str], None],
 ) -> tuple[list[Point], int]:
     """Every model with every re-ranker, and the index of the baseline.
 
     That is the run in production as it stands, or of the models as they are, their dials at 0, the most accurate.
     """
-    points: dict[str, list[Point]] = {}
-    store.check([*runs, *([] if base is None else [base])])
-    for name in store.train(methods, required=required):
-        points[name] = list(measurer.points(name, store.models[name].method, sweeps))
-    for run in runs:
-        store.take(run)
-    in_production = None if base is None else store.take(base)
-    for name in [one for one in store.models if one not in points]:
-        store.say(f"measuring {name}")
-        points[name] = list(measurer.points(name, store.models[name].method, sweeps))
-    if not points:
-        why = f" ({'; '.join(store.notes)})" if store.notes else ""
-        raise InputError(f"there is no model to choose from{why}; name methods with --methods or runs with --runs")
-    first: list[Point] = []
+    if not models:
+        raise InputError("there is no model to choose from; name methods with --methods or runs with --runs")
+    points: list[Point] = []
+    for name in sorted(models, key=lambda name: name != in_production):
+        say(f"measuring {name}")
+        method = models[name].method
+        if name == in_production:
+            kappa, reranker = models[name].kappa(), models[name].reranker()
+            if kappa or reranker:
+                lists = measurer.evaluator.lists(method, kappa, reranker)
+                points.append(measurer.point(Candidate(name, reranker, kappa), lists))
+        points += measurer.points(name, method, sweeps)
     if in_production is not None:
-        model, first = store.models[in_production], points.pop(in_production)
-        kappa, reranker = model.kappa(), model.reranker()
-        if kappa or reranker:
-            first = [measurer.as_run(in_production, model.method, kappa, reranker), *first]
-    ordered = [*first, *(point for swept in points.values() for point in swept)]
-    if first:
-        return ordered, 0
-    (estimate,) = measurer.accuracies
-    plain = [index for index, point in enumerate(ordered) if point.candidate.plain]
-    return ordered, max(plain, key=lambda index: (ordered[index].accuracy_of(estimate), -index))
-
-
-# ---------------------------------------------------------------------- the choice
-
-
-def _choose(frontier: Frontier, keep: float | None, targets: Sequence[Check]) -> tuple[int, str, Confirmation | None]:
-    """The index of a point, why in a sentence, and what held-out users say."""
-    chooser = frontier.chooser
-    if keep is not None:
-        chosen, confirmation = chooser.within(keep)
-        return chosen, _promise_in_words(chooser, chosen, confirmation), confirmation
-    if targets:
-        wanted = " and ".join(map(str, targets))
-        reached = chooser.reaching(targets)
-        if reached is None:
-            ranges = ", ".join(_range(frontier, target.name) for target in targets)
-            raise OutOfReachError(f"no point reaches {wanted}: {ranges}; ask for less")
-        return reached, f"the most accurate of all points with {wanted} on validation", None
-    knee = chooser.knee()
-    if knee == chooser.base:
-        return knee, "no trade on the frontier is better than it", None
-    why = "the point of diminishing returns, the farthest above the line between the two ends of the frontier"
-    return knee, why, None
-
-
-def _promise_in_words(chooser: Chooser, chosen: int, confirmation: Confirmation) -> str:
-    loss, sure = percent(confirmation.keep - 1), f"{100 * confirmation.confidence:.0f} %"
-    if chosen != chooser.base:
-        return f"the best for the goal whose accuracy is within {loss} of the baseline's, confirmed at {sure}"
-    if confirmation.refused is None:
-        return f"no point within {loss} of its accuracy does more for the goal"
-    users = counted(confirmation.users, "validation user", "validation users")
-    return f"no other point could be confirmed at {sure} to be within {loss} of its accuracy by {users}"
-
-
-def _range(frontier: Frontier, metric: str) -> str:
-    values = [point.metrics[metric] for point in frontier.points]
-    known = [value for value in values if value == value]
-    return f"{metric} runs from {min(known):.4g} to {max(known):.4g}" if known else f"no {metric}"
-
-
-# ---------------------------------------------------------------------- what is written
+        return points, 0
+    plain = [index for index, point in enumerate(points) if point.candidate.plain]
+    return points, max(plain, key=lambda index: (points[index].accuracy.mean(), -index))
 
 
 def _write(home: Path, result: Debiased, model: Model) -> None:
     """The choice as a run, then the files that describe it."""
-    content = result.as_json()
-    chosen = result.point.candidate
+    content, chosen = result.as_json(), result.point.candidate
     manifest = dict(model.manifest)
     if chosen.kappa != model.kappa():
         curve = model.dial_curve
-        moved = (
-            without_curve() | {"kappa": chosen.kappa}
-            if curve is None
-            else finite(curve.at_debiased(chosen.kappa).as_json())
-        )
-        manifest["dial"] = moved | {"chosen_for": BY_DEBIAS}
+        moved = finite(curve.at_debiased(chosen.kappa).as_json()) if curve else without_curve()
+        manifest["dial"] = moved | {"kappa": chosen.kappa, "chosen_for": BY_DEBIAS}
     manifest["rerank"] = None if chosen.reranker is None else chosen.reranker.as_json()
-    kept = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation", "less_sure")
+    kept = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation")
     manifest["debias"] = {name: content[name] for name in kept}
     history = RunFolder(model.path).history() if model.path else []
     save_model(replace(model, manifest=manifest), home / CHOSEN, overwrite=True, history=history)
-    rows = []
-    for record in content["points"]:
-        row = {name: value for name, value in record.items() if name not in ("metrics", "rerank")}
-        rows.append({**row, "rerank": record["rerank"] and record["rerank"]["name"], **record["metrics"]})
-    table = pl.DataFrame(rows, infer_schema_length=None)
+    rows = [one | one["metrics"] | {"rerank": one["rerank"] and one["rerank"]["name"]} for one in content["points"]]
+    table = pl.DataFrame(rows, infer_schema_length=None).drop("metrics")
     write_files(home, {FRONTIER: as_json(content), TABLE: table.write_csv}, REMEDY)

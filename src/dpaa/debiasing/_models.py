@@ -1,29 +1,28 @@
-"""The models of a frontier: trained into a folder, resumed after an interruption, or existing runs."""
+"""The models of a frontier: trained into a folder, a run each, or existing runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dpaa._io import check_within, own_folder, settled
-from dpaa._text import counted, printable
+from dpaa._text import printable
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED, needed_layers
-from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
-from dpaa.runs.folder import CHOSEN, RunFolder
+from dpaa.runs.fit import Callbacks, fit_into, make_method
+from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.training.trainer import EpochReport, Interrupted
 
 MODELS = "models"
-"""Where they are kept, a run each."""
-REMEDY = "make room or choose another folder with --out"
+REMEDY = "free some space or choose another folder with --out"
 
 Watch = Callable[[Method], AbstractContextManager[Callbacks]]
 """Callbacks of the training of a method, such as a progress display."""
@@ -49,28 +48,35 @@ class OtherRunError(InputError):
 
 @dataclass
 class ModelStore:
-    """Trains what a frontier is made of."""
+    """Trains and reads what a frontier is made of.
+
+    Parameters
+    ----------
+    folder : of the frontier; models are runs in its folder `models`, which a later call reuses
+    data : the dataset
+    settings : hyperparameters, for every method that has them
+    seed : of every training
+    deadline : `time.monotonic()` at which no training begins any more, once there is a model
+    overwrite : whether to train models again
+    watch, say : callbacks of trainings, and who gets lines of progress
+    """
 
     folder: Path
     data: Dataset
     settings: Mapping[str, object]
-    """Hyperparameters for every method that has them."""
     seed: int
     deadline: float | None = None
-    """`time.monotonic()` at which no training begins any more, and of one under way the best epoch so far is used.
-
-    Its checkpoint stays for the next call.  Where there is no model yet, the next method is tried all the same: in one
-    go, or for an epoch.
-    """
     overwrite: bool = False
     watch: Watch = unwatched
     say: Callable[[str], None] = lambda _line: None
     notes: list[str] = field(default_factory=list)
-    """What was left out."""
     models: dict[str, Model] = field(default_factory=dict)
+    """Trained here."""
+    taken: dict[str, Model] = field(default_factory=dict)
+    """Read from runs."""
 
-    def train(self, methods: Sequence[str], *, required: bool) -> Iterator[str]:
-        """Train each method into a run of its own; its name is yielded as soon as it is there.
+    def train(self, methods: Sequence[str], *, required: bool) -> None:
+        """Train each method into a run of its own, unless that is done.
 
         Parameters
         ----------
@@ -80,131 +86,68 @@ class ModelStore:
         names = {find_method(name).name: name for name in methods}
         names = {name: names[name] for name in sorted(names, key=_in_epochs)}  # a budget may end before the slow ones
         self._check_settings(list(names))
-        home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY) if names else self.folder
-        late = []
         for number, (name, given) in enumerate(names.items(), start=1):
+            home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY)
             folder = check_within(home / name, self.folder)
-            if self._late and self.models and not RunFolder(folder).finished:
-                late.append(name)
+            late = self.deadline is not None and time.monotonic() >= self.deadline
+            if late and self.models and not RunFolder(folder).finished:
+                self.notes.append(f"{name} was not tried, as the time is up; call again with a larger --budget")
                 continue
             self.say(f"model {number} of {len(names)}: {name}")
             try:
-                self._train_one(folder, self._method(given))
-            except OtherRunError:
-                raise
+                self.models[name] = self._train_one(folder, given)
             except InputError as error:
-                if required:
+                if required or isinstance(error, OtherRunError):
                     raise
                 self.notes.append(f"{name} was left out: {error}")
-                continue
-            if name in self.models:
-                yield name
-        if late:
-            names_left = f"the time is up, so these were not tried: {', '.join(late)}"
-            self.notes.append(f"{names_left}; call again with a larger --budget")
 
-    @property
-    def _late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def _method(self, given: str) -> Method:
+    def _train_one(self, folder: Path, given: str) -> Model:
         known = find_method(given).hyperparameters.model_fields
         own = {key: value for key, value in self.settings.items() if key in known}
-        return make_method(self.data, given, own | {"seed": self.seed})
-
-    def _train_one(self, folder: Path, method: Method) -> None:
-        run = RunFolder(folder)
-        if not self.overwrite and run.finished and not run.finished_before(method, self.data.fingerprint):
+        method = make_method(self.data, given, own | {"seed": self.seed})
+        run, resume = RunFolder(folder), folder.exists() and not self.overwrite
+        if resume and run.finished and not run.finished_before(method, self.data.fingerprint):
             raise OtherRunError(
-                f"{folder} holds a run with other settings or of another dataset; pass --overwrite to train it again, "
-                "or choose another folder with --out"
+                f"{folder} holds a run with other hyperparameters or of another dataset; pass --overwrite to train it "
+                "again, or choose another folder with --out"
             )
         before = self.models.get(PRETRAINED) if needed_layers(method) is not None else None
-        pretrained = None if before is None else before.path
-        begun = bool(self.models)
+        how: dict[str, Any] = {"overwrite": self.overwrite, "resume": resume, "pretrained": before and before.path}
         with self.watch(method) as callbacks:
-
-            def on_epoch(report: EpochReport) -> None:
-                nonlocal begun
-                begun = True
-                callbacks.on_epoch(report)
-
-            def stop_requested() -> bool:
-                return callbacks.stop_requested() or (begun and self._late)
-
-            limited = replace(callbacks, on_epoch=on_epoch, stop_requested=stop_requested)
-            resume = folder.exists() and not self.overwrite
-            try:
-                model = fit_into(
-                    folder,
-                    self.data,
-                    method,
-                    overwrite=self.overwrite,
-                    resume=resume,
-                    callbacks=limited,
-                    pretrained=pretrained,
-                )
-            except Interrupted:
-                if callbacks.stop_requested():
-                    raise
-                fresh = make_method(self.data, type(method), method.get_params())
-                try:  # the best epoch of the checkpoint, which stays
-                    run = RunFolder.to_finish(folder, self.overwrite)
-                    model = fit_method(
-                        fresh, self.data, callbacks, run, resume=True, finish=True, pretrained=pretrained
-                    )
-                except InputError:  # there is no such epoch
-                    self.notes.append(f"the time was up before {method.name} was trained; call again to go on with it")
-                    return
-                epochs = counted(model.manifest["training"]["epochs"], "epoch", "epochs")
-                self.notes.append(
-                    f"the time was up after {epochs} of {method.name}, whose best one is used; call again to train on"
-                )
-        self.models[method.name] = model
+            return fit_into(folder, self.data, method, callbacks=callbacks, **how)
 
     def _check_settings(self, names: Sequence[str]) -> None:
-        if self.settings and not names:
-            raise InputError("settings are for methods that are trained here, and none is; name some with --methods")
-        known = {key for name in names for key in find_method(name).hyperparameters.model_fields}
-        for key in self.settings:
-            if key not in known or key == "seed":
-                remedy = "give it with --seed" if key == "seed" else f"known are: {', '.join(sorted(known - {'seed'}))}"
-                raise InputError(f"no method of these has a setting {key!r} to set ({', '.join(names)}); {remedy}")
+        known = {key for name in names for key in find_method(name).hyperparameters.model_fields} - {"seed"}
+        wrong = next((key for key in self.settings if key not in known), None)
+        if wrong is not None:
+            raise InputError(
+                f"no method that is trained here ({', '.join(names) or 'none is'}) has a hyperparameter {wrong!r}; "
+                f"known are: {', '.join(sorted(known))}; give the seed with --seed"
+            )
 
-    def check(self, runs: Sequence[str | Path]) -> None:
-        """Refuse, before anything is trained, what could not be taken; models of this folder may be yet to come."""
-        for run in map(Path, runs):
-            if not settled(RunFolder(run).path).is_relative_to(settled(self.folder / MODELS)):
-                self._read(run)
-
-    def take(self, run: str | Path) -> str:
-        """Take a finished run on the same dataset, once.
+    def read(self, runs: Sequence[str | Path], methods: Sequence[str]) -> dict[Path, str]:
+        """Read finished runs on the same dataset, each once; one that is to be trained here may be yet to come.
 
         Parameters
         ----------
-        run : its folder
+        runs : folders
+        methods : to be trained here
 
         Returns
         -------
-        its name among the models: that of the folder where it is free, else its path
+        Resolved folder → name among the models: that of the folder where it is free, else its path
         """
-        resolved = settled(RunFolder(run).path)
-        for name, model in self.models.items():
-            if model.path is not None and settled(model.path) == resolved:
-                return name
-        model = self._read(Path(run))
-        names = (printable(settled(run).name), printable(str(run)), printable(str(resolved)))
-        name = next((one for one in names if one not in self.models), f"{names[-1]} {len(self.models)}")
-        self.models[name] = model
-        return name
-
-    def _read(self, run: Path) -> Model:
-        if settled(RunFolder(run).path) == settled(self.folder / CHOSEN):
-            raise InputError(f"{run} is what this call writes; choose another folder with --out")
-        model = load(run)
-        if model.trained_on.fingerprint != self.data.fingerprint:
-            raise InputError(
-                f"{run} was trained on another dataset than {self.data.name} (fingerprints differ); "
-                "name runs on this dataset"
-            )
-        return model
+        own = {settled(self.folder / MODELS / name): name for name in (find_method(one).name for one in methods)}
+        names: dict[Path, str] = {}
+        for run in runs:
+            path = settled(RunFolder(run).path)
+            if path in own or path in names:
+                names.setdefault(path, own.get(path, ""))
+                continue
+            model = load(run)
+            if model.trained_on.fingerprint != self.data.fingerprint:
+                raise InputError(f"{run} was trained on another dataset than {self.data.name}; name runs on this one")
+            name = printable(settled(run).name)
+            names[path] = printable(str(path)) if name in {*own.values(), *names.values()} else name
+            self.taken[names[path]] = model
+        return names

@@ -1,17 +1,17 @@
 """Every model with every re-ranker, measured on the same validation users: its accuracy and its goals.
 
-Validation pairs may be as biased as the log, so there are three estimates of accuracy.  Each weighs the relevant pairs
-by their item, `w_i`, and is an NDCG that a pair enters by its weight:
+Validation pairs may be as biased as the log, so there are three estimates of accuracy.  Each weights the relevant pairs
+by their item, `w_i`, in an NDCG:
 
     accuracy = Σ_u W_u ndcg_u / Σ_u W_u,    ndcg_u = Σ_hits w_i/log2(rank + 1) / (the same of the best list)
 
 with `W_u` the mean weight of the user's relevant pairs.  With equal weights it is the usual NDCG, a mean over users.
 
-| estimate | w_i | asks |
+| estimate | w_i | answers |
 |---|---|---|
 | `logged` | 1 | how well do lists find what the log holds? |
-| `ips` | 1 / max(floor, (count_i / largest count)^power) | how well, were all items met equally often? |
-| `balanced` | 1 / validation pairs of the item | how well, counting every item alike? |
+| `ips` | 1 / max(floor, (count_i / largest count)^power) | how well, were all items exposed equally often? |
+| `balanced` | 1 / validation pairs of the item | how well, if every item counts alike? |
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import METRICS, Metric
-from dpaa.evaluation.offpolicy import FLOOR, POWER, ValidationExposure, best_gain, propensities
+from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, propensities
 from dpaa.methods.base import Method
 from dpaa.ranking.dial import dialled_family
 from dpaa.ranking.reranker import Dial, Reranker
@@ -37,35 +37,28 @@ from dpaa.ranking.reranker import Dial, Reranker
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# ---------------------------------------------------------------------- accuracy
-
-Estimate = Literal["logged", "ips", "balanced"]
-ESTIMATES: tuple[Estimate, ...] = get_args(Estimate)
-ON_BIASED: Estimate = "ips"
-"""What is used where validation comes from the log's own exposure; docs/debias.md has the measurements behind it."""
-WORDS: dict[Estimate, str] = {
+ESTIMATES = {
     "logged": "accuracy as logged: every validation pair counts alike",
-    "ips": "accuracy by inverse propensity: a validation pair counts more, the less often its item was met in training",
+    "ips": "accuracy by inverse propensity: a validation pair counts more, the rarer its item is in training",
     "balanced": "popularity-balanced accuracy: every item counts alike, however many validation pairs it has",
 }
-FEW = 100.0
-"""Pairs of equal weight below which an estimate is mostly noise."""
-
-
-def default_estimate(exposure: ValidationExposure) -> Estimate:
-    """As logged where validation pairs were met without bias, else `ON_BIASED`."""
-    return ON_BIASED if exposure.biased else "logged"
+"""Estimate of accuracy → what it is."""
 
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """One estimate for the users of a ground truth, prepared once for any lists."""
+    """One estimate for the users of a ground truth, prepared once for any lists.
+
+    Parameters
+    ----------
+    truth : validation users and their relevant items
+    k : length of the lists
+    estimate : one of `ESTIMATES`
+    """
 
     truth: GroundTruth
     k: int
-    estimate: Estimate = "logged"
-    power: float = POWER
-    floor: float = FLOOR
+    estimate: str = "logged"
 
     @cached_property
     def weight(self) -> Floats:
@@ -73,54 +66,34 @@ class Accuracy:
         if self.estimate == "logged":
             return np.ones(self.truth.n_items)
         if self.estimate == "ips":
-            return 1.0 / propensities(self.truth.counts, self.power, self.floor)[0]
+            return 1.0 / propensities(self.truth.counts, POWER, FLOOR)[0]
         return 1.0 / np.maximum(np.bincount(self.truth.relevant_pairs[1], minlength=self.truth.n_items), 1.0)
-
-    @cached_property
-    def _best(self) -> Floats:
-        """What the best list of k gains, (users,)."""
-        row, item = self.truth.relevant_pairs
-        return best_gain(row, self.weight[item], self._discount, len(self.truth.users))
 
     @cached_property
     def _discount(self) -> Floats:
         return np.asarray(1.0 / np.log2(np.arange(self.k) + 2.0))
 
     @cached_property
-    def share(self) -> Floats:
-        """How much each user counts, (users,), 1 on average."""
+    def _users(self) -> tuple[Floats, Floats]:
+        """How much each user counts, 1 on average, and what the best list of k gains; (users,) each."""
         row, item = self.truth.relevant_pairs
-        pairs = np.bincount(row, minlength=len(self.truth.users))
-        mean = np.bincount(row, self.weight[item], minlength=len(self.truth.users)) / np.maximum(pairs, 1)
-        return np.asarray(mean / mean.mean())
+        n = len(self.truth.users)
+        mean = np.bincount(row, self.weight[item], minlength=n) / np.maximum(np.bincount(row, minlength=n), 1)
+        return mean / mean.mean(), best_gain(row, self.weight[item], self._discount, n)
 
     def of(self, at: Context) -> Floats:
         """What each user adds, (users,); their mean is the estimate."""
+        share, best = self._users
         gained = np.where(at.hits, self.weight[at.lists], 0.0) @ self._discount[: at.lists.shape[1]]
-        return np.asarray(self.share * gained / self._best)
-
-    @property
-    def effective_sample_size(self) -> float:
-        """`(Σ w)² / Σ w²` over the relevant pairs: as many pairs of equal weight would be as noisy."""
-        weights = self.weight[self.truth.relevant_pairs[1]]
-        return float(weights.sum() ** 2 / (weights**2).sum())
-
-    def notes(self) -> list[str]:
-        """What to know before believing it."""
-        size, pairs = self.effective_sample_size, len(self.truth.relevant)
-        if size >= FEW:
-            return []
-        return [
-            f"the accuracy rests on an effective {size:,.0f} of {pairs:,} validation pairs, and is mostly noise below "
-            f"{FEW:g}; make a dataset with more of them"
-        ]
+        return np.asarray(share * gained / best)
 
     def as_json(self) -> dict[str, Any]:
-        """How it came about."""
-        about: dict[str, Any] = {"name": self.estimate, "in_words": WORDS[self.estimate]}
-        if self.estimate == "ips":
-            about |= {"power": self.power, "floor": self.floor}
-        return about | {"pairs": len(self.truth.relevant), "effective_sample_size": self.effective_sample_size}
+        """How it is estimated; as many pairs of equal weight as `effective_sample_size` would be as noisy."""
+        weights = self.weight[self.truth.relevant_pairs[1]]
+        about: dict[str, Any] = {"name": self.estimate, "in_words": ESTIMATES[self.estimate]}
+        about |= {"power": POWER, "floor": FLOOR} if self.estimate == "ips" else {}
+        size = float(weights.sum() ** 2 / (weights**2).sum())
+        return about | {"pairs": len(self.truth.relevant), "effective_sample_size": size}
 
 
 # ---------------------------------------------------------------------- goals
@@ -128,20 +101,19 @@ class Accuracy:
 NICHE = "/niche"
 ALIASES = {"niche-recall": f"recall{NICHE}", "calibration": "upd"}
 """What users type → metric and item group."""
-HEADLINES = {
-    "recall/niche": "niche items found",
-    "coverage": "items shown",
-    "arp": "mean popularity",
-    "gini": "inequality of exposure",
-    "upd": "distance from users' own mix",
-}
-"""Metric → what a person without time reads."""
 OFFERED = ("niche-recall", "coverage", "arp", "gini", "calibration")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One metric, perhaps counted on niche items only."""
+    """One metric, perhaps counted on niche items only.
+
+    Parameters
+    ----------
+    name : as users type it
+    metric : of the table of metrics
+    niche : whether only niche items are relevant
+    """
 
     name: str
     metric: Metric
@@ -149,7 +121,7 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """By alias (`niche-recall`) or as the table names it (`aplt`, `recall/niche`)."""
+        """By alias (`niche-recall`) or as the table of metrics names it (`aplt`, `recall/niche`)."""
         wanted = text.strip().lower()
         name = ALIASES.get(wanted, wanted)
         niche = name.endswith(NICHE)
@@ -166,24 +138,14 @@ class Goal:
         """As `evaluate` names it."""
         return f"{self.metric.name}@{k}{NICHE if self.niche else ''}"
 
-    @property
-    def in_words(self) -> str:
-        """Short, for people who do not know the metric's name."""
-        return HEADLINES.get(f"{self.metric.name}{NICHE if self.niche else ''}", self.name)
-
-    def per_user(self, at: Context) -> Floats | None:
-        """(users,), NaN for a user without a value; None where it is a property of all lists together."""
+    def of(self, at: Context) -> float | Floats:
+        """(users,), NaN for a user without a value; a number where it is a property of all lists together."""
         if not self.metric.per_user:
-            return None
+            return float(self.metric.formula(at))
         part = at.of_items(~at.truth.popular) if self.niche else at
         values = np.full(len(at.lists), np.nan)
         values[part.rows] = self.metric.formula(part)
         return values
-
-    def of_all(self, at: Context) -> float:
-        """One number for all lists."""
-        each = self.per_user(at)
-        return float(self.metric.formula(at)) if each is None else mean_of_known(each)
 
     def score(self, value: float) -> float:
         """Higher is better, whatever direction the metric has; −inf where there is no value."""
@@ -194,38 +156,38 @@ class Goal:
 def parse_goals(texts: Sequence[str]) -> tuple[Goal, ...]:
     """Each once, at least one."""
     goals = tuple(Goal.parse(text) for text in texts)
-    if not goals:
-        raise InputError(f"name at least one goal: {', '.join(OFFERED)}")
-    keys = [goal.key(1) for goal in goals]
-    if len(set(keys)) < len(keys):
-        raise InputError("a goal is named twice; name each once")
+    if not goals or len({goal.key(1) for goal in goals}) < len(goals):
+        raise InputError(f"name at least one goal, and each once: {', '.join(OFFERED)}")
     return goals
 
+
+MEASURED = (
+    *(Goal(name, METRICS[name], niche=False) for name in ("ndcg", "recall", "arp", "aplt", "coverage", "gini", "upd")),
+    Goal.parse("niche-recall"),
+)
+"""Measured of every point, whatever the goal."""
 
 # ---------------------------------------------------------------------- points
 
 FOLDS = 5
 MOST_USERS = 20_000
 """Validation users that points are measured on; of more, so many are taken, evenly spread."""
-MEASURED = ("ndcg", "recall", "arp", "aplt", "coverage", "gini", "upd")
-"""Metrics of every point, whatever the goal; and the recall of niche items."""
-
-
-def measured_goals() -> list[Goal]:
-    """`MEASURED` as goals."""
-    return [*(Goal(name, METRICS[name], niche=False) for name in MEASURED), Goal.parse("niche-recall")]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model and how its lists are made from its scores."""
+    """A model and how its lists are made from its scores.
+
+    Parameters
+    ----------
+    model : its name in the frontier
+    reranker : None for the k highest scores
+    kappa : of the popularity dial over the model's scores, before the re-ranker
+    """
 
     model: str
-    """Its name in the frontier."""
     reranker: Reranker | None = None
-    """None: the k highest scores."""
     kappa: float = 0.0
-    """Of the popularity dial over the model's scores, before the re-ranker."""
 
     @property
     def plain(self) -> bool:
@@ -234,16 +196,14 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """`ease`, `ease, dial -0.5`, `ease, xquad 0.3`, `auto, dial 0.25, xquad 0.3`."""
-        dial = [f"dial {self.kappa:g}"] if self.kappa else []
-        return ", ".join([self.model, *dial, *([] if self.reranker is None else [self._in_words(self.reranker)])])
-
-    @staticmethod
-    def _in_words(reranker: Reranker) -> str:
-        changed = reranker.model_dump(mode="json", exclude_defaults=True)
-        strength = changed.pop("strength", getattr(reranker, "strength", None))
-        shown = "" if strength is None else f" {strength:g}"
-        return f"{reranker.name}{shown}" + "".join(f", {name} {value}" for name, value in changed.items())
+        """`ease`, `ease, dial -0.5`, `ease, xquad 0.3`, `mine, dial 0.25, xquad 0.3, depth 50`."""
+        parts = [self.model, *([f"dial {self.kappa:g}"] if self.kappa else [])]
+        if self.reranker is not None:
+            changed = self.reranker.model_dump(mode="json", exclude_defaults=True)
+            strength = changed.pop("strength", getattr(self.reranker, "strength", None))
+            parts.append(self.reranker.name if strength is None else f"{self.reranker.name} {strength:g}")
+            parts += [f"{name} {value}" for name, value in changed.items()]
+        return ", ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
@@ -251,86 +211,57 @@ class Candidate:
         return {"name": self.name, "model": self.model, "popularity_dial": self.kappa, "rerank": rerank}
 
 
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a candidate's lists are worth, on the validation users; the lists themselves are not kept.
+
+    Parameters
+    ----------
+    candidate : model and re-ranker
+    accuracy : (users,) what each user adds to the accuracy
+    values : each goal's value over all users
+    outside : the same over the users outside of each fold
+    metrics : by the names of `evaluate`
+    """
+
+    candidate: Candidate
+    accuracy: Floats = field(repr=False)
+    values: tuple[float, ...] = field(repr=False)
+    outside: tuple[tuple[float, ...], ...] = field(repr=False)
+    metrics: Mapping[str, float] = field(repr=False)
+
+
 def user_folds(n_users: int, seed: int) -> tuple[Rows, ...]:
-    """The users cut into folds at random: `choice` never lets users judge what they chose."""
+    """The users cut into folds at random: users never confirm what they chose."""
     order = np.random.default_rng([seed, 17]).permutation(n_users)
     return tuple(np.sort(part) for part in np.array_split(order, min(FOLDS, n_users)))
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """What a candidate's lists are worth, on the validation users; the lists themselves are not kept."""
-
-    candidate: Candidate
-    accuracy: Mapping[Estimate, Floats] = field(repr=False)
-    """What each user adds to the accuracy, (users,), by estimate."""
-    goals: tuple[Goal, ...] = field(repr=False)
-    per_user: tuple[Floats | None, ...] = field(repr=False)
-    """Each goal's value of each user; None for goals that all lists have together."""
-    values: tuple[float, ...] = field(repr=False)
-    """Each goal's value over all users."""
-    outside: tuple[tuple[float, ...], ...] = field(repr=False)
-    """The same over the users outside of each fold."""
-    metrics: Mapping[str, float] = field(repr=False)
-    """By the names of `evaluate`: plain NDCG and recall, niche recall, popularity and spread."""
-
-    def accuracy_of(self, estimate: Estimate) -> float:
-        """The mean over users."""
-        return float(self.accuracy[estimate].mean())
-
-
-def measure(
-    candidate: Candidate,
-    at: Context,
-    accuracy: Mapping[Estimate, Floats],
-    goals: tuple[Goal, ...],
-    folds: Sequence[Rows],
-) -> Point:
-    """A point from a candidate's lists."""
-    each = tuple(goal.per_user(at) for goal in goals)
-    values = tuple(
-        goal.of_all(at) if known is None else mean_of_known(known) for goal, known in zip(goals, each, strict=True)
-    )
-    everybody = np.arange(len(at.lists))
-    outside = tuple(_of_some(goals, each, at, np.setdiff1d(everybody, fold)) for fold in folds)
-    k = at.lists.shape[1]
-    metrics = {goal.key(k): goal.of_all(at) for goal in (*measured_goals(), *goals)}
-    if at.truth.taste is not None and (cold := at.truth.taste < 0).any():
-        ndcg = METRICS["ndcg"].formula(at)
-        for group, rows in (("warm-users", ~cold), ("cold-users", cold)):
-            metrics[f"ndcg@{k}/{group}"] = mean_of_known(ndcg[rows])
-    return Point(candidate, accuracy, goals, each, values, outside, metrics)
-
-
-def _of_some(goals: Sequence[Goal], each: Sequence[Floats | None], at: Context, rows: Rows) -> tuple[float, ...]:
-    """Each goal's value over some users; NaN over nobody."""
-    if not len(rows):
-        return (float("nan"),) * len(goals)
-    part = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
-    pairs = zip(goals, each, strict=True)
-    return tuple(goal.of_all(part) if known is None else mean_of_known(known[rows]) for goal, known in pairs)
-
-
-@dataclass(frozen=True, eq=False)
 class Measurer:
-    """The validation users, and how points are measured on them."""
+    """The validation users, and how points are measured on them.
+
+    Parameters
+    ----------
+    evaluator : of the validation split
+    goals : what lists shall gain
+    accuracy : the estimate
+    seed : of the folds
+    """
 
     evaluator: Evaluator
     goals: tuple[Goal, ...]
-    accuracies: Mapping[Estimate, Accuracy]
-    """The estimates that points are measured by."""
+    accuracy: Accuracy
     seed: int = 0
-    """Of the folds."""
 
     @cached_property
     def folds(self) -> tuple[Rows, ...]:
         """Rows of the users."""
         return user_folds(len(self.evaluator.users), self.seed)
 
-    def points(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> Iterator[Point]:
+    def points(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> list[Point]:
         """The model itself, then each re-ranker."""
-        for candidate, lists in self.lists(model, method, rerankers):
-            yield self.point(candidate, lists)
+        return [self.point(candidate, lists) for candidate, lists in self.lists(model, method, rerankers)]
 
     def lists(
         self, model: str, method: Method, rerankers: Sequence[Reranker]
@@ -344,12 +275,23 @@ class Measurer:
             lists = self.evaluator.lists_reranked(method, others)
             yield from ((Candidate(model, other), one) for other, one in zip(others, lists, strict=True))
 
-    def as_run(self, model: str, method: Method, kappa: float, reranker: Reranker | None) -> Point:
-        """A run as it stands, with the dial and the re-ranker that it keeps."""
-        return self.point(Candidate(model, reranker, kappa), self.evaluator.lists(method, kappa, reranker))
-
     def point(self, candidate: Candidate, lists: NDArray[Any]) -> Point:
         """Measure lists, (users, k)."""
         at = self.evaluator.truth.context(lists.astype(np.int32))
-        accuracy = {name: one.of(at) for name, one in self.accuracies.items()}
-        return measure(candidate, at, accuracy, self.goals, self.folds)
+        each = [goal.of(at) for goal in self.goals]
+        everybody = np.arange(len(lists))
+        outside = tuple(self._of_some(each, at, np.setdiff1d(everybody, fold)) for fold in self.folds)
+        metrics = {goal.key(lists.shape[1]): _mean(goal.of(at)) for goal in (*MEASURED, *self.goals)}
+        return Point(candidate, self.accuracy.of(at), tuple(map(_mean, each)), outside, metrics)
+
+    def _of_some(self, each: Sequence[float | Floats], at: Context, rows: Rows) -> tuple[float, ...]:
+        """Each goal's value over some users; NaN over nobody."""
+        if not len(rows):
+            return (float("nan"),) * len(each)
+        part = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
+        pairs = zip(self.goals, each, strict=True)
+        return tuple(_mean(known[rows] if isinstance(known, np.ndarray) else goal.of(part)) for goal, known in pairs)
+
+
+def _mean(values: float | Floats) -> float:
+    return mean_of_known(values) if isinstance(values, np.ndarray) else values
