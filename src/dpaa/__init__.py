@@ -5,18 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpaa.methods.registry import METHODS
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dpaa._frames import to_pandas
-    from dpaa.auditing import Audit, audit
-    from dpaa.comparison import Comparison, compare
-    from dpaa.data.dataset import Dataset, read_dataset
-    from dpaa.debiasing import debias
-    from dpaa.errors import InputError
-    from dpaa.evaluation.evaluator import Evaluation
-    from dpaa.exporting import export
-    from dpaa.methods import METHODS
+    from dpaa._frames import to_pandas as to_pandas
+    from dpaa.auditing import Audit as Audit
+    from dpaa.auditing import audit as audit
+    from dpaa.comparison import Comparison as Comparison
+    from dpaa.comparison import compare as compare
+    from dpaa.data.dataset import Dataset as Dataset
+    from dpaa.data.dataset import read_dataset as read_dataset
+    from dpaa.debiasing import debias as debias
+    from dpaa.errors import InputError as InputError
+    from dpaa.evaluation.evaluator import Evaluation as Evaluation
+    from dpaa.exporting import export as export
     from dpaa.methods.als import ALS as ALS
     from dpaa.methods.apda import APDA as APDA
     from dpaa.methods.bc_loss import BCLoss as BCLoss
@@ -26,9 +30,9 @@ if TYPE_CHECKING:
     from dpaa.methods.dice import DICE as DICE
     from dpaa.methods.directau import DirectAU as DirectAU
     from dpaa.methods.dpaa import DPAA as DPAA
-    from dpaa.methods.dpaa import DpaaAsPrinted as DPAAAsPrinted
+    from dpaa.methods.dpaa import DPAAAsPrinted as DPAAAsPrinted
     from dpaa.methods.ease import EASE as EASE
-    from dpaa.methods.gf_cf import GfCf as GFCF
+    from dpaa.methods.gf_cf import GFCF as GFCF
     from dpaa.methods.invcf import InvCF as InvCF
     from dpaa.methods.ipl import IPL as IPL
     from dpaa.methods.ips import IPS as IPS
@@ -46,16 +50,18 @@ if TYPE_CHECKING:
     from dpaa.methods.reg import Reg as Reg
     from dpaa.methods.relmf import RelMF as RelMF
     from dpaa.methods.resn import ReSN as ReSN
-    from dpaa.methods.sam_reg import SamReg as SAMReg
+    from dpaa.methods.sam_reg import SAMReg as SAMReg
     from dpaa.methods.sgl import SGL as SGL
     from dpaa.methods.simgcl import SimGCL as SimGCL
     from dpaa.methods.ssm import SSM as SSM
-    from dpaa.methods.svd_gcn import SvdGcn as SVDGCN
+    from dpaa.methods.svd_gcn import SVDGCN as SVDGCN
     from dpaa.methods.ubpr import UBPR as UBPR
     from dpaa.methods.ultragcn import UltraGCN as UltraGCN
     from dpaa.methods.xsimgcl import XSimGCL as XSimGCL
-    from dpaa.runs.fit import evaluate, fit
-    from dpaa.runs.model import Model, load
+    from dpaa.runs.fit import evaluate as evaluate
+    from dpaa.runs.fit import fit as fit
+    from dpaa.runs.model import Model as Model
+    from dpaa.runs.model import load as load
 
 _HOME = {
     "Audit": "dpaa.auditing",
@@ -63,7 +69,6 @@ _HOME = {
     "Dataset": "dpaa.data.dataset",
     "Evaluation": "dpaa.evaluation.evaluator",
     "InputError": "dpaa.errors",
-    "METHODS": "dpaa.methods",
     "Model": "dpaa.runs.model",
     "audit": "dpaa.auditing",
     "compare": "dpaa.comparison",
@@ -76,103 +81,10 @@ _HOME = {
     "to_pandas": "dpaa._frames",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
-_METHODS = {
-    "ALS": "als",
-    "APDA": "apda",
-    "BCLoss": "bc-loss",
-    "CVIB": "cvib",
-    "CausE": "cause",
-    "DAP": "dap",
-    "DICE": "dice",
-    "DPAA": "dpaa",
-    "DPAAAsPrinted": "dpaa-as-printed",
-    "DirectAU": "directau",
-    "EASE": "ease",
-    "GFCF": "gf-cf",
-    "IPL": "ipl",
-    "IPS": "ips",
-    "InvCF": "invcf",
-    "ItemKNN": "item-knn",
-    "LightGCN": "lightgcn",
-    "MACR": "macr",
-    "MostPopular": "most-popular",
-    "NAVIP": "navip",
-    "NCL": "ncl",
-    "NGCF": "ngcf",
-    "PAAC": "paac",
-    "PD": "pd",
-    "PDA": "pda",
-    "PPAC": "ppac",
-    "ReSN": "resn",
-    "Reg": "reg",
-    "RelMF": "relmf",
-    "SAMReg": "sam-reg",
-    "SGL": "sgl",
-    "SSM": "ssm",
-    "SVDGCN": "svd-gcn",
-    "SimGCL": "simgcl",
-    "UBPR": "ubpr",
-    "UltraGCN": "ultragcn",
-    "XSimGCL": "xsimgcl",
-}
-"""Public name → method, as in `dpaa.DPAA(layers=2).fit(data)`."""
+_CLASSES = {place.partition(":")[2]: name for name, place in METHODS.built_in.items()}
+"""Class → method, as in `dpaa.DPAA(layers=2).fit(data)`."""
 
-__all__ = [
-    "ALS",
-    "APDA",
-    "CVIB",
-    "DAP",
-    "DICE",
-    "DPAA",
-    "EASE",
-    "GFCF",
-    "IPL",
-    "IPS",
-    "MACR",
-    "METHODS",
-    "NAVIP",
-    "NCL",
-    "NGCF",
-    "PAAC",
-    "PD",
-    "PDA",
-    "PPAC",
-    "SGL",
-    "SSM",
-    "SVDGCN",
-    "UBPR",
-    "Audit",
-    "BCLoss",
-    "CausE",
-    "Comparison",
-    "DPAAAsPrinted",
-    "Dataset",
-    "DirectAU",
-    "Evaluation",
-    "InputError",
-    "InvCF",
-    "ItemKNN",
-    "LightGCN",
-    "Model",
-    "MostPopular",
-    "ReSN",
-    "Reg",
-    "RelMF",
-    "SAMReg",
-    "SimGCL",
-    "UltraGCN",
-    "XSimGCL",
-    "__version__",
-    "audit",
-    "compare",
-    "debias",
-    "evaluate",
-    "export",
-    "fit",
-    "load",
-    "read_dataset",
-    "to_pandas",
-]
+__all__ = ["__version__", "METHODS", *_HOME, *_CLASSES]
 
 
 def __dir__() -> list[str]:
@@ -180,10 +92,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _METHODS:
-        from dpaa.methods.registry import METHODS
-
-        return METHODS[_METHODS[name]]
+    if name in _CLASSES:
+        return METHODS[_CLASSES[name]]
     if name not in _HOME:
         raise AttributeError(f"module 'dpaa' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

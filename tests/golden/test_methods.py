@@ -16,7 +16,7 @@ from dpaa.methods.bc_loss import BCLoss
 from dpaa.methods.contrast import batch_softmax, info_nce
 from dpaa.methods.dice import DICE
 from dpaa.methods.directau import DirectAU
-from dpaa.methods.gf_cf import GfCf
+from dpaa.methods.gf_cf import GFCF
 from dpaa.methods.ipl import IPL, hit_ratios
 from dpaa.methods.macr import MACR
 from dpaa.methods.ncl import NCL
@@ -25,11 +25,11 @@ from dpaa.methods.paac import PAAC
 from dpaa.methods.pd import PD, PDA
 from dpaa.methods.relmf import RelMF
 from dpaa.methods.resn import ReSN, principal_energy
-from dpaa.methods.sam_reg import SamReg
+from dpaa.methods.sam_reg import SAMReg
 from dpaa.methods.sgl import SGL
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.ssm import SSM
-from dpaa.methods.svd_gcn import SvdGcn
+from dpaa.methods.svd_gcn import SVDGCN
 from dpaa.methods.tables import Batch, scores
 from dpaa.methods.ubpr import UBPR
 from dpaa.methods.ultragcn import UltraGCN
@@ -149,7 +149,7 @@ def test_macr_as_the_authors_of_bc_loss_have_it() -> None:
 
 
 def test_sam_reg_as_the_authors_of_bc_loss_have_it() -> None:
-    made = method(SamReg, layers=2, correlation_weight=0.3, l2=0)
+    made = method(SAMReg, layers=2, correlation_weight=0.3, l2=0)
     check("sam_reg", made, Batch(*triples()), rtol=2e-4)
 
 
@@ -207,8 +207,8 @@ def test_ipl_as_its_authors_have_it() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "settings"),
     [
-        ("gf_cf", GfCf, {"rank": 3, "ideal_weight": 0.3}),
-        ("svd_gcn", SvdGcn, {"rank": 4, "emphasis": 3.0, "degree_shift": 4.0}),
+        ("gf_cf", GFCF, {"rank": 3, "ideal_weight": 0.3}),
+        ("svd_gcn", SVDGCN, {"rank": 4, "emphasis": 3.0, "degree_shift": 4.0}),
     ],
 )
 def test_closed_forms_as_their_authors_have_them(name: str, kind: Any, settings: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
-from dpaa.methods.dpaa import DPAA, DpaaAsPrinted
+from dpaa.methods.dpaa import DPAA, DPAAAsPrinted
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.tables import Tables
@@ -179,7 +179,7 @@ def test_layer_weights(toy_graph: BipartiteGraph, emphasis: float, norm: Any, ex
 
 
 def test_as_printed_is_a_preset(toy_graph: BipartiteGraph) -> None:
-    chosen = DpaaAsPrinted()
+    chosen = DPAAAsPrinted()
     assert (chosen.neighbour_scaling, chosen.layer_weight_norm) == ("none", "sum")  # type: ignore[attr-defined]
     same = {"neighbour_scaling": "none", "layer_weight_norm": "sum"}
     assert chosen.get_params() == DPAA(**same).get_params()

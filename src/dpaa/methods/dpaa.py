@@ -207,7 +207,7 @@ class DPAA(UsesPretrained, GraphMethod):
 
 
 @method("dpaa-as-printed", title="DPAA as its equations are printed: no neighbour scaling, λ summing to 1")
-class DpaaAsPrinted(DPAA):
+class DPAAAsPrinted(DPAA):
     """DPAA with the defaults that come nearest to the paper's tables: no neighbour scaling, λ summing to 1."""
 
     neighbour_scaling: Literal["symmetric", "none"] = "none"

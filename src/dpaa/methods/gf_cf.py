@@ -26,7 +26,7 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
     seeded=False,
     grid={"rank": (64, 128, 256), "ideal_weight": (0.0, 0.1, 0.3, 1.0)},
 )
-class GfCf(ClosedForm):
+class GFCF(ClosedForm):
     """Scores of two filters; nothing is trained, and the log itself is the first filter."""
 
     rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")

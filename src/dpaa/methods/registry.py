@@ -18,7 +18,7 @@ METHODS: Registry[Method] = Registry(
     {
         "lightgcn": "dpaa.methods.lightgcn:LightGCN",
         "dpaa": "dpaa.methods.dpaa:DPAA",
-        "dpaa-as-printed": "dpaa.methods.dpaa:DpaaAsPrinted",
+        "dpaa-as-printed": "dpaa.methods.dpaa:DPAAAsPrinted",
         "apda": "dpaa.methods.apda:APDA",
         "navip": "dpaa.methods.navip:NAVIP",
         "dap": "dpaa.methods.dap:DAP",
@@ -26,7 +26,7 @@ METHODS: Registry[Method] = Registry(
         "macr": "dpaa.methods.macr:MACR",
         "cvib": "dpaa.methods.cvib:CVIB",
         "ips": "dpaa.methods.ips:IPS",
-        "sam-reg": "dpaa.methods.sam_reg:SamReg",
+        "sam-reg": "dpaa.methods.sam_reg:SAMReg",
         "ssm": "dpaa.methods.ssm:SSM",
         "bc-loss": "dpaa.methods.bc_loss:BCLoss",
         "directau": "dpaa.methods.directau:DirectAU",
@@ -50,8 +50,8 @@ METHODS: Registry[Method] = Registry(
         "most-popular": "dpaa.methods.most_popular:MostPopular",
         "item-knn": "dpaa.methods.item_knn:ItemKNN",
         "ease": "dpaa.methods.ease:EASE",
-        "gf-cf": "dpaa.methods.gf_cf:GfCf",
-        "svd-gcn": "dpaa.methods.svd_gcn:SvdGcn",
+        "gf-cf": "dpaa.methods.gf_cf:GFCF",
+        "svd-gcn": "dpaa.methods.svd_gcn:SVDGCN",
         "als": "dpaa.methods.als:ALS",
     },
 )

@@ -21,7 +21,7 @@ from dpaa.methods.tables import Batch, Rows
     default_candidate=True,
     grid={"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)},
 )
-class SamReg(GraphMethod):
+class SAMReg(GraphMethod):
     """LightGCN with another sampler and a correlation term.
 
     loss = (1 − λ) (BPR + L2) + λ corr(pop_i, σ(s_ui − s_uj))²

@@ -26,7 +26,7 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, fitted, me
     grid={"rank": (30, 60, 120, 240, 480), "emphasis": (0.0, 2.0, 4.0, 6.0)},
     wide={"degree_shift": (0.0, 2.0, 4.0, 8.0)},
 )
-class SvdGcn(ClosedForm):
+class SVDGCN(ClosedForm):
     """Singular vectors, the smooth ones louder."""
 
     rank: int = Field(

@@ -12,21 +12,21 @@ import torch
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import _spectral as spectral
 from dpaa.methods._spectral import leading_singular, scaled_matrix
-from dpaa.methods.gf_cf import GfCf
+from dpaa.methods.gf_cf import GFCF
 from dpaa.methods.item_knn import ItemKNN
-from dpaa.methods.svd_gcn import SvdGcn
+from dpaa.methods.svd_gcn import SVDGCN
 from tests.methods.tools import as_histories, learned, matrix_of, some_graph
 
 EVERYBODY = torch.arange(3)
 
 
-def svd_gcn(graph: BipartiteGraph, **hyperparameters: float) -> SvdGcn:
-    method: SvdGcn = learned(SvdGcn, graph, **hyperparameters)
+def svd_gcn(graph: BipartiteGraph, **hyperparameters: float) -> SVDGCN:
+    method: SVDGCN = learned(SVDGCN, graph, **hyperparameters)
     return method
 
 
-def gf_cf(graph: BipartiteGraph, **hyperparameters: float) -> GfCf:
-    method: GfCf = learned(GfCf, graph, **hyperparameters)
+def gf_cf(graph: BipartiteGraph, **hyperparameters: float) -> GFCF:
+    method: GFCF = learned(GFCF, graph, **hyperparameters)
     return method
 
 
@@ -80,5 +80,5 @@ def test_the_defaults_are_those_that_validation_chose() -> None:
     mean = share.group_by("method", "hyperparameters").agg(pl.col("share").mean()).sort("share")
     best = {method: candidate for method, candidate, _ in mean.rows()}
     assert best["item-knn"] == f"neighbours={ItemKNN().neighbours}"
-    svd = SvdGcn()
+    svd = SVDGCN()
     assert best["svd-gcn"] == f"rank={svd.rank} emphasis={svd.emphasis:g} degree_shift={svd.degree_shift:g}"
