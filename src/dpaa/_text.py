@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote, unquote_plus
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from dpaa.errors import InputError
 
@@ -152,40 +152,25 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """The URL that may be shown: no password, and of what follows `?` the names alone.
-
-    It is the same for two URLs that differ in their secrets.  One that can be read in two ways (an `@` or `/` in a
-    password) is refused, since a part of the password would be shown.
-    """
-    scheme, mark, rest = url.partition("://")
-    if not mark:
-        return url
-    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if host.count("@") > 1 or (":" in host and "@" not in host and "@" in rest):
-        raise InputError("the URL can be read in two ways; in a password write @ as %40, / as %2F and ? as %3F")
-    login, at, _ = host.rpartition("@")
+    """The URL that may be shown: no password, and of what follows `?` the names alone."""
+    parts = urlsplit(url)
+    # A `/` or `?` in a password would end the host, and the rest of the password be shown.
+    if parts.netloc.count("@") > 1 or (":" in parts.netloc and "@" not in parts.netloc and "@" in url):
+        raise InputError("the URL can be interpreted in two ways; in a password write @ as %40, / as %2F and ? as %3F")
+    login, at, host = parts.netloc.rpartition("@")
     user, colon, _ = login.partition(":")
-    shown = f"{user}{f':{HIDDEN}' if colon else ''}{at}{rest[len(login) + len(at) :]}"
-    place, _, query = shown.partition("?")
-    asked = "&".join(
-        f"{name}={HIDDEN}" for name in sorted({pair.partition("=")[0] for pair in query.split("&")} - {""})
-    )
-    return f"{scheme}://{place}{f'?{asked}' if asked else ''}"
+    shown = url.partition("?")[0].replace(parts.netloc, f"{user}{colon and f':{HIDDEN}'}{at}{host}", 1)
+    names = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True)})
+    return "?".join([shown, *(["&".join(f"{name}={HIDDEN}" for name in names)] if names else [])])
 
 
 def hide_secrets(text: str, url: str) -> str:
-    """A text, such as what a driver says, without the secrets of a URL, as they are meant and as they were written."""
-    rest = url.partition("://")[2]
-    written = [pair.partition("=")[2] for pair in rest.partition("?")[2].split("&")]
-    if "@" in rest:
-        written.append(rest.partition("@")[0].partition(":")[2])
-    meant = [form for piece in written for form in (unquote(piece), unquote_plus(piece))]
-    forms = {
-        form
-        for secret in (*written, *meant)
-        for form in (secret, quote(secret), quote(secret, safe=" +"), quote_plus(secret), repr(secret)[1:-1])
-    }
+    """A message, such as a driver's, without the secrets of a URL, quoted or not."""
+    parts = urlsplit(url)
+    written = [parts.netloc.rpartition("@")[0].partition(":")[2]]
+    written += [pair.partition("=")[2] for pair in parts.query.split("&")]
     text = text.replace(url, without_secrets(url))
-    for form in sorted(forms - {""}, key=len, reverse=True):  # a secret may be a part of another
+    forms = {form for secret in written for form in (secret, unquote(secret), unquote_plus(secret))} - {""}
+    for form in sorted(forms, key=len, reverse=True):  # a secret may be a part of another
         text = text.replace(form, HIDDEN)
     return text
