@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
@@ -21,37 +23,28 @@ pytestmark = pytest.mark.slow
 CONFORMANCE = (checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance)
 
 
-def fuzz(schema: Any, cases: int) -> Counter[str]:
-    """So many cases, valid and invalid, evenly over the operations; a wrong answer raises."""
+@pytest.mark.filterwarnings("ignore")  # schemathesis' own and those of what it is made of
+def test_made_up_requests(served: Served) -> None:
+    """Valid and invalid ones, of every operation."""
+    schema = schemathesis.openapi.from_asgi("/openapi.json", served(any_host=True).app)
     answers: Counter[str] = Counter()
-    operations = [one.ok() for one in schema.get_all_operations()]
-    varied = sum(bool(list(one.iter_parameters()) or one.body) for one in operations)
-    limits = {"max_examples": max(1, cases // (2 * varied)), "phases": [Phase.generate]}
-    for operation in operations:
+    for operation in [one.ok() for one in schema.get_all_operations()]:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
 
             @seed(0)
-            @settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), **limits)
+            @settings(
+                deadline=None,
+                database=None,
+                max_examples=12,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
             @given(case=operation.as_strategy(generation_mode=mode))
             def once(case: Any) -> None:
                 answer = case.call()
                 answers[f"{case.method} {case.operation.path} {answer.status_code}"] += 1
                 case.validate_response(answer, checks=[not_a_server_error, *CONFORMANCE])
 
-            try:
+            with suppress(Unsatisfiable):  # nothing about this operation can be invalid
                 once()
-            except Exception as error:
-                if "Unsatisfiable" not in type(error).__name__:  # nothing about this operation can be invalid
-                    raise
-    return answers
-
-
-@pytest.mark.filterwarnings("ignore")  # schemathesis' own and those of what it is made of
-def test_made_up_requests(served: Served) -> None:
-    client = served(any_host=True)
-    schema = schemathesis.openapi.from_asgi("/openapi.json", client.app)
-    found = fuzz(schema, 112)
-    assert sum(found.values()) >= 90
-    assert not [name for name in found if name.endswith(" 500")]
-    assert any(name.startswith("GET /recommend/{user} 200") for name in found)
-    assert any(name.startswith("POST /recommend 200") for name in found)
+    assert {"GET /recommend/{user} 200", "POST /recommend 200", "POST /recommend 400"} <= set(answers)
