@@ -2,7 +2,7 @@
 
     python -m scripts.serve_load grid --items 1000 20000 200000
     python -m scripts.serve_load grid --against ../other-checkout/src    # both, alternating
-    python -m scripts.serve_load overload --minutes 10 --items 200000
+    python -m scripts.serve_load overload --seconds 60 --items 200000
     python -m scripts.serve_load reloads --reloads 50 --items 20000
 
 The runs have drawn vectors of 64 columns; the items of every answer are compared with those of the quiet service.
@@ -23,7 +23,7 @@ import httpx2
 import numpy as np
 from benchmarks.timing import machine
 from tests.serving.made import drawn_model
-from tests.serving.running import Running, running
+from tests.serving.running import Running, running, wait_until
 
 TOKEN = "a-token-for-the-load-test"
 KEY = {"Authorization": f"Bearer {TOKEN}"}
@@ -93,50 +93,54 @@ def served(folder: Path, n_items: int, *words: object, **environment: str) -> It
         yield service
 
 
+def codes(args: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """This code, and the one it is compared with."""
+    other = {} if args.against is None else {"other": {"PYTHONPATH": str(args.against.absolute())}}
+    return {"this": {}, **other}
+
+
 def grid(folder: Path, args: argparse.Namespace) -> Iterator[str]:
-    """Latency and throughput by size and number of connections; medians of the rounds."""
-    yield "| items | code | connections | p50 ms | p99 ms | requests/s | wrong, lost |"
+    """Latency and throughput by size and number of connections; medians of alternating rounds."""
+    yield "| items | connections | code | p50 ms | p99 ms | requests/s | wrong, lost |"
     yield "|---|---|---|---|---|---|---|"
-    codes: dict[str, dict[str, str]] = {"this": {}}
-    if args.against is not None:
-        codes["other"] = {"PYTHONPATH": str(args.against.absolute())}
     for n_items in args.items:
         cells: dict[tuple[int, str], list[Load]] = {}
         for _ in range(args.rounds):
-            for code, environment in codes.items():
+            for code, environment in codes(args).items():
                 with served(folder, n_items, **environment) as service:
                     for connections in (1, 8, 32):
                         cells.setdefault((connections, code), []).append(load(service, connections, args.seconds))
         for (connections, code), loads in sorted(cells.items()):
             p50, p99, rate = (np.median([getattr(one, name) for one in loads]) for name in ("p50", "p99", "rate"))
             bad = sum(one.wrong for one in loads), sum(one.lost + one.other for one in loads)
-            yield f"| {n_items:,} | {code} | {connections} | {p50:.2f} | {p99:.1f} | {rate:,.0f} | {bad[0]}, {bad[1]} |"
+            yield f"| {n_items:,} | {connections} | {code} | {p50:.2f} | {p99:.1f} | {rate:,.0f} | {bad[0]}, {bad[1]} |"
 
 
 def overload(folder: Path, args: argparse.Namespace) -> Iterator[str]:
     """Several times of what the service can do."""
-    with served(folder, args.items[-1], "--most-waiting", 48) as service:
-        capacity = load(service, 32, args.seconds).rate
-        # Refused requests return at once and come again, so the pause is for three times the capacity of the service.
-        yield f"Capacity {capacity:,.0f}/s. {load(service, 256, 60 * args.minutes, pause=256 / (6 * capacity))}"
-        yield f"Afterwards: {load(service, 1, args.seconds)}"
+    for n_items in args.items:
+        for code, environment in args.rounds * list(codes(args).items()):
+            with served(folder, n_items, "--most-waiting", 48, **environment) as service:
+                capacity = load(service, 32, 3).rate
+                # Refused requests return at once and come again: the pause is for three times the capacity.
+                result = load(service, 256, args.seconds, pause=256 / (6 * capacity))
+                yield f"{n_items:,} items, {code}: capacity {capacity:,.0f}/s. {result}"
 
 
 def reloads(folder: Path, args: argparse.Namespace) -> Iterator[str]:
     """One reload after the other, under load."""
     with served(folder, args.items[-1]) as service:
-        pause = 8 / (0.4 * load(service, 8, args.seconds).rate)
-        calm, seconds, done = load(service, 8, 20, pause), [], 0
-        while done < args.reloads:
-            with loaded(service, 8, 20, pause) as results:
-                until = time.monotonic() + 18
-                while done < args.reloads and time.monotonic() < until:
-                    answer = httpx2.post(f"{service.url}/reload", headers=KEY, timeout=300)
-                    assert answer.status_code == 200, answer.text
-                    seconds.append(answer.json()["seconds"])
-                    done += 1
-            yield f"{done} reloads, median {np.median(seconds):.1f} s. {results[0]}"
-    yield f"Without: {calm}"
+        pause, times = 8 / (0.4 * load(service, 8, 3).rate), []
+        yield f"Without: {load(service, 8, 20, pause)}"
+        while len(times) < args.reloads:
+            with loaded(service, 8, 60, pause) as results:
+                until = time.monotonic() + 45
+                while len(times) < args.reloads and time.monotonic() < until:
+                    begun, old = time.monotonic(), service.workers()
+                    assert httpx2.post(f"{service.url}/reload", headers=KEY, timeout=60).status_code == 202
+                    wait_until(lambda old=old: not set(old) & set(service.workers()))
+                    times.append(time.monotonic() - begun)
+            yield f"{len(times)} reloads, median {np.median(times):.1f} s. {results[0]}"
 
 
 if __name__ == "__main__":
@@ -146,9 +150,8 @@ if __name__ == "__main__":
     parser.add_argument("--items", type=int, nargs="+", default=[20_000])
     parser.add_argument("--against", type=Path, help="the src folder of another checkout")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--minutes", type=float, default=10, help="of overload")
-    parser.add_argument("--reloads", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=5, help="of each load")
+    parser.add_argument("--reloads", type=int, default=20)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="dpaa-load-") as folder:
         for line in parts[args.part](Path(folder), args):

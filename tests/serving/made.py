@@ -10,8 +10,8 @@ import torch
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods import find_method
 from dpaa.methods.base import attach
+from dpaa.methods.lightgcn import LightGCN
 from dpaa.runs.model import Model
 
 
@@ -22,35 +22,25 @@ def drawn_model(
     seed: int = 0,
     text: bool = True,
     candidates: bool = False,
-    curve: bool = True,
 ) -> Model:
     """LightGCN as it might have come out of training; popularity is skewed."""
-    rng = np.random.default_rng(seed)
+    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     weights = 1 / np.arange(1, n_items + 1)
     taken = rng.choice(n_items, size=n_users * 12, p=weights / weights.sum())
     pairs = Pairs.of(np.repeat(np.arange(n_users), 12), taken)
-    kind = find_method("lightgcn")
-    configured = kind(embedding_size=size, layers=2)  # type: ignore[call-arg]
-    method: Any = attach(configured, BipartiteGraph.from_pairs(pairs, n_users, n_items))
-    generator = torch.Generator().manual_seed(seed)
-    for name, rows in (("user_embedding", n_users), ("item_embedding", n_items), ("item_message", n_items)):
-        setattr(method, name, 0.3 * torch.randn(rows, size, generator=generator))
-    method.item_embedding += 0.2
-    method.load_state(
-        {name: torch.zeros(rows, size) for name, rows in (("user_ego", n_users), ("item_ego", n_items))}
-        | {name: getattr(method, name) for name in ("user_embedding", "item_embedding", "item_message")}
-    )
+    method = attach(LightGCN(embedding_size=size, layers=2), BipartiteGraph.from_pairs(pairs, n_users, n_items))
+    rows = {"user_embedding": n_users, "item_embedding": n_items, "item_message": n_items}
+    state = {name: 0.3 * torch.randn(n, size, generator=generator) for name, n in rows.items()}
+    state["item_embedding"] += 0.2
+    method.load_state(state | {"user_ego": torch.zeros(n_users, size), "item_ego": torch.zeros(n_items, size)})
     users, items = np.arange(n_users), np.arange(n_items)
-    manifest: dict[str, Any] = {"dataset": {"name": "drawn", "path": None}}
-    if curve:
-        manifest["dial"] = drawn_curve()
     return Model(
         method,
         pl.Series([f"u{one:05d}" for one in users]) if text else pl.Series(users * 7 + 3),
         pl.Series([f"i{one:0{max(5, len(str(n_items)))}d}" for one in items]) if text else pl.Series(items * 11 - 40),
         pairs,
         np.flatnonzero(rng.random(n_items) < 0.7) if candidates else None,
-        manifest,
+        {"dataset": {"name": "drawn", "path": None}, "dial": drawn_curve()},
     )
 
 
@@ -62,7 +52,5 @@ def drawn_curve() -> dict[str, Any]:
         for kappa in (-2.0, -1.0, 0.0, 1.0, 2.0)
     ]
     exposure = {"biased": True, "known": True, "tilt": None}
-    return {"kappa": 0.0, "chosen_for": None, "suggested": 0.0, "objective": "ndcg", "k": 20, "users": 100} | {
-        "curve": points,
-        "exposure": exposure,
-    }
+    chosen = {"kappa": 0.0, "chosen_for": None, "suggested": 0.0, "objective": "ndcg", "k": 20, "users": 100}
+    return chosen | {"curve": points, "exposure": exposure}

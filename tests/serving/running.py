@@ -23,21 +23,26 @@ PATIENCE = 120.0
 @dataclass
 class Running:
     process: subprocess.Popen[str]
-    url: str
+    url: str = ""
     said: list[str] = field(default_factory=list)
+    """Lines of its standard error."""
 
     def get(self, path: str, **how: Any) -> httpx2.Response:
         return httpx2.get(self.url + path, timeout=30, **how)
 
+    def is_ready(self) -> bool:
+        try:
+            return self.get("/ready").status_code == 200
+        except httpx2.HTTPError:
+            return False
+
     def workers(self) -> list[int]:
         """Their process ids."""
-        found = subprocess.run(
-            ["pgrep", "-P", str(self.process.pid), "-f", "spawn_main"], capture_output=True, text=True, check=False
-        )
-        return [int(word) for word in found.stdout.split()]
+        call = ["pgrep", "-P", str(self.process.pid), "-f", "spawn_main"]
+        return [int(word) for word in subprocess.run(call, capture_output=True, check=False).stdout.split()]
 
-    def stop(self, how: int = signal.SIGTERM) -> int:
-        self.process.send_signal(how)
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
 
 
@@ -45,38 +50,24 @@ class Running:
 def running(run: Path, *words: object, **environment: str) -> Iterator[Running]:
     """Started and ready; killed at the end if it is still there."""
     call = [sys.executable, "-m", "dpaa", "serve", str(run), "--port", "0", *map(str, words)]
-    process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
-    found = Running(process, "")
-    thread = threading.Thread(target=lambda: found.said.extend(line.rstrip() for line in process.stderr or ()))
-    try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            found.said.append(line.rstrip())
-            if address := re.search(r"http://\S+", line):
-                found.url = address[0]
-                break
-        assert found.url, found.said
+    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=os.environ | environment) as process:
+        service = Running(process)
+        thread = threading.Thread(target=lambda: service.said.extend(line.rstrip() for line in process.stderr or ()))
         thread.start()
-        wait_until(lambda: answers(found))
-        yield found
-    finally:
-        process.terminate()
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if thread.ident is not None:
+            wait_until(lambda: any("http://" in line for line in service.said) or process.poll() is not None)
+            addresses = re.findall(r"http://\S+", " ".join(service.said))
+            assert addresses, service.said
+            service.url = addresses[0]
+            wait_until(service.is_ready)
+            yield service
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
             thread.join()
-        assert process.stderr is not None
-        process.stderr.close()
-
-
-def answers(found: Running) -> bool:
-    try:
-        return found.get("/ready").status_code == 200
-    except httpx2.HTTPError:
-        return False
 
 
 def wait_until(true: Any, seconds: float = PATIENCE) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from starlette.testclient import TestClient
 
 from dpaa.runs.model import Model
 from tests.serving.conftest import Served
@@ -20,28 +19,23 @@ KEY = {"Authorization": f"Bearer {TOKEN}"}
 
 def check_list(content: dict[str, Any], frame: Any, name: str = "item_id") -> None:
     """The library's items in the library's order; scores may differ in the last bits of a batch."""
-    assert [row["id"] for row in content["items"]] == frame[name].to_list()
-    assert [row["score"] for row in content["items"]] == pytest.approx(frame["score"].to_list(), rel=1e-5, abs=1e-5)
-    assert [row["rank"] for row in content["items"]] == list(range(1, len(frame) + 1))
+    rows = content["items"]
+    assert [(row["id"], row["rank"]) for row in rows] == list(frame[name, "rank"].iter_rows())
+    assert [row["score"] for row in rows] == pytest.approx(frame["score"].to_list(), rel=1e-5, abs=1e-5)
 
 
-FILTERS: dict[str, Any] = {
-    "at_least": {"tags": 9},
-    "only": {"colour": ["red", "blue"]},
-    "dial": -1,
-    "exclude": ["i00001"],
-}
 LISTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {}),
-    ({"k": 7, "dial": "run"}, {}),
     ({"dial": -0.5}, {"popularity_dial": -0.5}),
     ({"exclude": ["i00003", "i00050", "nowhere"]}, {"exclude": ["i00003", "i00050"]}),
     ({"allow": ["i00003", "i00120"], "dial": 1}, {"items": ["i00003", "i00120"], "popularity_dial": 1}),
     ({"rerank": "dial,kappa=-0.4"}, {"rerank": "dial,kappa=-0.4"}),
-    ({"rerank": "none"}, {"rerank": None}),
     ({"rerank": "xquad", "exclude": ["i00003"]}, {"rerank": "xquad", "exclude": ["i00003"]}),
     ({"at_most": {"colour": 2, "tags": 5}, "k": 6}, {"at_most": {"colour": 2, "tags": 5}}),
-    (FILTERS, {"popularity_dial" if name == "dial" else name: value for name, value in FILTERS.items()}),
+    (
+        {"at_least": {"tags": 9}, "only": {"colour": ["red", "blue"]}, "exclude": ["i00001"]},
+        {"at_least": {"tags": 9}, "only": {"colour": ["red", "blue"]}, "exclude": ["i00001"]},
+    ),
     ({"at_most": {"tags": 3}, "rerank": "xquad", "k": 5}, {"at_most": {"tags": 3}, "rerank": "xquad"}),
 ]
 
@@ -121,14 +115,11 @@ PATHS = [
     ("recommend/u00001?k=1001", 400, "k: input should be less than or equal to 1000"),
     ("recommend/u00001?colour=red", 400, "colour: extra inputs are not permitted"),
     ("recommend/u00001?dial=far", 400, "the popularity dial must be `run` or a number"),
-    ("recommend/u00001?dial=nan", 400, "the popularity dial must be `run` or a number"),
     ("recommend/u00001?rerank=nobody", 400, "nobody"),
     ("recommend/u00001?rerank=os:system", 400, "a request names no class"),
-    ("recommend/u00001?allow=nowhere", 400, "no item is left to recommend"),
     ("recommend/u00001?allow=i00001&exclude=i00001", 400, "no item is left to recommend"),
     ("recommend/" + "u" * 1001, 400, "user: string should have at most 1000 characters"),
     ("similar/nowhere", 404, "there is no 'nowhere'"),
-    ("users/nobody", 404, "there is no 'nobody'"),
     ("search?kind=thing", 400, "kind: input should be 'user' or 'item'"),
     ("nothing", 404, "Not Found"),
     ("recommend", 405, "Method Not Allowed"),
@@ -136,14 +127,11 @@ PATHS = [
 BODIES = [
     (b"{", 400, "not readable JSON"),
     (b"[" * 100_000, 400, "the body"),
-    (b"[]", 400, "the body"),
     (b"{}", 400, "give either users or histories"),
-    (b'{"users": ["u00001"], "histories": [["i00001"]]}', 400, "give either users or histories"),
     (b'{"users": [true]}', 400, "users.0"),
     (b'{"users": [184467440737095516150]}', 400, "users.0"),
     (b'{"users": ["\\ud800"]}', 400, "users.0"),
     (b'{"users": ["u00001"], "k": 1.5}', 400, "k: input should be a valid integer"),
-    (b'{"users": ["u00001"], "dial": "far"}', 400, "the popularity dial must be `run` or a number"),
     (b'{"users": ["u00001"], "at_most": {"colour": 0}}', 400, "at_most.colour: input should be greater"),
     (b'{"users": ["u00001"], "at_most": {"smell": 2}}', 400, "the items have no column 'smell'"),
     (b'{"users": ["u00001"], "only": {"colour": "pink"}}', 400, "no item has 'pink' in column 'colour'"),
@@ -203,15 +191,6 @@ def test_other_origins_only_if_allowed(served: Served) -> None:
     assert client.options("/recommend", headers=asked | theirs).status_code == 400
 
 
-def test_the_queue_is_bounded(served: Served) -> None:
-    client = served(most_waiting=5)
-    users = [f"u{number:05d}" for number in range(20)]
-    answer = client.post("/recommend", json={"users": users})
-    check_problem(answer, 503, "come again")
-    assert answer.headers["retry-after"] == "1"
-    assert client.post("/recommend", json={"users": users[:4]}).status_code == 200
-
-
 def test_a_late_answer_and_a_failure_are_problems(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     client = served()
 
@@ -233,9 +212,13 @@ def test_a_late_answer_and_a_failure_are_problems(served: Served, monkeypatch: p
 
 
 def test_a_full_queue_refuses_at_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = served()
+    client = served(most_waiting=5)
+    check_problem(client.post("/recommend", json={"users": 6 * ["u00001"]}), 503, "come again")
+    assert client.post("/recommend", json={"users": 5 * ["u00001"]}).status_code == 200
     monkeypatch.setattr(client.app.state.service.batcher, "_most_waiting", 0)  # type: ignore[attr-defined]
-    check_problem(client.get("/recommend/u00001?k=wrong"), 503, "come again")  # before the request is read
+    refused = client.get("/recommend/u00001?k=wrong")  # before the request is read
+    check_problem(refused, 503, "come again")
+    assert refused.headers["retry-after"] == "1"
     check_problem(client.get("/ready"), 503, "full")
     assert client.get("/health").status_code == 200
 
@@ -269,7 +252,7 @@ def test_the_page_may_only_send_requests_to_its_service(served: Served) -> None:
 
 
 def test_ids_may_be_any_text(served: Served) -> None:
-    client: TestClient = served()
+    client = served()
     for user in ("a/b", "ü 𝔘", "?", "#", "\u202e", "two\nlines", "\n"):
         content = client.get(f"/recommend/{quote(user, safe='')}").json()
         assert content["user"] == user
