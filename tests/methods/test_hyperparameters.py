@@ -13,6 +13,7 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import ClosedForm, attach, fitted, method
+from dpaa.methods.graph_method import EARLIER_DEFAULTS, with_earlier_defaults
 
 
 class Parent(ClosedForm):
@@ -156,3 +157,21 @@ def test_underscores_are_as_good_as_hyphens_and_a_typing_error_gets_a_hint() -> 
 def test_what_is_no_method_is_refused_with_those_that_are(wrong: Any) -> None:
     with pytest.raises(InputError, match="is neither the name nor the class of a method; known methods: lightgcn"):
         find_method(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "kept"),
+    [
+        ("ssm", {"temperature": 0.2, "known_negatives": "keep", "ranking": "inner-product"}, {"temperature": 0.2}),
+        ("ssm", {"ranking": "cosine"}, {"ranking": "cosine"}),
+        ("simgcl", {"message_weights": "lightgcn", "layer_emphasis": 3.0, "noise": 0.3}, {"noise": 0.3}),
+        ("dice", {"negatives": "uniform"}, {"negatives": "uniform"}),
+        ("lightgcn", {"layer": 2}, {"layer": 2}),
+        ("ease", {"ridge": 2.0}, {"ridge": 2.0}),
+    ],
+)
+def test_removed_hyperparameters_of_a_run_are_dropped_where_they_had_no_effect(
+    name: str, stored: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    found = with_earlier_defaults(METHODS[name], stored)
+    assert found == ({} if name == "ease" else EARLIER_DEFAULTS) | kept

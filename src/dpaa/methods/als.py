@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dpaa.errors import MissingExtraError
 from dpaa.methods._popularity import items_of
-from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, method
+from dpaa.methods.base import ClosedForm, Histories, Vectors, method
 
 
 @method(
@@ -27,7 +27,7 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, method
     grid={"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)},
 )
 class ALS(ClosedForm):
-    """Score = inner product of the factors; a newcomer's factors are solved for with the items held fixed."""
+    """Score = inner product of the factors; a new user's factors are solved for with the items held fixed."""
 
     embedding_size: int = Field(default=64, ge=1, le=65_536, description="columns of the factor tables")
     confidence: float = Field(default=20.0, gt=0, description="weight of a training pair; any other pair weighs 1")
@@ -64,13 +64,8 @@ class ALS(ClosedForm):
         self.user_factors = torch.from_numpy(model.user_factors).float()
         self.item_factors = torch.from_numpy(model.item_factors).float()
 
-    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The inner product."""
-        vectors = self.vectors(items, histories)
-        return lambda index: vectors.queries(index) @ vectors.items.T
-
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
-        """The factors; a newcomer's are solved for."""
+        """The factors; a new user's are solved for."""
         table = self.item_factors if items is None else self.item_factors[items]
         if histories is None:
             return Vectors(lambda index: self.user_factors[index], table)

@@ -42,11 +42,12 @@ class BCLoss(GraphMethod):
     temperature: float = Field(default=0.07, gt=0, description="τ of the main softmax")
     branch_temperature: float = Field(default=0.1, gt=0, description="τ' of the branch that knows popularity only")
     branch_weight: float = Field(
-        default=0.5, ge=0, le=1, description="w: the branch's share of the loss; as it is constant, L2 counts for more"
+        default=0.5,
+        ge=0,
+        le=1,
+        description="w: the branch's share of the loss; it is constant by then, so L2 counts for more the larger w is",
     )
-    margin: float = Field(
-        default=1.0, ge=0, le=3, description="factor of the margin M; with 0 and w = 0 the loss is SSM's"
-    )
+    margin: float = Field(default=1.0, ge=0, le=3, description="factor of the margin M; with 0 and w = 0 it is SSM")
     branch_epochs: int = Field(default=5, ge=0, description="epochs of the branch's training, before all others")
     branch_learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam in them")
 

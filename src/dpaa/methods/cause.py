@@ -36,11 +36,7 @@ TREATMENT, DRAWN = 1, 2
 class CausE(Randomised, GraphMethod):
     """LightGCN with a second table for randomised pairs."""
 
-    agreement_weight: float = Field(
-        default=0.05,
-        ge=0,
-        description="λ: how much both tables are drawn to one another; 0 is LightGCN with cross-entropy",
-    )
+    agreement_weight: float = Field(default=0.05, ge=0, description="λ: weight of the distance of both tables")
 
     treatment: Tensor = fitted()
     """The second table, users then items, (n_nodes, d)."""

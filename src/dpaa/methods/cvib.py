@@ -40,12 +40,8 @@ class CVIB(GraphMethod):
     Random pairs are drawn for every batch from all users × items; positive pairs are not excluded.
     """
 
-    agreement_weight: float = Field(
-        default=0.1, ge=0, description="α: weight of the agreement between drawn and random pairs"
-    )
-    confidence_weight: float = Field(
-        default=0.01, ge=0, description="γ: weight of `p log p`, which penalises predictions that are too sure"
-    )
+    agreement_weight: float = Field(default=0.1, ge=0, description="α: weight of the agreement with random pairs")
+    confidence_weight: float = Field(default=0.01, ge=0, description="γ: weight of `p log p`, against overconfidence")
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, each batch with twice as many random pairs."""

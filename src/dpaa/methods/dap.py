@@ -57,7 +57,7 @@ class DAP(ChosenAfterwards, GraphMethod):
         description="α: share of the higher-degree nodes' imprint subtracted; `tune` chooses on validation (0 without)",
     )
     low_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = Field(
-        default="tune", description="β: the same for lower-degree nodes"
+        default="tune", description="β: share of the lower-degree nodes' imprint subtracted"
     )
     clusters: Literal["tune"] | Annotated[int, Field(ge=1)] = Field(default="tune", description="P: clusters per layer")
 

@@ -50,9 +50,7 @@ class DICE(GraphMethod):
         description="interactions by which a more popular negative item exceeds the positive one in the first epoch; "
         "`auto` is 40, or a tenth of the largest count where that is less",
     )
-    pool: int = Field(
-        default=40, ge=1, description="untaken items that a side (more, less popular) needs to be drawn from"
-    )
+    pool: int = Field(default=40, ge=1, description="untaken items that a side needs to be drawn from")
     decay: float = Field(default=0.9, gt=0, le=1, description="factor of a, b and the margin after every epoch")
 
     @property

@@ -24,9 +24,7 @@ class DirectAU(GraphMethod):
     loss = mean ‖u' − i'‖² + γ/2 (uniformity of users + of items) + L2,     vectors at length 1
     """
 
-    uniformity_weight: float = Field(
-        default=1.0, ge=0, description="γ: weight of uniformity beside alignment; too little and all vectors collapse"
-    )
+    uniformity_weight: float = Field(default=1.0, ge=0, description="γ: weight of uniformity beside alignment")
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Alignment, uniformity of the batch's rows (repeats included), and L2 of the rows they are made of."""

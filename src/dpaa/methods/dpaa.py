@@ -44,16 +44,9 @@ class DPAA(UsesPretrained, GraphMethod):
     Weights are constants of an epoch: no gradient flows through them.
     """
 
-    layer_emphasis: float = Field(
-        default=1.0, ge=0, description="η: later layers count `(l + 1)^η`; 0 treats all layers alike"
-    )
+    layer_emphasis: float = Field(default=1.0, ge=0, description="η: later layers count `(l + 1)^η`; 0: all alike")
     initial_residual: float = Field(default=0.2, ge=0, description="δ: share of layer 0 added to every later layer")
-    half_trust_shift: float = Field(
-        default=1e-3,
-        ge=0,
-        description="C: shift of the embeddings per epoch at which both estimates count equally; 0 trusts the "
-        "pre-trained one",
-    )
+    half_trust_shift: float = Field(default=1e-3, ge=0, description="C: shift at which both estimates count equally")
     weighted_layers: Literal["first", "all"] = Field(
         default="first", description="γ: whether interactions are weighted at the first layer only or at every layer"
     )

@@ -30,6 +30,19 @@ EARLIER_DEFAULTS: dict[str, Any] = {
 """Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
 PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
 """The usual protocol of LightGCN's descendants: a constant learning rate, the best epoch."""
+REMOVED: dict[str, tuple[object, ...]] = {
+    "error": ("squared",),
+    "known_negatives": ("keep",),
+    "message_weights": ("lightgcn",),
+    "negative_power": (0.0,),
+    "negatives": ("all", "balanced", "popularity"),
+    "normalisation": ("symmetric",),
+    "popularity": ("count",),
+    "ranking": ("inner-product",),
+    "scores": ("sigmoid",),
+    "similarity": ("cosine",),
+}
+"""Hyperparameters of runs that methods no longer have, and the values that say what the method does now."""
 
 
 class GraphMethod(Method):
@@ -42,9 +55,7 @@ class GraphMethod(Method):
         default="constant",
         description="after the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays",
     )
-    warmup_steps: int = Field(
-        default=0, ge=0, description="steps in which the learning rate rises linearly from 0 to its full size; 0: none"
-    )
+    warmup_steps: int = Field(default=0, ge=0, description="steps in which the learning rate rises linearly from 0")
     batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         default=2048,
         description="triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below "
@@ -61,15 +72,13 @@ class GraphMethod(Method):
         description="steps before early stopping may end training; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
     )
     validation_steps: int = Field(
-        default=6,
-        ge=1,
-        description="validation follows an epoch that ends this many steps after the last validation; 1: every epoch",
+        default=6, ge=1, description="steps between two validations at least, at ends of epochs"
     )
     validation_smoothing: float = Field(
         default=0.0,
         ge=0,
         lt=1,
-        description="share of earlier validations in the recall@20 that early stopping compares; 0: the newest alone",
+        description="share of earlier validations in the recall@20 that early stopping compares",
     )
     l2: float = Field(default=1e-4, ge=0, description="weight of `½ ‖E‖²` on the batch's rows of layer 0")
     sampler: Literal["user-uniform", "interaction"] = Field(
@@ -77,9 +86,7 @@ class GraphMethod(Method):
         description="`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction "
         "once an epoch",
     )
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="where to compute; `auto` takes CUDA where torch finds it"
-    )
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="`auto` takes CUDA where torch finds it")
     threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
         default="auto",
         description="threads that share tiles of columns and rows; `auto` = one per core; changes no bit of the result",
@@ -294,5 +301,20 @@ class WholeTable(GraphMethod):
 
 
 def with_earlier_defaults(kind: type[Method], values: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters of a file, completed by those that did not exist when it was written."""
-    return {**EARLIER_DEFAULTS, **values} if issubclass(kind, GraphMethod) else dict(values)
+    """Hyperparameters of a run's file as the method has them now.
+
+    Parameters
+    ----------
+    kind : class of the method
+    values : hyperparameters of the file
+
+    Returns
+    -------
+    a new dict, completed by those that did not exist when it was written, without those that were removed since
+    """
+    if not issubclass(kind, GraphMethod):
+        return dict(values)
+    fields = kind.hyperparameters.model_fields
+    unweighted = values.get("message_weights") == "lightgcn"  # DPAA's, which simgcl and ngcf had, were without effect
+    kept = {n: v for n, v in values.items() if n in fields or not (unweighted or v in REMOVED.get(n, ()))}
+    return {**EARLIER_DEFAULTS, **kept}

@@ -38,9 +38,7 @@ class InvCF(GraphMethod):
     temperature: float = Field(default=0.15, gt=0, description="τ of every softmax")
     popularity_weight: float = Field(default=1e-2, ge=0, description="λ₁: of the softmax of popularity alone")
     discrepancy_weight: float = Field(default=0.0, ge=0, description="λ₂: of the distance correlation of z and p")
-    mixed_weight: float = Field(
-        default=1e-2, ge=0, description="λ₃: of the softmaxes of z and p together; with all three 0 it is SSM"
-    )
+    mixed_weight: float = Field(default=1e-2, ge=0, description="λ₃: of the softmaxes of z and p; with all 0 it is SSM")
 
     user_popularity: Tensor = fitted()
     """p of each count that occurs among users."""

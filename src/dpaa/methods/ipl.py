@@ -42,16 +42,10 @@ class IPL(GraphMethod):
     over the items that were taken.  Each step has some items, with all their users.
     """
 
-    evenness_weight: float = Field(
-        default=0.1, ge=0, description="λ: weight of the deviation of the ratios; 0 is LightGCN"
-    )
-    count_power: float = Field(
-        default=1.5, ge=1, le=2, description="γ: 1 wants hits in proportion to interactions, 2 as many for every item"
-    )
+    evenness_weight: float = Field(default=0.1, ge=0, description="λ: weight of the ratios' deviation; 0 is LightGCN")
+    count_power: float = Field(default=1.5, ge=1, le=2, description="γ: 1: hits as interactions, 2: as many for all")
     items_per_step: int = Field(default=64, ge=2, description="items in a step")
-    users_per_step: int = Field(
-        default=4096, ge=2, description="pairs of theirs at most; an item that would be beyond waits for another step"
-    )
+    users_per_step: int = Field(default=4096, ge=2, description="pairs of these items at most; others are left out")
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with all pairs of some items, two at least."""

@@ -31,10 +31,7 @@ class IPS(GraphMethod):
     """
 
     cap_quantile: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="quantile of inverse popularity at which weights are capped: 0.5 = median, 1 = none, 0 = LightGCN",
+        default=0.5, ge=0, le=1, description="quantile at which weights are capped; 0 is LightGCN"
     )
 
     @cached_property

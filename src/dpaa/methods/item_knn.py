@@ -53,29 +53,25 @@ class ItemKNN(ClosedForm):
         graph = self.graph
         users = users_of_items(graph)
         length = users.lengths.clamp(min=1).sqrt()
-        found = []
+        best = []
         for block in row_blocks(torch.arange(graph.n_items, device=users.starts.device), users, users):
             cosine = in_common(users, block, users) / (length[block][:, None] * length)
             cosine[torch.arange(len(block), device=block.device), block] = 0.0
-            found.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.neighbours))
-        self.weigh(*(torch.cat(parts) for parts in zip(*found, strict=True)))
-
-    def weigh(self, similarity: Tensor, neighbour: Tensor) -> None:
-        """Score by these neighbours, (items, k) with −1 where there are fewer, and how similar they are."""
+            best.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.neighbours))
+        similarity, neighbour = (torch.cat(parts) for parts in zip(*best, strict=True))
         similarity, near = torch.where(neighbour >= 0, similarity, 0.0), neighbour.clamp(min=0)
-        degree, users = torch.bincount(self.graph.edge_item, minlength=len(near)), torch.bincount(self.graph.edge_user)
-        mean = degree / (users > 0).sum().clamp(min=1)
+        active = (torch.bincount(graph.edge_user) > 0).sum().clamp(min=1)
+        mean = torch.bincount(graph.edge_item, minlength=len(near)) / active
         self.neighbour, self.weight = neighbour, similarity / similarity.sum(dim=1, keepdim=True).clamp(min=1e-12)
         self.offset = mean - (self.weight * mean[near]).sum(dim=1)
-        vars(self).pop("_scored_by", None)
 
     @cached_property
     def _scored_by(self) -> tuple[Lists, Tensor]:
         """The items whose neighbour each item is, and with what weight: a user's items are few, all items many."""
-        target, place = (self.neighbour >= 0).nonzero(as_tuple=True)
-        near, order = self.neighbour[target, place].long().sort(stable=True)
-        target, place = target[order], place[order]
-        return Lists.of(near, target, self.graph.n_items, self.graph.n_items), self.weight[target, place]
+        target, column = (self.neighbour >= 0).nonzero(as_tuple=True)
+        near, order = self.neighbour[target, column].long().sort(stable=True)
+        target, column = target[order], column[order]
+        return Lists.of(near, target, self.graph.n_items, self.graph.n_items), self.weight[target, column]
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The weighted sum over the neighbours that the user took."""
@@ -89,8 +85,8 @@ class ItemKNN(ClosedForm):
             reach = targets.lengths[item].cumsum(0) // cooccurrence.BLOCK_CELLS
             sizes: list[int] = torch.bincount(reach).tolist()
             for user, part in zip(torch.split(owner, sizes), torch.split(item, sizes), strict=True):
-                place, position = targets.positions(part)
-                cells.index_add_(0, user[place] * n_items + targets.columns[position], weight[position])
+                number, position = targets.positions(part)
+                cells.index_add_(0, user[number] * n_items + targets.columns[position], weight[position])
             whole = cells.view(len(index), n_items)
             return whole if items is None else whole[:, items]
 

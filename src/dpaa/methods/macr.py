@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.base import Histories, fitted, method
+from dpaa.methods.strengths import ChosenStrengths, ScoresAt
 from dpaa.methods.tables import Batch, Rows, cross_entropy
 
 BRANCHES = 1
@@ -25,7 +25,7 @@ REFERENCES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0)
     paper="Wei et al., Model-Agnostic Counterfactual Reasoning for Popularity Bias, KDD 2021",
     grid={"item_weight": (1e-4, 1e-3, 1e-2), "user_weight": (1e-4, 1e-3, 1e-2)},
 )
-class MACR(ChosenAfterwards, GraphMethod):
+class MACR(ChosenStrengths):
     """LightGCN with two branches and cross-entropy.
 
     q_i = σ(e_i·w_i),   q_u = σ(e_u·w_u),   y_ui = s_ui q_i q_u
@@ -38,8 +38,7 @@ class MACR(ChosenAfterwards, GraphMethod):
     item_weight: float = Field(default=1e-2, ge=0, description="α: weight of the item branch in the loss")
     user_weight: float = Field(default=1e-3, ge=0, description="β: weight of the user branch in the loss")
     reference: Literal["tune"] | float = Field(
-        default="tune",
-        description="c: subtracted from scores at inference; `tune` chooses on validation (0 without)",
+        default="tune", description="c, subtracted from scores; `tune`: by validation"
     )
     pairs: Literal["own", "all"] = Field(
         default="own", description="whether a score meets its own branches or all of the batch (public code; B² memory)"
@@ -51,13 +50,10 @@ class MACR(ChosenAfterwards, GraphMethod):
         "reference": (),
     }
 
+    strengths: ClassVar[dict[str, tuple[float, ...]]] = {"reference": REFERENCES}
+
     item_branch: Tensor = fitted()
     user_branch: Tensor = fitted()
-    chosen_reference: float = fitted()
-
-    def begin(self) -> None:
-        """Early stopping ranks with c = 0."""
-        self.chosen_reference = 0.0
 
     def parameters(self) -> dict[str, Tensor]:
         """`w_i` and `w_u`, each (d,), with Xavier's deviation."""
@@ -78,38 +74,14 @@ class MACR(ChosenAfterwards, GraphMethod):
         by_user = self.user_weight * cross_entropy(active, active)
         return cross_entropy(*matched) + by_item + by_user + self.l2_term(batch, rows)
 
-    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
-        """None: its scores are no inner product."""
-
-    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """`(s − c) q_i`."""
-        plain, attraction = self.readout_vectors(items, histories), self._attraction(items)
-        return lambda index: (plain.scores(index) - self.chosen_reference) * attraction
-
     @torch.no_grad()
-    def _attraction(self, items: Tensor | None) -> Tensor:
-        vectors = self.item_embedding if items is None else self.item_embedding[items]
-        return torch.sigmoid(vectors @ self.item_branch)
+    def scores_at(self, items: Tensor | None = None, histories: Histories | None = None) -> ScoresAt:
+        """`(s − c) q_i`."""
+        plain = self.readout_vectors(items, histories)
+        attraction = torch.sigmoid(plain.items @ self.item_branch)
 
-    def finish(self) -> None:
-        """Final vectors, and c where it is set."""
-        super().finish()
-        self.chosen_reference = 0.0 if self.reference == "tune" else self.reference
+        def scores(index: Tensor, references: Sequence[tuple[float, ...]]) -> Iterator[Tensor]:
+            score = plain.scores(index)
+            return ((score - reference) * attraction for (reference,) in references)
 
-    def choose(self, validation: Validation) -> dict[str, float]:
-        """The c with the best validation recall, the smallest of equals; one pass over the scores."""
-        if self.reference != "tune":
-            return {}
-
-        def family(items: Tensor | None) -> ScorerFamily:
-            plain, attraction = self.readout_vectors(items), self._attraction(items)
-
-            def several(index: Tensor) -> Iterator[Tensor]:
-                scores = plain.scores(index)
-                return ((scores - reference) * attraction for reference in REFERENCES)
-
-            return several
-
-        recalls = validation.recalls_of(family, len(REFERENCES), self.graph.device)
-        self.chosen_reference = REFERENCES[recalls.index(max(recalls))]
-        return {"reference": self.chosen_reference}
+        return scores

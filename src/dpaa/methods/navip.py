@@ -28,12 +28,8 @@ class NAVIP(GraphMethod):
     No public code and only the abstract was available: the formula is our interpretation, see docs/deviations.md.
     """
 
-    propensity_power: float = Field(
-        default=0.5, ge=0, description="η: how steeply propensity grows with item degree; 0 is LightGCN"
-    )
-    smallest_propensity: float = Field(
-        default=0.01, ge=0, le=1, description="p_min: propensities below count as this; 0 sets no bound"
-    )
+    propensity_power: float = Field(default=0.5, ge=0, description="η: growth of propensity with degree; 0 is LightGCN")
+    smallest_propensity: float = Field(default=0.01, ge=0, le=1, description="p_min: smallest propensity; 0: no bound")
     applied: Literal["training", "inference"] = Field(
         default="training", description="whether the weights are applied in training, or only after LightGCN's training"
     )

@@ -37,18 +37,10 @@ class NCL(WholeTable):
     Clusters are k-means of layer 0, computed before every epoch after a warm-up.
     """
 
-    structure_weight: float = Field(
-        default=4e-4,
-        ge=0,
-        description="λ_s: of the mean over the batch (public code sums: 1e-7 at a batch of 4,096)",
-    )
+    structure_weight: float = Field(default=4e-4, ge=0, description="λ_s, of the mean (public code sums: 1e-7 · 4,096)")
     item_share: float = Field(default=1.0, ge=0, description="α: weight of items beside users in the structure term")
-    kind_weight: float = Field(
-        default=3e-4, ge=0, description="λ_p, of the mean as well (public code: 8e-8); with both 0 it is LightGCN"
-    )
-    hops: int = Field(
-        default=1, ge=1, description="h: layer 2h is compared with layer 0 (the last layer where there are fewer)"
-    )
+    kind_weight: float = Field(default=3e-4, ge=0, description="λ_p, of the mean (public code: 8e-8 · 4,096)")
+    hops: int = Field(default=1, ge=1, description="h: layer 2h, or the last, is compared with layer 0")
     clusters: int = Field(default=1000, ge=1, description="of users and of items; at most half as many as there are")
     temperature: float = Field(default=0.1, gt=0, description="τ of both contrasts")
     warm_up_epochs: int = Field(default=20, ge=0, description="epochs before the first clusters are computed")

@@ -69,15 +69,9 @@ class PAAC(NoisyViews):
     """
 
     alignment_weight: float = Field(default=0.1, ge=0, description="λ_a: weight of the alignment")
-    contrast_weight: float = Field(
-        default=0.1, ge=0, description="λ_c: weight of the contrasts; with both 0 it is LightGCN (but for layer 0)"
-    )
-    popular_share: float = Field(
-        default=0.5, ge=0, le=1, description="γ: weight of the popular half's contrast; the rare half's is the rest"
-    )
-    cross_weight: float = Field(
-        default=0.5, ge=0, le=1, description="β: weight of negatives of the other half; 1 treats both halves alike"
-    )
+    contrast_weight: float = Field(default=0.1, ge=0, description="λ_c: weight of the contrasts")
+    popular_share: float = Field(default=0.5, ge=0, le=1, description="γ: share of the popular half's contrast")
+    cross_weight: float = Field(default=0.5, ge=0, le=1, description="β: weight of negatives of the other half")
     noise: float = 0.2
 
     @cached_property

@@ -31,9 +31,7 @@ class PD(GraphMethod):
     orders items as s_ui does, PDA by f_ui m_i^γ.
     """
 
-    popularity_power: float = Field(
-        default=0.02, ge=0, le=4, description="γ: how much of a training pair popularity explains"
-    )
+    popularity_power: float = Field(default=0.02, ge=0, le=4, description="γ: how much of a pair popularity explains")
 
     @cached_property
     def factor(self) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -14,8 +14,8 @@ from torch.nn.functional import mse_loss, normalize, softplus
 from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
 from dpaa.methods._popularity import items_of, items_of_users, known_pairs, users_of_items
-from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.base import Histories, method
+from dpaa.methods.strengths import ChosenStrengths, ScoresAt
 from dpaa.methods.tables import Batch, Rows, scores
 
 PROXIES = 1
@@ -32,7 +32,7 @@ GLOBAL_STRENGTHS = (0.0, *(sign * 2.0**power for power in range(11) for sign in 
     grid={"neighbours": (10, 30, 50)},
     wide={"proxy_weight": (1e-4, 1e-3, 1e-2)},
 )
-class PPAC(ChosenAfterwards, GraphMethod):
+class PPAC(ChosenStrengths):
     """LightGCN times two popularity proxies.
 
     PP_ui = how many of the K users most similar to u (Jaccard) took i, rows of unit length;   GP = degrees, unit length
@@ -50,9 +50,7 @@ class PPAC(ChosenAfterwards, GraphMethod):
         default="tune",
         description="γ: weight of personal popularity at inference; `tune` chooses on validation (0 without one)",
     )
-    global_strength: Literal["tune"] | float = Field(
-        default="tune", description="β: weight of global popularity at inference"
-    )
+    global_strength: Literal["tune"] | float = Field(default="tune", description="β: weight of global popularity")
 
     _ranks_by_ego: ClassVar[bool] = True
     _whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
@@ -63,8 +61,10 @@ class PPAC(ChosenAfterwards, GraphMethod):
         "global_strength": (),
     }
 
-    chosen_personal_strength: float = fitted()
-    chosen_global_strength: float = fitted()
+    strengths: ClassVar[dict[str, tuple[float, ...]]] = {
+        "personal_strength": PERSONAL_STRENGTHS,
+        "global_strength": GLOBAL_STRENGTHS,
+    }
 
     # ------------------------------------------------------------------ popularity
 
@@ -136,10 +136,6 @@ class PPAC(ChosenAfterwards, GraphMethod):
 
     # ------------------------------------------------------------------ training
 
-    def begin(self) -> None:
-        """Early stopping ranks with γ = β = 0."""
-        self.chosen_personal_strength = self.chosen_global_strength = 0.0
-
     def parameters(self) -> dict[str, Tensor]:
         """Both networks, drawn as torch draws a linear layer."""
         generator, drawn = self.generator(PROXIES), {}
@@ -176,74 +172,32 @@ class PPAC(ChosenAfterwards, GraphMethod):
         proxies = self.proxy_weight * 0.5 * torch.stack(errors).sum()
         return softplus(matched[1] - matched[0]).mean() + proxies + self.l2_term(batch, rows)
 
-    # ------------------------------------------------------------------ scoring
-
-    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
-        """None: its scores are no inner product."""
-
-    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """`s l g + γ PP + β GP`."""
-        parts = self._parts(items, histories)
-
-        def score(index: Tensor) -> Tensor:
-            plain, personal, known = parts(index, self.chosen_personal_strength != 0)
-            return plain + self.chosen_personal_strength * personal + self.chosen_global_strength * known
-
-        return score
-
     @torch.no_grad()
-    def _parts(
-        self, items: Tensor | None, histories: Histories | None
-    ) -> Callable[[Tensor, bool], tuple[Tensor, Tensor | float, Tensor]]:
-        """A function to `s l g` and PP (0 where it is not wanted), each (users, items), and GP."""
+    def scores_at(self, items: Tensor | None = None, histories: Histories | None = None) -> ScoresAt:
+        """`s l g + γ PP + β GP`."""
         plain, taken = self.readout_vectors(items, histories), items_of(self.graph, histories)
         columns = slice(None) if items is None else items
         user_ego, item_ego = self.user_ego, self.item_ego[columns]
         global_proxy, item_taste = self.global_proxy(item_ego), self.network("personal", item_ego)
+        known = self.global_popularity[columns]
 
         @torch.no_grad()
-        def parts(index: Tensor, with_personal: bool) -> tuple[Tensor, Tensor | float, Tensor]:
+        def scores(index: Tensor, strengths: Sequence[tuple[float, ...]]) -> Iterator[Tensor]:
+            personal: Tensor | float = 0.0
+            wanted = any(mine for mine, _ in strengths)
             if histories is None:
-                ego, similar = user_ego[index], self.similar_users[index] if with_personal else None
+                ego, similar = user_ego[index], self.similar_users[index] if wanted else index[:, None]
             else:
                 similar = self.most_similar(taken, index, known=False)
                 there = (similar >= 0)[:, :, None]  # a new user has no layer 0: the mean of the similar users' rows
                 ego = torch.sum(user_ego[similar] * there, dim=1) / there.sum(dim=1).clamp(min=1)
-            personal_proxy = torch.sigmoid(self.network("personal", ego) @ item_taste.T)
-            personal: Tensor | float = 0.0
-            if similar is not None and with_personal:
+            if wanted:
                 personal = normalize(self.popularity_counts(similar))[:, columns]
-            return plain.scores(index) * personal_proxy * global_proxy, personal, self.global_popularity[columns]
+            personal_proxy = torch.sigmoid(self.network("personal", ego) @ item_taste.T)
+            score = plain.scores(index) * personal_proxy * global_proxy
+            return (score + mine * personal + all_ * known for mine, all_ in strengths)
 
-        return parts
-
-    def finish(self) -> None:
-        """Final vectors, and the strengths that are set."""
-        super().finish()
-        self.chosen_personal_strength, self.chosen_global_strength = (
-            0.0 if strength == "tune" else strength for strength in (self.personal_strength, self.global_strength)
-        )
-
-    def choose(self, validation: Validation) -> dict[str, float]:
-        """The pair (γ, β) with the best validation recall, the first of equals; one pass over the scores."""
-        personal = PERSONAL_STRENGTHS if self.personal_strength == "tune" else (self.personal_strength,)
-        everyone = GLOBAL_STRENGTHS if self.global_strength == "tune" else (self.global_strength,)
-        pairs = [(mine, all_) for mine in personal for all_ in everyone]
-
-        def family(items: Tensor | None) -> ScorerFamily:
-            parts = self._parts(items, None)
-
-            def several(index: Tensor) -> Iterator[Tensor]:
-                plain, popularity, known = parts(index, True)
-                return (plain + mine * popularity + all_ * known for mine, all_ in pairs)
-
-            return several
-
-        if len(pairs) == 1:
-            return {}
-        recalls = validation.recalls_of(family, len(pairs), self.graph.device)
-        self.chosen_personal_strength, self.chosen_global_strength = pairs[recalls.index(max(recalls))]
-        return {"personal_strength": self.chosen_personal_strength, "global_strength": self.chosen_global_strength}
+        return scores
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """With those declared, the networks."""

@@ -23,9 +23,7 @@ class Reg(GraphMethod):
     loss = BPR + L2 + w corr(s_ui, d_i)²
     """
 
-    correlation_weight: float = Field(
-        default=0.1, ge=0, description="w: weight of the squared correlation; 0 is LightGCN"
-    )
+    correlation_weight: float = Field(default=0.1, ge=0, description="w: weight of the correlation; 0 is LightGCN")
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and the squared correlation of score and popularity."""

@@ -34,9 +34,7 @@ class RelMF(GraphMethod):
     not clicked:  w p²
     """
 
-    propensity_power: float = Field(
-        default=0.5, ge=0, description="η: how steeply propensity grows with popularity; 0 is the plain squared error"
-    )
+    propensity_power: float = Field(default=0.5, ge=0, description="η: growth of propensity with degree; 0: all alike")
     propensity_floor: float = Field(default=0.05, gt=0, le=1, description="smallest propensity")
     unclicked_weight: float = Field(default=1.0, gt=0, description="w: weight of the error of irrelevance")
 

@@ -43,9 +43,7 @@ class ReSN(WholeTable):
     Ŷ = σ(scores) are predictions of the batch's users for all items; ‖Ŷ q‖² is never above σ₁², and near it.
     """
 
-    spectral_weight: float = Field(
-        default=0.01, ge=0, description="β: weight of the largest singular value, per user of the batch"
-    )
+    spectral_weight: float = Field(default=0.01, ge=0, description="β: weight of the largest singular value, per user")
 
     _items: Tensor | None = None
     """Read-out vectors of all items in the current pass."""

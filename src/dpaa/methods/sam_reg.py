@@ -29,12 +29,7 @@ class SAMReg(GraphMethod):
     The negative item is, by a fair coin, more or less popular than the positive one.
     """
 
-    correlation_weight: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="λ: share of the correlation term in the loss; 0 leaves the sampler as the only difference",
-    )
+    correlation_weight: float = Field(default=0.05, ge=0, le=1, description="λ: share of the correlation in the loss")
 
     @property
     def sampler_type(self) -> type[TripleSampler]:

@@ -23,9 +23,7 @@ class SimGCL(NoisyViews):
     loss = BPR + L2 + λ (InfoNCE of users + of items, one view against the other)
     """
 
-    contrast_weight: float = Field(
-        default=0.1, ge=0, description="λ: weight of the contrast; 0 is LightGCN (but for layer 0)"
-    )
+    contrast_weight: float = Field(default=0.1, ge=0, description="λ: weight of the contrast")
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""

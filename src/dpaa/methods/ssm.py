@@ -44,10 +44,7 @@ class SSM(GraphMethod):
         default="batch", description="`batch`: the other positive items of the batch; `drawn`: items drawn uniformly"
     )
     n_negatives: int = Field(default=128, ge=1, le=1_000_000, description="items drawn for each batch")
-    log_q: bool = Field(
-        default=False,
-        description="whether the log of how often an item is expected among the negatives is subtracted from its logit",
-    )
+    log_q: bool = Field(default=False, description="whether logits of negatives are corrected by log expected count")
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn for each batch where negatives are drawn."""

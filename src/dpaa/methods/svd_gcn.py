@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dpaa.methods._popularity import items_of
 from dpaa.methods._spectral import leading_singular, scaled_matrix
-from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, fitted, method
+from dpaa.methods.base import ClosedForm, Histories, Vectors, fitted, method
 
 
 @method(
@@ -29,12 +29,8 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, fitted, me
 class SVDGCN(ClosedForm):
     """Singular vectors, the smooth ones louder."""
 
-    rank: int = Field(
-        default=120, ge=1, le=4096, description="how many singular vectors (K); a large log needs hundreds"
-    )
-    emphasis: float = Field(
-        default=3.0, ge=0, le=20, description="b: how much more the smooth directions count; 0 counts all alike"
-    )
+    rank: int = Field(default=120, ge=1, le=4096, description="K: singular vectors; a large log needs hundreds")
+    emphasis: float = Field(default=3.0, ge=0, le=20, description="b: emphasis of the smooth directions; 0: all alike")
     degree_shift: float = Field(default=4.0, ge=0, description="a: added to every degree")
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
@@ -62,11 +58,6 @@ class SVDGCN(ClosedForm):
         table = self.item_embedding if items is None else self.item_embedding[items]
         users = self.user_embedding if histories is None else self._fold_in(histories)
         return Vectors(lambda index: users[index], table)
-
-    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """Their inner product."""
-        vectors = self.vectors(items, histories)
-        return lambda index: vectors.queries(index) @ vectors.items.T
 
     def item_vectors(self) -> Tensor:
         """The items' singular vectors."""

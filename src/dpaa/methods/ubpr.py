@@ -33,13 +33,9 @@ class UBPR(GraphMethod):
     what was clicked at all may not count as irrelevant.
     """
 
-    propensity_power: float = Field(
-        default=0.5, ge=0, description="η: how steeply propensity grows with popularity; 0 gives every item the same"
-    )
+    propensity_power: float = Field(default=0.5, ge=0, description="η: growth of propensity with degree; 0: all alike")
     propensity_floor: float = Field(default=0.05, gt=0, le=1, description="smallest propensity")
-    lowest_term: float = Field(
-        default=0.005, ge=0, description="β: no pair's term is below −β; terms are negative where j was taken too"
-    )
+    lowest_term: float = Field(default=0.005, ge=0, description="β: lower bound of a pair's term is −β")
 
     @property
     def sampler_type(self) -> type[TripleSampler]:

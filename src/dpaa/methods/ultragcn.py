@@ -40,17 +40,13 @@ class UltraGCN(GraphMethod):
     ω weighs the items that share most users with i, i among them.
     """
 
-    layers: int = Field(
-        default=0, ge=0, le=64, description="propagation layers (L); UltraGCN has none and cannot score new users"
-    )
+    layers: int = Field(default=0, ge=0, le=64, description="propagation layers (L); UltraGCN has none")
     positive_base: float = Field(default=1e-6, ge=0, description="w₁: weight of every positive pair")
     positive_degree: float = Field(default=1.0, ge=0, description="w₂: weight of a positive pair by its degrees")
     negative_base: float = Field(default=1e-6, ge=0, description="w₃: weight of every negative pair")
     negative_degree: float = Field(default=1.0, ge=0, description="w₄: weight of a negative pair by its degrees")
     negative_weight: float = Field(default=10.0, ge=0, description="w_n: of all negative items beside the positive")
-    n_negatives: int = Field(
-        default=256, ge=1, le=1_000_000, description="negative items of a batch, drawn uniformly from all items"
-    )
+    n_negatives: int = Field(default=256, ge=1, le=1_000_000, description="negatives of a batch, drawn from all items")
     neighbour_weight: float = Field(default=5e-4, ge=0, description="λ: of the items near the positive one")
     neighbours: int = Field(default=10, ge=1, le=1000, description="number of items near each item")
 

@@ -25,15 +25,9 @@ class XSimGCL(NoisyViews):
     """
 
     contrast_weight: float = Field(default=0.2, ge=0, description="λ: weight of the contrast")
-    noise: float = Field(
-        default=0.2,
-        ge=0,
-        description="ε: length of the noise added to every layer; with λ = 0 too it is LightGCN (but for layer 0)",
-    )
+    noise: float = Field(default=0.2, ge=0, description="ε: length of the noise added to every layer in training")
     temperature: float = 0.15
-    contrast_layer: int = Field(
-        default=1, ge=1, description="l*: the layer that the read-out is compared with (the last where there are fewer)"
-    )
+    contrast_layer: int = Field(default=1, ge=1, description="l*: layer compared with the read-out (or the last)")
 
     _compared: Tensor | None = None
     """Layer l* of the current pass."""
