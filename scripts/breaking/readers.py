@@ -110,13 +110,13 @@ def _lists() -> list[Reader]:
     found = []
     for ending in ("csv", "parquet"):
         file = f"recs.{ending}"
-        audit = ("audit", "data", "--recs", file, "--per-user", "out.csv")
-        found.append(Reader(f"audit --recs {file}", ("data", file), file, ending, audit, ("out.csv",)))
+        audit = ("audit", "data", "--recs", file, "--html", "out.html")
+        found.append(Reader(f"audit --recs {file}", ("data", file), file, ending, audit, ("out.html",)))
         words = ("evaluate", "--recs", file, "--dataset", "data", "--json")
         found.append(Reader(f"evaluate --recs {file}", ("data", file), file, ending, words))
         words = ("rerank", file, "--dataset", "data", "--method", "xquad", "--k", "3", "--out", "out.csv")
         found.append(Reader(f"rerank {file}", ("data", file), file, ending, words, ("out.csv",), share=0.5))
-        words = ("compare", "more-recs.csv", file, "--dataset", "data", "--resamples", "100", "--out", "out.json")
+        words = ("compare", "more-recs.csv", file, "--dataset", "data", "--out", "out.json")
         needs = ("data", "more-recs.csv", file)
         found.append(Reader(f"compare {file}", needs, file, ending, words, ("out.json",)))
     return found
@@ -158,7 +158,7 @@ def _runs() -> list[Reader]:
         "recommend": (("recommend", "run-dpaa", "--k", "3", "--out", "out.csv"), ("out.csv",)),
         "evaluate": (("evaluate", "run-dpaa"), measured),
         "trace": (("trace", "run-dpaa", "--json"), ()),
-        "compare": (("compare", "run-lightgcn", "run-dpaa", "--resamples", "100"), ()),
+        "compare": (("compare", "run-lightgcn", "run-dpaa"), ()),
         "report": (("report", "run-dpaa", "--out", "out.html"), ("out.html",)),
     }
     read = {

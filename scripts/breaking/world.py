@@ -399,7 +399,7 @@ RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
     "user-vectors.*": (_embeddings, ("data",)),
     "item-vectors.*": (_embeddings, ("data",)),
     "comparison.json": (
-        _called("compare", "run-lightgcn", "run-dpaa", "--resamples", 100, "--out", "comparison.json"),
+        _called("compare", "run-lightgcn", "run-dpaa", "--out", "comparison.json"),
         ("data", "run-lightgcn", "run-dpaa"),
     ),
     "audit.json": (_audit_json, ("data", "recs.csv")),

@@ -148,7 +148,7 @@ def _lists() -> list[Writer]:
     )
     again = ("rerank", "recs.csv", "--dataset", "data", "--method", "xquad", "--k", "3", "--out", "out.csv")
     found += _both("rerank", ("data", "recs.csv"), again, "out.csv", "recs.csv")
-    words = ("compare", "run-lightgcn", "run-dpaa", "--resamples", "100", "--k", "5", "--out", "out.json")
+    words = ("compare", "run-lightgcn", "run-dpaa", "--k", "5", "--out", "out.json")
     found += _both("compare", (*run, "run-dpaa"), words, "out.json", "comparison.json")
     return found
 
@@ -160,8 +160,8 @@ RUN = ("config.json", "manifest.json", "history.jsonl", "model.safetensors", "us
 def _pages() -> list[Writer]:
     words = ("report", "comparison.json", "--out", "out.html")
     audit = ("audit", "data", "--recs", "recs.csv")
-    drawn = ("--html", "out.html", "--figure", "out.svg", "--per-user", "out.csv")
-    files = ("out.html", "out.svg", "out.csv")
+    drawn = ("--html", "out.html", "--metrics-out", "out.prom")
+    files = ("out.html", "out.prom")
     return [
         Writer("report", ("comparison.json",), words, ("out.html",), weight=0.4),
         Writer("report over another", ("comparison.json", "audit.json:out.html"), (*words, OVERWRITE), ("out.html",),
@@ -170,9 +170,6 @@ def _pages() -> list[Writer]:
                ("report", "audit.json", "--out", "out.html", "--figures", "drawn"), ("out.html", "drawn/*"),
                weight=0.3),
         Writer("audit", ("data", "recs.csv"), (*audit, *drawn), files, weight=0.4),
-        Writer("audit --overwrite", ("data", "recs.csv", *(f"recs.csv:{file}" for file in files)),
-               (*audit, *drawn, OVERWRITE), files, weight=0.4),
-        Writer("audit --per-user", ("data", "recs.csv"), (*audit, "--per-user", "out.parquet"), ("out.parquet",)),
         Writer("audit --metrics-out", ("log.csv", "log.tsv"),
                ("audit", "log.csv", "--against", "log.tsv", "--metrics-out", "out.prom"), ("out.prom",),
                overwrites=False),
