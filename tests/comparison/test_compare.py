@@ -75,12 +75,12 @@ def test_less_is_better_where_it_is(evaluator: Evaluator) -> None:
 
 
 def test_no_harm(evaluator: Evaluator, found: Comparison) -> None:
-    assert {harm.entry: harm.verdict for harm in found.no_harm}["good"] == "shown"
+    assert {harm["entry"]: harm["verdict"] for harm in found.no_harm}["good"] == "shown"
     good, plain = (entry(evaluator, str(share), good_lists(evaluator, share, 7)) for share in (0.6, 0.1))
-    assert compare_entries(evaluator, [good, plain], **QUICK).no_harm[0].verdict == "harm"
+    assert compare_entries(evaluator, [good, plain], **QUICK).no_harm[0]["verdict"] == "harm"
     same = compare_entries(evaluator, [plain, replace(plain, name="again")], **QUICK).no_harm[0]
-    assert same.verdict == "shown"
-    assert same.metric == "recall@10/popular"
+    assert same["verdict"] == "shown"
+    assert same["metric"] == "recall@10/popular"
 
 
 def test_the_same_lists_do_not_differ(evaluator: Evaluator) -> None:
@@ -103,7 +103,7 @@ def test_exposure_by_hand(evaluator: Evaluator) -> None:
     assert [(one["item_id"], one["baseline"], one["value"]) for one in exposure["gaining"]] == [(ids[10], 0, 1)]
     (lost,) = exposure["losing"]
     assert (lost["item_id"], lost["training_count"]) == (ids[3], evaluator.counts[3])
-    assert lost["group"] == ("popular" if evaluator.popular[3] else "niche")
+    assert lost["group"] == ("popular" if evaluator.truth.popular[3] else "niche")
 
 
 def test_lists_that_are_missing_or_hold_strangers(evaluator: Evaluator) -> None:

@@ -24,10 +24,10 @@ def nowhere() -> None:
 
 
 COMPARE = [
-    compare("one run to compare", "run", "nothing to compare run with", "at least two"),
-    compare("the same run twice", "run ./run", "is named twice"),
-    compare("something to compare that is not there", "run nowhere", "no run folder or recommendation file nowhere"),
-    compare("a dataset among the runs to compare", "run data", "data is a dataset", "--dataset"),
+    compare("one run to compare", "run", "name at least two runs or files to compare"),
+    compare("the same run twice", "run ./run", "to compare, each once; got run, run"),
+    compare("something to compare that is not there", "run nowhere", "there is no file nowhere"),
+    compare("a dataset among the runs to compare", "run data", "data is not a run folder"),
     compare("a folder to compare that is no run", "run diary", "diary is not a run folder"),
     compare("an unfinished run to compare", "run unfinished", "unfinished is an unfinished run"),
     compare(
@@ -55,12 +55,10 @@ COMPARE = [
     compare("a table to compare that is no recommendations", "run log.csv", "no user in log.csv is in the dataset"),
     compare("a baseline that is not there", "run a.csv --baseline b", "baseline 'b'", "choose from run, a.csv"),
     compare("a metric that does not exist", "run a.csv --metric recal", "no metric 'recal'", "did you mean recall@20?"),
-    compare("a metric of other lists", "run a.csv --metric recall@5", "'recall@5'", "lists of 20", "--k"),
+    compare("a metric of other lists", "run a.csv --metric recall@5", "no metric 'recall@5' of lists of 20"),
     compare("lists of length 0 to compare", "run a.csv --k 0", "'--k'", "'0'"),
     compare("a margin that is a percentage", "run a.csv --margin 5", "margin must be between 0 and 1, got 5"),
     compare("a margin of nothing", "run a.csv --margin 0", "margin must be between 0 and 1, got 0"),
-    compare("too few resamples", "run a.csv --resamples 10", "resamples must be at least 100, got 10"),
-    compare("a seed of the resampling below 0", "run a.csv --seed -1", "seed must be at least 0, got -1"),
     compare("an overlap convention to compare by", "run a.csv --overlap no", "one of drop, mask, keep", "'no'"),
     compare("a comparison in another format", "run a.csv --out c.pdf", "'.pdf'", "written to .json"),
     compare("a comparison that is there", "run a.csv --out run/config.json", "already exists; pass --overwrite"),

@@ -22,7 +22,6 @@ def float_ids() -> None:
 RECOMMENDATIONS = [
     Mistake("neither a run nor recommendations", "dpaa evaluate", ("name a run folder", "--recs")),
     Mistake("a run and recommendations", "dpaa evaluate run --recs log.csv", ("name a run folder", "one of them")),
-    Mistake("a power without estimates", "dpaa evaluate run --power 1", ("--power and --floor", "--off-policy")),
     Mistake("recommendations without a dataset", "dpaa evaluate --recs log.csv", ("log.csv", "--dataset")),
     Mistake(
         "recommendations that are not there",
@@ -85,16 +84,6 @@ RECOMMENDATIONS = [
         "dpaa evaluate --recs recs.parquet --dataset data",
         "the ids in column 'user_id' of recs.parquet cannot be DOUBLE",
         spoil=float_ids,
-    ),
-    Mistake(
-        "a power of the propensities below 0",
-        "dpaa evaluate run --off-policy --power -1",
-        ("power of the propensities must lie between 0 and 3", "-1"),
-    ),
-    Mistake(
-        "a floor of the propensities of 0",
-        "dpaa evaluate run --off-policy --floor 0",
-        ("floor of the propensities must lie above 0", "0.0"),
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""The popularity dial: its settings, its objective, its figure, and vectors that serve every setting."""
+"""The popularity dial: its κ, its objective, and vectors that serve every κ."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SETTINGS = [
     Mistake(
         "the dial of lists in a file",
         "dpaa evaluate --recs lists.csv --dataset data --popularity-dial 1",
-        ("needs the scores of a run and cannot be used with --recs", "leave its options out"),
+        ("need the scores of a run, not --recs", "leave them out"),
         {"lists.csv": "user_id,item_id,rank\nu0001,i0001,1\n"},
     ),
 ]
@@ -68,7 +68,7 @@ SETTINGS = [
 CHOICES = [
     measured("an objective that does not exist", "run --dial-objective gini", "ndcg, recall or niche:X", "'gini'"),
     measured("niche without its price", "run --dial-objective niche", "such as niche:5", "'niche'"),
-    measured("niche at a price above 100 %", "run --dial-objective niche:101", "such as niche:5", "'niche:101'"),
+    measured("niche at a price above 100%", "run --dial-objective niche:101", "such as niche:5", "'niche:101'"),
     measured(
         "a choice with a wrong overlap", "run --dial-objective recall --overlap some", "drop, mask, keep", "'some'"
     ),
@@ -79,15 +79,6 @@ CHOICES = [
         "a choice without validation pairs",
         "dpaa evaluate untested-run --dial-objective ndcg",
         ("dataset log has no validation pairs to choose κ on", "give the popularity dial a number"),
-    ),
-    measured(
-        "a curve of the dial in no known format", "run --dial-figure curve.doc", "curve.doc has the ending", ".png"
-    ),
-    Mistake(
-        "a curve of the dial that the run has not",
-        "dpaa evaluate run --dial-figure curve.png",
-        ("run has no curve of the popularity dial", "--dial-objective ndcg"),
-        spoil=lambda: edit_json(Path("run/manifest.json"), dial=None),
     ),
 ]
 

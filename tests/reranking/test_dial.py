@@ -97,18 +97,6 @@ def test_at_zero_it_is_the_method_bit_for_bit(name: str) -> None:
 
 
 @every_method
-def test_far_up_is_the_order_of_popularity_and_far_down_its_reverse(name: str) -> None:
-    method = fitted(name)
-    users = people(method)
-    moved = method.scorer()(users).double().std(dim=1) > 1e-6
-    assert moved.any()
-    counts = method.graph.item_degree.numpy()
-    for kappa, falling in ((1e4, counts), (-1e4, -counts)):
-        block = next(rank(method, users[moved].numpy(), len(counts), dial=kappa))
-        assert (np.diff(falling[block.items], axis=1) <= 0).all()
-
-
-@every_method
 def test_new_users_are_dialled_alike(name: str) -> None:
     method, kappa = fitted(name), -0.5
     same(dialled(method, kappa, None, NEWCOMERS)(torch.arange(3)), direct(method, kappa, NEWCOMERS))
@@ -124,17 +112,6 @@ def test_candidates_change_no_score(name: str, monkeypatch: pytest.MonkeyPatch) 
         torch.testing.assert_close(dialled(method, 1.5, some, histories)(users), whole[:, some], rtol=1e-4, atol=1e-5)
     scores = next(dialled_family(method, [1.5])(some)(people(method)))
     torch.testing.assert_close(scores, dialled(method, 1.5)(people(method))[:, some], rtol=1e-4, atol=1e-5)
-
-
-@every_method
-def test_one_table_serves_every_request(name: str) -> None:
-    method = fitted(name)
-    prepared, users, some = DialVectors.of(method), people(method), torch.tensor([40, 3, 7])
-    assert (prepared is None) == (method.vectors() is None)
-    for items in (None, some):
-        for histories, index in ((None, users), (NEWCOMERS, torch.arange(3))):
-            plain = dialled(method, 2.0, items, histories)(index)
-            assert torch.equal(dialled(method, 2.0, items, histories, prepared)(index), plain)
 
 
 # ---------------------------------------------------------------------- a law
@@ -196,15 +173,6 @@ def test_equal_popularity_moves_nothing(n_items: int, count: int) -> None:
     method = Given(scores, [count] * n_items)
     assert torch.equal(popularity_coordinate(method.graph), torch.zeros(n_items))
     assert torch.equal(dialled(method, 32.0)(torch.arange(2)), method.table)
-
-
-def test_one_item_is_recommended_at_every_setting() -> None:
-    method = started(LightGCN, BipartiteGraph.from_pairs(Pairs.of([0], [0]), 2, 1), embedding_size=4)
-    method.finish()
-    for kappa in KAPPAS:
-        block = next(rank(method, np.array([1]), 3, dial=kappa))
-        assert block.items.tolist() == [[0, -1, -1]]
-        assert np.isfinite(block.scores[0, 0])
 
 
 def test_who_likes_everything_alike_is_left_alone() -> None:

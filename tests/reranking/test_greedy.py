@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dpaa.ranking.rerankers._greedy import Gain, greedy, shares_with_one_more
-from dpaa.ranking.rerankers.calibrated_popularity import jensen_shannon
+from dpaa.ranking.rerankers._greedy import Gain, greedy
 from dpaa.ranking.rerankers.fa_ir import fewest_protected
 from dpaa.ranking.rerankers.xquad import coverage
 from tests.reranking.slow_rerank import slow_fewest
@@ -44,18 +43,6 @@ def test_xquad_by_hand(kind: str, strength: float, expected: str) -> None:
     assert letters(found, "abcfde") == expected
 
 
-@pytest.mark.parametrize(("strength", "expected"), [(0.0, "abc"), (0.7, "abd"), (0.9, "adb")])
-def test_calibrated_popularity_by_hand(strength: float, expected: str) -> None:
-    scores = torch.tensor([[1.0, 0.8, 0.7, 0.4, 0.0]], dtype=torch.float64)
-    wanted = torch.tensor([[2 / 3, 1 / 3]], dtype=torch.float64)
-
-    def gain(first: Tensor, counts: Tensor) -> Tensor:
-        return (1 - strength) * first - strength * jensen_shannon(wanted[:, None, :], shares_with_one_more(counts))
-
-    found = greedy(scores, torch.tensor([[HEAD, HEAD, HEAD, TAIL, TAIL]]), 2, 3, gain)
-    assert letters(found, "abcde") == expected
-
-
 @given(k=st.integers(1, 40), share=st.floats(0, 1), significance=st.floats(0.01, 0.5))
 def test_fair_table_equals_the_definition(k: int, share: float, significance: float) -> None:
     fast = fewest_protected(k, share, significance)
@@ -68,14 +55,3 @@ def test_ties_go_to_the_better_base_rank_and_short_lists_end_early() -> None:
     groups = torch.tensor([[1, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
     found = greedy(scores, groups, 2, 6, lambda first, counts: first)
     assert found.tolist() == [[0, 1, 2, 3, -1, -1], [0, -1, -1, -1, -1, -1], [-1] * 6]
-
-
-candidates = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=9)
-histories = st.lists(st.integers(0, 2), max_size=5)
-strengths = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
-
-
-def drawn(pairs: list[tuple[int, int]]) -> tuple[Tensor, Tensor]:
-    ordered = sorted(pairs, key=lambda pair: -pair[0])
-    scores = torch.tensor([[score / 20 for score, _ in ordered]], dtype=torch.float64)
-    return scores, torch.tensor([[group for _, group in ordered]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,9 +93,3 @@ def test_a_list_is_filled_from_far_down() -> None:
     assert fast(scores, [Quota(codes[:, None], at_least=3)], 5) == [[0, 1, 2, 900, 901]]
     alone = np.full((n, 1), NO_VALUE)
     assert fast(scores, [Quota(alone, at_most=1, at_least=4)], 3) == [[0, 1, 2]]  # held to nothing
-
-
-def test_short_lists_end_early() -> None:
-    assert fast([[3.0, 2.0, 1.0]], [Quota(np.zeros((3, 1), dtype=int), at_most=2)], 3) == [[0, 1]]
-    with pytest.raises(IndexError):
-        fast([[1.0, 2.0]], [Quota(np.zeros((1, 1), dtype=int))], 1)

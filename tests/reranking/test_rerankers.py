@@ -75,32 +75,6 @@ def test_without_strength_the_list_is_as_it_was(name: str, depth: int, seed: int
 
 
 @every_reranker
-@given(seed=st.integers(0, 30), k=st.integers(1, 12), depth=st.integers(1, 40), strength=strengths)
-def test_lists_are_of_the_best_candidates_each_once(name: str, seed: int, k: int, depth: int, strength: float) -> None:
-    scores = block(seed)
-    found = reranked(made(name, strength=strength, depth=depth), scores, k, torch.arange(40), Candidates(graph(), None))
-    _, best = top_k(scores, max(depth, k))
-    for listed, allowed in zip(found[1].tolist(), best.tolist(), strict=True):
-        there = [column for column in listed if column >= 0]
-        assert len(there) == min(k, sum(column >= 0 for column in allowed))
-        assert set(there) <= set(allowed)
-
-
-@every_reranker
-def test_some_items_are_candidates(name: str) -> None:
-    """Columns are those of an allow list; groups are of all items."""
-    some = torch.tensor([25, 3, 7, 0, 12, 19, 22, 5, 28, 1])
-    scores = block(3)
-    users = torch.arange(40)
-    reranker = made(name, strength=0.7)
-    hidden = torch.full_like(scores, -torch.inf)
-    hidden[:, some] = scores[:, some]
-    _, whole = reranked(reranker, hidden, 4, users, Candidates(graph(), None))
-    _, part = reranked(reranker, scores[:, some].contiguous(), 4, users, Candidates(graph(), some))
-    assert torch.equal(torch.where(part < 0, -1, some[part.clamp(min=0)]), whole)
-
-
-@every_reranker
 def test_lists_of_their_own_are_those_of_a_block(name: str) -> None:
     reranker = made(name, strength=0.7)
     scores, users, about = block(4), torch.arange(40), Candidates(graph(), None)
@@ -109,8 +83,6 @@ def test_lists_of_their_own_are_those_of_a_block(name: str) -> None:
     expected = reranked(reranker, scores, 5, users, about)
     assert torch.equal(torch.where(places < 0, -1, items.gather(1, places.clamp(min=0))), expected[1])
     torch.testing.assert_close(found, expected[0])
-    dense = Reranker.rerank_lists(reranker, values, items, users, 5, about)  # what a plug-in has unasked
-    assert torch.equal(dense[1], places)
 
 
 @pytest.mark.parametrize("kind", ["binary", "smooth", "proportional"])

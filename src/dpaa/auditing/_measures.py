@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -336,13 +337,7 @@ def drift_at(log: Interactions, moment: str) -> Drift:
 
 def is_moment(text: str | Path) -> bool:
     """Whether this is a number or an ISO date, and no file of that name."""
-    for parse in (float, datetime.fromisoformat):
-        try:
-            parse(str(text))
-        except ValueError:
-            continue
-        return not Path(text).exists()
-    return False
+    return re.fullmatch(r"-?[0-9.]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*", str(text)) is not None and not Path(text).exists()
 
 
 def _drift(older: str, newer: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Drift:

@@ -102,24 +102,24 @@ def print_comparison(result: Comparison) -> None:
     header = ["", *(f"{one.name} ({len(one.seeds)} seeds)" if one.deviation else one.name for one in result.entries)]
     print_table(f"Test split of {result.dataset['name']}, lists of {result.k}", header, rows)
     for harm, overlap, exposure in zip(result.no_harm, result.overlap, result.exposure, strict=True):
-        deltas = [delta for delta in result.deltas if delta.entry == harm.entry]
+        deltas = [delta for delta in result.deltas if delta.entry == harm["entry"]]
         rows = []
         for one in deltas:
             change = cells("+.1%", one.relative)[0]
             interval = "-" if one.interval is None else " to ".join(number(end, "+") for end in one.interval)
             rows.append([one.metric, number(one.delta, "+"), change, interval, *cells(".4f", one.p_holm), one.verdict])
         header = ["", "difference", "relative", f"{result.confidence:.0%} interval", "p corrected", "verdict"]
-        print_table(f"{harm.entry} against {result.baseline}", header, rows)
-        difference = next((one.verdict for one in deltas if one.metric == harm.metric), "not tested")
-        sentence = harm_in_words(harm.entry, result.baseline, harm.margin, harm.verdict, difference)
-        out.print(f"{sentence} (one-sided p {harm.p:.3g})")
+        print_table(f"{harm['entry']} against {result.baseline}", header, rows)
+        difference = next((one.verdict for one in deltas if one.metric == harm["metric"]), "not tested")
+        sentence = harm_in_words(harm["entry"], result.baseline, harm["margin"], harm["verdict"], difference)
+        out.print(f"{sentence} (one-sided p {harm['p']:.3g})")
         out.print(f"lists share {overlap['shared']:.1f} of {result.k} items (Jaccard {overlap['jaccard']:.2f})")
         rows = [
             [one["title"] or one["item_id"], one["group"], *cells(",.4g", *map(one.get, MOVED))]
             for side in ("gaining", "losing")
             for one in exposure[side][:SHOWN_ITEMS]
         ]
-        header = ["item", "group", "in training", f"lists of {result.baseline}", f"lists of {harm.entry}"]
+        header = ["item", "group", "in training", f"lists of {result.baseline}", f"lists of {harm['entry']}"]
         print_table("Items that gain and lose most", header, rows)
     out.print(f"{result.confidence:.0%} intervals and p-values {result.design}; {result.family}")
     out.print(result.protocol_in_words)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpaa._io import settled
 from dpaa.comparison import statistics
-from dpaa.comparison._result import Comparison, Delta, NoHarm, Summary, relative_change
+from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.comparison.training_budget import TrainingBudget, budget_warnings
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError, need_type
@@ -241,8 +241,9 @@ def compare_entries(
     for entry, outcome in zip(others, results[len(contrasts) :], strict=True):
         after, before = values.means(entry.name, popular)
         verdict = "shown" if entry.name in better else statistics.no_worse(outcome)
-        harm = (before, after, (outcome.low, outcome.high), outcome.p_at_most_zero, verdict)
-        no_harm.append(NoHarm(entry.name, popular, margin, *harm))
+        harm = {"entry": entry.name, "metric": popular, "margin": margin, "baseline": before, "value": after}
+        interval = (outcome.low, outcome.high)
+        no_harm.append(harm | {"interval": interval, "p": outcome.p_at_most_zero, "verdict": verdict})
     protocol = evaluator.protocol
     if all(entry.kind == "file" for entry in entries):
         protocol = replace(protocol, lists="given")
@@ -428,7 +429,7 @@ def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> dict[str, Any]
         return {
             "item_id": data.item_ids[item],
             "title": None if data.titles is None else data.titles[item],
-            "group": "popular" if evaluator.popular[item] else "niche",
+            "group": "popular" if evaluator.truth.popular[item] else "niche",
             "training_count": int(evaluator.counts[item]),
             "baseline": float(before[item]),
             "value": float(after[item]),

@@ -107,23 +107,6 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class NoHarm:
-    """Non-inferiority: whether the entry has lost less than `margin` of the baseline's metric."""
-
-    entry: str
-    metric: str
-    margin: float
-    baseline: float
-    value: float
-    interval: tuple[float, float]
-    """Of value − (1 − margin) · baseline: no harm if all of it is above 0."""
-    p: float
-    """One-sided, that the loss is the margin or more."""
-    verdict: str
-    """"shown", "harm" or "open"; also shown where the entry's metric is better by more than chance."""
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The result of a comparison."""
 
@@ -141,7 +124,10 @@ class Comparison:
     """Where intervals and p-values come from, in words."""
     entries: list[Summary]
     deltas: list[Delta]
-    no_harm: list[NoHarm]
+    no_harm: list[dict[str, Any]]
+    """Non-inferiority of each `entry` on popular items: `metric`, `margin`, `baseline`, `value`, the `interval` of
+    value − (1 − margin) · baseline (no harm if all of it is above 0), the one-sided `p` that the loss is the margin or
+    more, and the `verdict` "shown", "harm" or "open"; also shown where the entry is better by more than chance."""
     overlap: list[dict[str, Any]]
     """How much of the lists is the same, on average over users and pairs of runs: `entry`, `other` (the baseline),
     `jaccard`, the number of `shared` items."""

@@ -227,7 +227,7 @@ def dial_curve(
     points = []
     for kappa, lists in zip(drawn, lists_of, strict=True):
         at = few.truth.context(lists)
-        niche = mean_of_known(recall(at.of_items(~few.popular)))
+        niche = mean_of_known(recall(at.of_items(~few.truth.popular)))
         accuracy = float(ndcg(at).mean()), float(recall(at).mean()), niche
         points.append(DialPoint(kappa, *accuracy, mean_of_known(arp(at)), coverage(at)))
     exposure, k = validation_exposure(validation.dataset), validation.protocol.k[-1]

@@ -79,13 +79,12 @@ class Protocol:
         known = "training and validation" if self.mask_valid else "training"
         ranked = f"{known} pairs removed from the ranking" if self.lists == "ranked" else "lists as they were given"
         cold = f" ({self.cold_users:,} without training pairs)" if self.cold_users else ""
+        dial = f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else ""
+        rerank = f"; re-ranked by {self.rerank}" if self.rerank else ""
         return (
             f"protocol: {self.split} split, {self.users:,} users{cold}, {self.relevant:,} relevant pairs; "
             f"{self.overlapping:,} pairs also in {known}, overlap convention {self.overlap!r}; {self.candidates:,} "
-            f"candidates, {ranked}"
-            + (f"; popularity dial at κ = {self.popularity_dial:g}" if self.popularity_dial else "")
-            + (f"; re-ranked by {self.rerank}" if self.rerank else "")
-            + (f"; items grouped by {self.group_by!r}" if self.group_by else "")
+            f"candidates, {ranked}{dial}{rerank}"
         )
 
 
@@ -218,11 +217,6 @@ class Evaluator:
         popularity = torch.from_numpy((self.counts if recent is None else recent).astype(np.float32))
         return ColdUsers(np.bincount(self.dataset.train.user, minlength=self.dataset.n_users) == 0, popularity)
 
-    @property
-    def popular(self) -> NDArray[np.bool_]:
-        """(n_items,): the popular items of the training pairs."""
-        return self.truth.popular
-
     # ------------------------------------------------------------------ lists
 
     def lists(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Ints:
@@ -312,18 +306,13 @@ class Evaluator:
     def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
         """The same for lists from a file; a user of the split without a list has only misses."""
         lists = recs.for_users(self.users, self.protocol.k[-1])
-        n_items = self.dataset.n_items
-        outside = (lists >= 0) & ~among(n_items, self.dataset.candidates)[lists]
-        odd = {
-            f"lists of users without a relevant {self.protocol.split} pair are left out": ~np.isin(
-                recs.users, self.users
-            ),
-            f"{self.protocol.split} users have no list, so that all is missed": ~np.isin(self.users, recs.users),
-            "recommendations are training pairs or no candidates, which a recommender would leave out": outside
-            | self.truth.among(lists, self.masked.keys(n_items)),
-        }
-        numbers = [f"{int(rows.sum()):,} {words}" for words, rows in odd.items() if rows.any()]
-        notes = (*recs.notes, *([f"{recs.name}: {'; '.join(numbers)}"] if numbers else []))
+        idle, without = (int((~np.isin(*pair)).sum()) for pair in ((recs.users, self.users), (self.users, recs.users)))
+        known = int(self.truth.among(lists, self.masked.keys(self.dataset.n_items)).sum())
+        note = (
+            f"{recs.name}: {idle:,} lists of users without a relevant {self.protocol.split} pair are left out, "
+            f"{without:,} {self.protocol.split} users have no list, {known:,} recommendations are training pairs"
+        )
+        notes = (*recs.notes, *([note] if idle or without or known else []))
         return replace(self.evaluate_lists(lists), protocol=replace(self.protocol, lists="given"), notes=notes)
 
     def recall(self, method: Method) -> dict[str, float]:

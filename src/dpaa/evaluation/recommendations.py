@@ -236,10 +236,6 @@ def rerank_file(
     file's own where it only chooses
     """
     k = need_whole(k, "k")
-    if type(reranker).scorer is not Reranker.scorer:
-        raise InputError(
-            f"re-ranker {reranker.name} needs the scores of all items, which a file does not have; name a run instead"
-        )
     base = read_recommendations(path, data.user_ids, data.item_ids, with_scores=True)
     return _reranked_blocks(base, data, reranker, min(k, base.items.shape[1])), base.notes
 

@@ -60,7 +60,17 @@ class ColdUsers:
 
 
 class Ranker:
-    """Which users, which candidates, which pairs never: turns blocks of scores into lists."""
+    """Turns blocks of scores into lists.
+
+    Parameters
+    ----------
+    n_items : number of items
+    device : where scores are
+    masked : (user, item) pairs, by user, that are never listed
+    candidates : item indices, all by default
+    quotas : limits on how alike the items of a list may be
+    cold : users who get the most popular items instead
+    """
 
     def __init__(
         self,
@@ -71,7 +81,11 @@ class Ranker:
         quotas: Sequence[Quota] = (),
         cold: ColdUsers | None = None,
     ) -> None:
-        self._mask = _MaskedColumns.of(masked, n_items, candidates) if masked is not None else None
+        self._masked = masked
+        self._column_of: Ints | None = None
+        if candidates is not None:
+            self._column_of = np.full(n_items, -1, dtype=np.int64)
+            self._column_of[candidates] = np.arange(len(candidates))
         self._candidates = candidates
         self._device = device
         self.columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
@@ -107,19 +121,33 @@ class Ranker:
         """One list for all of these users, but for the pairs that each must not get; no dial and no re-ranker."""
         row = popularity.to(self._device)
         row = row if self.columns is None else row[self.columns]
-        rows = len(users) if self._mask is not None else 1
+        rows = len(users) if self._masked is not None else 1
         one = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
         times = (len(users) // rows, 1)
         return RankedBlock(users, np.tile(one.items, times), np.tile(one.scores, times))
 
     def _rank(self, scores: Tensor, users: Ints, k: int, pick: Pick) -> RankedBlock:
-        if self._mask is not None:
-            self._mask.hide(scores, users)
+        if self._masked is not None:
+            self._hide(scores, users, self._masked)
         values, found = pick(scores, k)
         items = found.cpu().numpy()
         if self._candidates is not None:
             items = np.where(items >= 0, self._candidates[items], -1)
         return RankedBlock(users, items, values.float().cpu().numpy())
+
+    def _hide(self, scores: Tensor, users: Ints, masked: Pairs) -> None:
+        """Set the masked scores of these rows to −inf; pairs are looked at only of these users."""
+        wanted = users.astype(masked.user.dtype)  # of another type, all pairs would be converted
+        first, last = (np.searchsorted(masked.user, wanted, side=side) for side in ("left", "right"))
+        lengths = last - first
+        rows = np.repeat(np.arange(len(users)), lengths)
+        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
+        columns = masked.item[slots].astype(np.int64)
+        if self._column_of is not None:
+            columns = self._column_of[columns]
+            rows, columns = rows[columns >= 0], columns[columns >= 0]
+        flat = torch.from_numpy(rows * scores.shape[1] + columns).to(scores.device)
+        scores.view(-1).index_fill_(0, flat, -torch.inf)
 
 
 Variants = Callable[[Tensor], Iterable[tuple[Tensor, Pick]]]
@@ -162,8 +190,8 @@ def rank(
     """
     graph = method.graph
     ranker = Ranker(graph.n_items, graph.device, masked, candidates, quotas, cold)
-    scored = dialled if reranker is None else reranker.scorer
-    scorer = scored(method, dial, ranker.columns, histories, prepared)
+    kappa = dial if reranker is None else reranker.dial(dial)
+    scorer = dialled(method, kappa, ranker.columns, histories, prepared)
     about = Candidates(graph, ranker.columns, histories)
 
     def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
@@ -174,35 +202,3 @@ def rank(
         yield scorer(index), pick
 
     return (block for (block,) in ranker.ranked(users, k, variants))
-
-
-@dataclass(frozen=True)
-class _MaskedColumns:
-    """The columns of the score block that must not be recommended; pairs are looked at only of the users asked for."""
-
-    pairs: Pairs
-    column_of: Ints | None
-    """Column of each item, −1 where it is no candidate; None where the columns are all items."""
-
-    @classmethod
-    def of(cls, pairs: Pairs, n_items: int, candidates: Ints | None) -> _MaskedColumns:
-        if candidates is None:
-            return cls(pairs, None)
-        column_of = np.full(n_items, -1, dtype=np.int64)
-        column_of[candidates] = np.arange(len(candidates))
-        return cls(pairs, column_of)
-
-    def hide(self, scores: Tensor, users: Ints) -> None:
-        """Set the masked scores of these rows to −inf."""
-        owners = self.pairs.user
-        wanted = users.astype(owners.dtype)  # of another type, all pairs would be converted
-        first, last = (np.searchsorted(owners, wanted, side=side) for side in ("left", "right"))
-        lengths = last - first
-        rows = np.repeat(np.arange(len(users)), lengths)
-        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
-        columns = self.pairs.item[slots].astype(np.int64)
-        if self.column_of is not None:
-            columns = self.column_of[columns]
-            rows, columns = rows[columns >= 0], columns[columns >= 0]
-        flat = torch.from_numpy(rows * scores.shape[1] + columns).to(scores.device)
-        scores.view(-1).index_fill_(0, flat, -torch.inf)

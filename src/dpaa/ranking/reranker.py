@@ -1,12 +1,12 @@
 """The stage between scores and lists: `rerank(scores of candidates, users, k)`, a block of users at a time.
 
-A re-ranker is a small frozen class whose fields are its settings; a run keeps its name and settings in the manifest.
+A re-ranker is a small frozen class whose fields are its parameters; a run's manifest keeps its name and parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -19,19 +19,16 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cooccurrence import Lists
 from dpaa.graph.kernels import top_k
 from dpaa.methods._popularity import items_of
-from dpaa.methods.base import Histories, Method, Scorer, check_fields
+from dpaa.methods.base import Histories, check_fields
 from dpaa.plugins import origin_of
-from dpaa.ranking.dial import DialVectors, dialled
 from dpaa.ranking.registry import RERANKERS
 
 SWEPT = (
     *(-2.0, -1.5, -1.25, -1.0, -0.85, -0.7, -0.6, -0.5, -0.4, -0.3, -0.25, -0.2, -0.15, -0.1, -0.05),
     *(0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
 )
-"""κ of the popularity dial that a search for the best trade tries, beside 0."""
+"""κ of the popularity dial that a search for the best trade-off tries, beside 0."""
 T = TypeVar("T")
-BLOCK_SCORES = 4_000_000
-"""Scores over all items that are held at once where lists are made dense."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +73,9 @@ class Reranker(BaseModel):
     """What it does, in one line."""
     paper: ClassVar[str] = "-"
 
-    def scorer(
-        self,
-        method: Method,
-        kappa: float,
-        items: Tensor | None,
-        histories: Histories | None,
-        prepared: DialVectors | None = None,
-    ) -> Scorer:
-        """What scores does it start from?  The method's, with the popularity dial where it stands."""
-        return dialled(method, kappa, items, histories, prepared)
+    def dial(self, kappa: float) -> float:
+        """κ of the popularity dial over the scores that it starts from; as given unless it sets its own."""
+        return kappa
 
     def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
         """Which columns make the list?  Their scores and numbers, each (users, k), in the order of the list.
@@ -97,35 +87,36 @@ class Reranker(BaseModel):
         return top_k(scores, k)
 
     strengths: ClassVar[tuple[float, ...]] = ()
-    """Values of the setting `strength` that `dpaa debias` tries; none where it is not meant for that."""
+    """Values of `strength` that `dpaa debias` tries; none where it is not meant for that."""
 
     @classmethod
     def sweep(cls) -> tuple[Self, ...]:
-        """The settings that `dpaa debias` tries."""
+        """What `dpaa debias` tries."""
         return tuple(cls(strength=value) for value in cls.strengths)  # type: ignore[call-arg]
 
     def rerank_lists(
         self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
     ) -> tuple[Tensor, Tensor]:
-        """The same where every user has candidates of its own, a list of anybody's: scores, and places in the list.
+        """The same where every user has candidates of its own, a list of anybody's.
 
-        Scores and items (indices) are (users, places); scores fall along a list and are −inf where it has ended.  As
-        it is, all items are candidates, and those that are in no list must not be recommended.
+        Parameters
+        ----------
+        scores, items : (users, n) fall along a list and are −inf where it has ended; item indices
+        users : (users,) indices
+        k : length of the new lists
+        candidates : the graph behind them
+
+        Returns
+        -------
+        scores, and positions in the given lists, (users, k) each
         """
-        everything, n = replace(candidates, items=None), candidates.graph.n_items
-        parts = []
-        for part in torch.split(torch.arange(len(users), device=users.device), max(1, BLOCK_SCORES // max(n, 1))):
-            ended = scores[part] == -torch.inf
-            target = torch.where(ended, n, items[part])  # one column more, for what is not there
-            dense = scores.new_full((len(part), n + 1), -torch.inf).scatter_(1, target, scores[part])
-            place = target.new_full((len(part), n + 1), -1)
-            place.scatter_(1, target, torch.arange(scores.shape[1], device=users.device).expand_as(target))
-            values, columns = reranked(self, dense[:, :n].contiguous(), k, users[part], everything)
-            parts.append((values, torch.where(columns < 0, -1, place.gather(1, columns.clamp(min=0)))))
-        return torch.cat([values for values, _ in parts]), torch.cat([places for _, places in parts])
+        del scores, items, users, k, candidates
+        raise InputError(
+            f"re-ranker {self.name} needs the scores of all items, which a file does not have; name a run instead"
+        )
 
     def in_words(self) -> str:
-        """Its name and settings, as `parse_reranker` reads them."""
+        """Its name and parameters, as `parse_reranker` reads them."""
         return ",".join([self.name, *(f"{key}={value}" for key, value in self.model_dump(mode="json").items())])
 
     def as_json(self) -> dict[str, Any]:
@@ -148,17 +139,10 @@ class Dial(Reranker):
         """Closely below 0, where accuracy is traded for reach; a little above, where a log's accuracy may be."""
         return tuple(cls(kappa=kappa) for kappa in SWEPT)
 
-    def scorer(
-        self,
-        method: Method,
-        kappa: float,
-        items: Tensor | None,
-        histories: Histories | None,
-        prepared: DialVectors | None = None,
-    ) -> Scorer:
-        """Scores with the dial at this κ."""
+    def dial(self, kappa: float) -> float:
+        """Its own κ."""
         del kappa
-        return dialled(method, self.kappa, items, histories, prepared)
+        return self.kappa
 
 
 def scores_at(scores: Tensor, places: Tensor) -> Tensor:
@@ -172,46 +156,29 @@ def reranked(
     """The lists of a block, checked: of the shape asked for, and nothing that must not be recommended."""
     with torch.no_grad():
         values, columns = reranker.rerank(scores, users, k, candidates)
-    if values.shape != (len(scores), k) or columns.shape != values.shape:
+    shaped = columns.shape == values.shape == (len(scores), k)
+    if not shaped or columns.min() < -1 or columns.max() >= scores.shape[1]:
         raise InputError(
             f"re-ranker {reranker.name} gave lists of shape {tuple(columns.shape)} with scores of shape "
-            f"{tuple(values.shape)}; wanted {(len(scores), k)} for both"
+            f"{tuple(values.shape)}; wanted {(len(scores), k)} for both, of columns from -1 to {scores.shape[1] - 1}"
         )
-    if columns.min() < -1 or columns.max() >= scores.shape[1]:
-        raise InputError(f"re-ranker {reranker.name} gave a column that is none of the {scores.shape[1]:,} candidates")
-    hidden = torch.gather(scores, 1, columns.clamp(min=0)) == -torch.inf
-    columns = torch.where(hidden, -1, columns)
+    columns = torch.where(torch.gather(scores, 1, columns.clamp(min=0)) == -torch.inf, -1, columns)
     ordered = columns.sort(dim=1).values
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
         raise InputError(f"re-ranker {reranker.name} gave an item twice in one list; each may be there once")
     return values, columns
 
 
-NONE = "none"
-
-
 def parse_reranker(text: str) -> Reranker | None:
-    """`NAME`, or `NAME,SETTING=VALUE,…`; `none` is no re-ranker."""
-    if text.strip().lower() == NONE:
-        return None
-    return make_reranker(*_read(text))
-
-
-def told_reranker(text: str, place: object) -> Reranker:
-    """The same from a file's words: only what is built in, installed or named in the call is ever imported."""
-    name, settings = _read(text)
-    return _made(RERANKERS.stored(name, None, place), settings)
-
-
-def _read(text: str) -> tuple[str, dict[str, Any]]:
+    """Read `NAME`, or `NAME,PARAMETER=VALUE,…`; `none` is no re-ranker."""
     name, *words = text.split(",")
-    settings: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals or key.strip() in settings:
-            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,SETTING=VALUE, each once")
-        settings[key.strip()] = value.strip()
-    return name, settings
+        if not equals or key.strip() in params:
+            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,PARAMETER=VALUE, each once")
+        params[key.strip()] = value.strip()
+    return None if text.strip().lower() == "none" else make_reranker(name, params)
 
 
 def make_reranker(name: str, settings: Mapping[str, object]) -> Reranker:

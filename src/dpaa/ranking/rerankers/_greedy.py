@@ -26,7 +26,8 @@ class TopCandidates(Reranker):
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Which places of the candidates make the list?  (users, k), −1 where nothing is left.
 
-        Scores (users, n) fall along each row, −inf where there is no candidate; items are indices, of the same shape.
+        Scores (users, n) fall along each row from 1 to 0, −inf where there is no candidate; items are indices, of the
+        same shape.
         """
 
     def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
@@ -39,12 +40,8 @@ class TopCandidates(Reranker):
         """The first `depth` of each list are its candidates."""
         n = max(self.depth, k)
         scores, items = scores[:, :n], items[:, :n].clamp(min=0)
-        places = self.arrange(scores, items, users, k, candidates)
+        places = self.arrange(normalised(scores), items, users, k, candidates)
         return scores_at(scores, places), places
-
-    def balanced(self, scores: Tensor, groups: Tensor, n_groups: int, k: int, gain: Gain) -> Tensor:
-        """`greedy` on scores from 0 to 1."""
-        return greedy(normalised(scores), groups, n_groups, k, gain)
 
 
 class Rescored(Reranker):

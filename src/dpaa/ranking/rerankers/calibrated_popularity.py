@@ -15,7 +15,13 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import TopCandidates, history_shares, popularity_groups, shares_with_one_more
+from dpaa.ranking.rerankers._greedy import (
+    TopCandidates,
+    greedy,
+    history_shares,
+    popularity_groups,
+    shares_with_one_more,
+)
 
 
 def jensen_shannon(one: Tensor, two: Tensor) -> Tensor:
@@ -40,6 +46,10 @@ class CalibratedPopularity(TopCandidates):
     tail_share: float = Field(default=0.2, gt=0, lt=1)
     """The rarest items that cover this share are the last one."""
 
+    def distance(self, wanted: Tensor, listed: Tensor) -> Tensor:
+        """How far the shares of the list are from those that are wanted, along the last dimension."""
+        return jensen_shannon(wanted, listed)
+
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; who has no history keeps the list as it was."""
         group, share = popularity_groups(candidates, self.head_share, 1.0 - self.tail_share), self.strength
@@ -47,7 +57,7 @@ class CalibratedPopularity(TopCandidates):
         known = wanted.sum(dim=1, keepdim=True) > 0
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:
-            far = jensen_shannon(wanted[:, None, :], shares_with_one_more(counts))
+            far = self.distance(wanted[:, None, :], shares_with_one_more(counts))
             return (1.0 - share) * first - share * torch.where(known, far, 0.0)
 
-        return self.balanced(scores, group[items], 3, k, gain)
+        return greedy(scores, group[items], 3, k, gain)

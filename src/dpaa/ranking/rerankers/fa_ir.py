@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dpaa.data.popularity import POPULAR_SHARE
 from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import TopCandidates, popularity_groups
+from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, popularity_groups
 
 NICHE = 1
 
@@ -57,4 +57,4 @@ class FAIR(TopCandidates):
             first[:, NICHE] = first[:, NICHE].masked_fill(short, torch.inf)
             return first
 
-        return self.balanced(scores, group[items], 2, k, gain)
+        return greedy(scores, group[items], 2, k, gain)

@@ -13,8 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import TopCandidates, history_shares, popularity_groups, shares_with_one_more
+from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
 
 
 def kullback_leibler(wanted: Tensor, found: Tensor, smoothing: float) -> Tensor:
@@ -23,8 +22,8 @@ def kullback_leibler(wanted: Tensor, found: Tensor, smoothing: float) -> Tensor:
     return torch.xlogy(wanted, wanted / torch.where(wanted > 0, mixed, 1.0)).sum(dim=-1)
 
 
-class Steck(TopCandidates):
-    """Like calibrated popularity, with a divergence that punishes a missing group hardest."""
+class Steck(CalibratedPopularity):
+    """Like calibrated popularity, with a divergence that penalises a missing group hardest."""
 
     name: ClassVar[str] = "steck"
     title: ClassVar[str] = "popular, middle and rare items in the proportions of the user's history (Kullback-Leibler)"
@@ -35,18 +34,7 @@ class Steck(TopCandidates):
     """λ: 0 is the list as it was."""
     smoothing: float = Field(default=0.01, gt=0, lt=1)
     """α: how much of p is mixed into q, so that a missing group costs much but not everything."""
-    head_share: float = Field(default=0.2, gt=0, lt=1)
-    """The most popular items that cover this share of the training interactions are the first group."""
-    tail_share: float = Field(default=0.2, gt=0, lt=1)
-    """The rarest items that cover this share are the last one."""
 
-    def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
-        """Greedily; who has no history keeps the list as it was."""
-        group, share = popularity_groups(candidates, self.head_share, 1.0 - self.tail_share), self.strength
-        wanted = history_shares(candidates, users, group, 3)
-
-        def gain(first: Tensor, counts: Tensor) -> Tensor:
-            far = kullback_leibler(wanted[:, None, :], shares_with_one_more(counts), self.smoothing)
-            return (1.0 - share) * first - share * far
-
-        return self.balanced(scores, group[items], 3, k, gain)
+    def distance(self, wanted: Tensor, listed: Tensor) -> Tensor:
+        """The divergence of the list from the history."""
+        return kullback_leibler(wanted, listed, self.smoothing)

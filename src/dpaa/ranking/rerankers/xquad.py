@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dpaa.data.popularity import POPULAR_SHARE
 from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import TopCandidates, history_shares, popularity_groups
+from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, history_shares, popularity_groups
 
 
 def coverage(kind: str, counts: Tensor) -> Tensor:
@@ -52,4 +52,4 @@ class XQuAD(TopCandidates):
         def gain(first: Tensor, counts: Tensor) -> Tensor:
             return torch.lerp(first, wanted * coverage(self.coverage, counts), share)
 
-        return self.balanced(scores, group[items], 2, k, gain)
+        return greedy(scores, group[items], 2, k, gain)
