@@ -24,7 +24,7 @@ import pytest
 from tests.postgres import Postgres, running
 
 import dpaa
-from dpaa.data.sources.coat import coat
+from dpaa.data.sources.published import coat
 from dpaa.data.sources.world import simulate
 from dpaa.exporting import export
 from dpaa.runs.model import Model

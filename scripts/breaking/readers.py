@@ -85,7 +85,7 @@ def _shapes() -> list[Reader]:
     ]  # fmt: skip
     found.append(Reader("data log, several", ("log.csv", "log.tsv"), "log.tsv", "tsv",
                         (*log, "log.tsv", "--out", "out"), ("out/",)))  # fmt: skip
-    found.append(Reader("data log of a folder", ("log.csv:logs/one.csv", "log.jsonl:logs/two.jsonl"), "logs/two.jsonl",
+    found.append(Reader("data log of a folder", ("log.jsonl:logs/one.jsonl", "log.jsonl:logs/two.jsonl"), "logs/two.jsonl",
                         "jsonl", ("data", "log", "logs", "--out", "out"), ("out/",)))  # fmt: skip
     for file in ("titles.csv", "titles.parquet"):
         kind = file.partition(".")[2]
@@ -95,8 +95,6 @@ def _shapes() -> list[Reader]:
                        ("logged/attributes.parquet", "parquet")):  # fmt: skip
         words = ("data", "log", "log.tsv", "--append", "logged", "--out", "out")
         found.append(Reader(f"data log --append {file}", ("log.tsv", "logged"), file, kind, words, ("out/",)))
-    words = ("data", "sql", "sqlite:///log.sqlite", "--query", "SELECT * FROM log", "--out", "out")
-    found.append(Reader("data sql", ("log.sqlite",), "log.sqlite", "sqlite", words, ("out/",)))
     words = ("audit", "log.csv", "--against", "log.tsv", "--metrics-out", "out.prom")
     found.append(Reader("audit --against", ("log.csv", "log.tsv"), "log.tsv", "tsv", words, ("out.prom",)))
     for file in ("dataset.json", "valid.parquet"):

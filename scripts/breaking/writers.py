@@ -85,19 +85,17 @@ def _data() -> list[Writer]:
 
 def _shapes() -> list[Writer]:
     """Logs in other shapes than one file, and what else makes a dataset."""
-    log = ("data", "log", "log.csv", "log.jsonl", "--items", "titles.csv", "--out", "out")
+    log = ("data", "log", "log.csv", "log.tsv", "--items", "titles.csv", "--out", "out")
     drop = ("data", "log", "log.csv", "--drop-invalid", "--invalid-out", "invalid.csv", "--out", "out")
-    query = ("data", "sql", "sqlite:///log.sqlite", "--query", "SELECT * FROM log", "--out", "out")
     folds = ("data", "log", "log.csv", "--split", "user-folds", "--parts", "2", "--out", "out")
     return [
-        *_both("data log, several", ("log.csv", "log.jsonl", "titles.csv"), log, "out", "data"),
+        *_both("data log, several", ("log.csv", "log.tsv", "titles.csv"), log, "out", "data"),
         Writer("data log --append", ("log.tsv", "logged"), ("data", "log", "log.tsv", "--append", "logged"),
                ("logged",), overwrites=False, once=True),
         Writer("data log --append --out", ("log.tsv", "logged"),
                ("data", "log", "log.tsv", "--append", "logged", "--out", "out"), ("out",)),
         Writer("data log --drop-invalid", ("log.csv",), drop, ("out", "invalid.csv")),
         Writer("data log, folds", ("log.csv",), folds, ("out/part-1", "out/part-2")),
-        *_both("data sql", ("log.sqlite",), query, "out", "data"),
         *_both("data randomised", ("data",), ("data", "randomised", "data", "--out", "out"), "out", "other"),
         Writer("data example", (), ("data", "example", "--out", "shop"), ("shop/*",)),
     ]  # fmt: skip
