@@ -85,7 +85,8 @@ def _shapes() -> list[Reader]:
     ]  # fmt: skip
     found.append(Reader("data log, several", ("log.csv", "log.tsv"), "log.tsv", "tsv",
                         (*log, "log.tsv", "--out", "out"), ("out/",)))  # fmt: skip
-    found.append(Reader("data log of a folder", ("log.jsonl:logs/one.jsonl", "log.jsonl:logs/two.jsonl"), "logs/two.jsonl",
+    folder = ("log.jsonl:logs/one.jsonl", "log.jsonl:logs/two.jsonl")
+    found.append(Reader("data log of a folder", folder, "logs/two.jsonl",
                         "jsonl", ("data", "log", "logs", "--out", "out"), ("out/",)))  # fmt: skip
     for file in ("titles.csv", "titles.parquet"):
         kind = file.partition(".")[2]

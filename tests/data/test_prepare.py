@@ -100,9 +100,9 @@ def test_the_command_writes_every_part_or_none(tmp_path: Path) -> None:
     assert read_dataset(tmp_path / "folds" / "part-2").titles is not None
     wrong = run_dpaa(*call, "--memory", 0, "--out", tmp_path / "wrong")
     assert wrong.code == 2
-    assert "--memory must be more than 0" in wrong.err
+    assert "'--memory'" in wrong.err
     wrong = run_dpaa("data", "log", tmp_path / "log.csv", "--engine", "hadoop", "--out", tmp_path / "wrong")
-    assert "there is no engine 'hadoop'; choose duckdb or spark" in wrong.err
+    assert "'--engine'" in wrong.err
     assert not (tmp_path / "wrong").exists()
 
 

@@ -98,7 +98,7 @@ WORLDS = [
 
 PLACES = [
     Mistake("the output is there already", "dpaa data log log.csv --out data", ("data already exists", "--overwrite")),
-    Mistake("no memory", "dpaa data log log.csv --memory 0 --out made", "--memory must be more than 0 gigabytes"),
+    Mistake("no memory", "dpaa data log log.csv --memory 0 --out made", "'--memory'"),
     Mistake("the output is a file", "dpaa data log log.csv --out numbers.csv", "numbers.csv is a file"),
     Mistake(
         "the output is a file, to be overwritten",

@@ -87,7 +87,7 @@ LOGS = [
 ]
 ITEMS = [
     items(
-        "an item twice", "item_id,title\ni1,a\ni2,b\ni1,c\n", "items.csv has item 'i1' twice, in line 2", "remove one"
+        "an item twice", "item_id,title\ni1,a\ni2,b\ni1,c\n", "items.csv has item 'i1' again in line 4", "remove one"
     ),
     items(
         "items of another log", "item_id,title\nx,a\n", "no item of items.csv is in the log", "use the ids of the log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -80,19 +80,14 @@ def log(
         Path | None, Option("--out", help="Folder of the dataset to write; with --append, that dataset without it.")
     ] = None,
     append: Annotated[
-        Path | None,
-        Option(
-            metavar="DATASET",
-            help="Append the log to a dataset made of one, by the rules that it was made with; it is replaced as a "
-            "whole, or written to --out.",
-        ),
+        Path | None, Option(metavar="DATASET", help="Append the log to this dataset, by the rules it was made with.")
     ] = None,
     memory: Annotated[
         float | None,
-        Option(metavar="GB", help="Memory that DuckDB may take; more goes to disk.  Default: half of what is free."),
+        Option(metavar="GB", min=0.1, help="Memory for DuckDB; more goes to disk.  Default: half of what is free."),
     ] = None,
     engine: Annotated[
-        str, Option(metavar="duckdb|spark", help="What prepares the log; spark where it outgrows one machine.")
+        Literal["duckdb", "spark"], Option(help="What prepares the log; spark where it outgrows one machine.")
     ] = "duckdb",
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -119,10 +114,6 @@ def log(
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
-    if engine not in ("duckdb", "spark"):
-        raise InputError(f"there is no engine {engine!r}; choose duckdb or spark")
-    if memory is not None and not memory > 0:
-        raise InputError(f"--memory must be more than 0 gigabytes, got {memory:g}")
     folders = split.folders(out_folder, overwrite)
     written = write_log(
         open_log(files, how.file_format, how.form),
@@ -204,6 +195,7 @@ def splits(
     Example:
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
+    from dpaa.data.inputs import open_table
     from dpaa.data.sources.files import from_files
 
     how.check(overwrite)
@@ -211,9 +203,11 @@ def splits(
     rows |= {"keep_duplicates": how.keep_duplicates, "fmt": how.file_format, "form": how.form}
 
     def read() -> Dataset:
-        return from_files(train, valid, test, candidates, name=settled(out_folder).name, **rows)
+        items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
+        made = from_files(train, valid, test, candidates, name=settled(out_folder).name, **rows)
+        return made if items is None else made.with_items(items, how.item_column)
 
-    made = _make(read, out_folder, overwrite, how.items, how.item_column)
+    made = _make(read, out_folder, overwrite)
     how.write_invalid(made.invalid, out.print)
 
 
@@ -224,9 +218,7 @@ def _published(name: str) -> Callable[..., None]:
         folder: Annotated[Path, Argument(help="Folder of the official files.")],
         out_folder: Out,
         seed: options.Seed = 0,
-        check: Annotated[
-            bool, Option("--check/--no-check", help="Whether the counts must be the published ones.")
-        ] = True,
+        check: Annotated[bool, Option(help="Whether the counts must be the published ones.")] = True,
         overwrite: options.Overwrite = False,
     ) -> None:
         from dpaa.data.sources.published import published
@@ -284,10 +276,7 @@ def severity(
     sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
     severities: Annotated[
-        list[float],
-        Option(
-            "--severity", metavar="S", help="From 0 (no bias) up; repeatable: several are written to OUT/s0, OUT/s3 …"
-        ),
+        list[float], Option("--severity", metavar="S", help="From 0 (no bias) up; repeatable: OUT/s0, OUT/s3 …")
     ],
     how: options.ColumnOptions,
     file_format: options.FileFormat = None,
@@ -365,21 +354,12 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     print_notes(data.notes)
 
 
-def _make(
-    read: Callable[[], Dataset],
-    folder: Path,
-    overwrite: bool,
-    items: Path | None = None,
-    item_column: str | None = None,
-) -> Dataset:
-    """Read a source, and what is known of its items, and write its dataset, where it may be written."""
+def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> Dataset:
+    """Read a source and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
-    from dpaa.data.inputs import open_table
 
     check_target(folder, overwrite)
-    table = None if items is None else open_table(items)  # a missing file need not wait for the log
-    dataset = read()
-    _write(dataset if table is None else dataset.with_items(table, item_column), folder, overwrite)
+    _write(dataset := read(), folder, overwrite)
     return dataset
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,10 +83,8 @@ class ItemAttributes:
         values = self.values(name)
         each = values.explode().drop_nulls().unique().to_list()
         if len(each) > MOST_GROUPS:
-            raise InputError(
-                f"column {name!r} of the items has {len(each):,} different values, too many for groups; choose a "
-                f"column with at most {MOST_GROUPS}"
-            )
+            values_found = f"{len(each):,} different values, too many for groups"
+            raise InputError(f"column {name!r} of the items has {values_found}; choose one of at most {MOST_GROUPS}")
         each.sort(key=float if self.frame[name].dtype.is_numeric() else str)
         found = {value: values.list.contains(value).to_numpy() for value in each}
         if (bare := (values.list.len() == 0).to_numpy()).any():
@@ -121,9 +120,10 @@ class ItemAttributes:
         filled = self.frame.with_columns(pl.col(name).fill_null(older.frame[name]) for name in both)
         return ItemAttributes(filled.hstack(older.frame.drop(both)))
 
-    def write_into(self, folder: Path, item_ids: pl.Series) -> None:
-        """Write the file of a dataset or run that is being made."""
+    def write_into(self, folder: Path, item_ids: pl.Series) -> dict[str, Any]:
+        """Write the file of a dataset or run that is being made.  Returns its columns and its digest."""
         write_into(folder, ATTRIBUTES_FILE, partial(self.with_ids(item_ids).write_parquet, compression="zstd"))
+        return {"columns": self.columns, "digest": digest(folder / ATTRIBUTES_FILE)}
 
 
 def no_column(name: str, columns: Sequence[str]) -> InputError:
@@ -149,30 +149,24 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     if len(table.columns) < 2:
         raise InputError(f"{table.name} has no column besides {key!r}; give at least a title")
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
-    if (twice := ids.is_duplicated()).any():
-        one = int(twice.arg_max() or 0)
-        again = int((ids == ids[one]).arg_true()[1])
-        raise InputError(
-            f"{table.name} has item {ids[one]!r} twice, in {table.place(one)} and {table.place(again)}; remove one"
-        )
+    if ids.is_duplicated().any():
+        again = int((~ids.is_first_distinct()).arg_max() or 0)
+        raise InputError(f"{table.name} has item {ids[again]!r} again in {table.place(again)}; remove one of the rows")
     if not table.typed:  # numbers of a text file may be meant as text, and the other way round
         text = ids.cast(pl.String)
         ids = text if is_text(item_ids) else text.replace_strict(item_ids.cast(pl.String), item_ids, default=None)
     index = encode(ids, item_ids) if is_text(ids) == is_text(item_ids) else np.full(len(ids), -1)
     known = index >= 0
     if not known.any():
-        raise InputError(
-            f"no item of {table.name} is in the log, whose ids are {kind(item_ids)} such as {item_ids[0]!r}; use the "
-            "ids of the log"
-        )
+        ours = f"{kind(item_ids)} such as {item_ids[0]!r}"
+        raise InputError(f"no item of {table.name} is in the log, whose ids are {ours}; use the ids of the log")
     frame, notes = _kept(table.read([name for name in table.columns if name != key]), table)
-    rows = np.full(len(item_ids), -1, dtype=np.int64)
-    rows[index[known]] = np.flatnonzero(known)
-    aligned = frame.select(pl.all().gather(pl.Series(rows).replace(-1, None)))
-    unknown, bare = int((~known).sum()), int((rows < 0).sum())
+    unknown, bare = int((~known).sum()), len(item_ids) - int(known.sum())
     if unknown or bare:
         notes.append(f"{table.name}: {unknown:,} items are not in the log, {bare:,} items of the log have no row")
-    return ItemAttributes(aligned), notes
+    order = pl.Series(np.argsort(index[known]))
+    own = ids.filter(pl.Series(known)).gather(order)
+    return ItemAttributes(frame.filter(pl.Series(known))[order]).aligned(own, item_ids), notes
 
 
 def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, remedy: str) -> ItemAttributes | None:

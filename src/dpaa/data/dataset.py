@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
-from dpaa._io import LARGE_JSON, as_json, check_folder_name, digest, read_json, settled, whole_folder, write_into
-from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
+from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
+from dpaa.data.attributes import ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
 from dpaa.data.columns import SPLITS, Column, SplitName
 from dpaa.data.ids import checked_type, distinct_ids, encode, look_up, one_type
@@ -87,17 +86,14 @@ class Dataset:
         invalid : rows of the source that were left out
         """
         made = _assembled(frames, name, candidates, about, randomised)
-        parts = {split: made.split(split) for split in SPLITS}
         odd = [
             f"{n:,} pairs are in both {one} and {other}: see `--overlap` and `--mask-valid` of `dpaa evaluate`"
             for one, other in combinations(SPLITS, 2)
             if (n := len(made.overlap(one, other)))
         ]
+        parts = [made.train, made.valid, made.test]
         odd += lint(
-            {split: len(pairs) for split, pairs in parts.items()},
-            {split: pairs.user for split, pairs in parts.items()},
-            {split: pairs.item for split, pairs in parts.items()},
-            *(made.user_ids, made.item_ids, made.candidates),
+            [one.user for one in parts], [one.item for one in parts], made.user_ids, made.item_ids, made.candidates
         )
         return replace(made, about={**about, "counts": made.counts}, notes=(*notes, *odd), invalid=invalid)
 
@@ -149,7 +145,11 @@ class Dataset:
         how: Any = {"columns": ColumnNames(user, item, rating, timestamp), "positive": positive}
         how |= {"keep_duplicates": keep_duplicates, "drop_invalid": drop_invalid}
         if split is None:
-            allowed = None if candidates is None else _candidates_table(candidates, item)
+            plain = isinstance(candidates, Iterable) and not isinstance(candidates, str | dict)
+            if plain and not hasattr(type(candidates), "columns"):  # ids alone
+                ids = candidates if isinstance(candidates, pl.Series) else list(candidates)
+                candidates = {item or Column.ITEM: ids}
+            allowed = None if candidates is None else as_table(candidates, "the candidates")
             prepared = table_per_split(tables, allowed, **how)
         elif len(tables) > 1 or candidates is not None:
             raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
@@ -159,7 +159,7 @@ class Dataset:
         made = cls.of_prepared(prepared, name)
         return made if items is None else made.with_items(items, item)
 
-    def with_items(self, items: Any, item: str | None = None) -> Dataset:
+    def with_items(self, items: Any, item: str | None = None, older: ItemAttributes | None = None) -> Dataset:
         """Add what is known of the items.
 
         Parameters
@@ -167,6 +167,7 @@ class Dataset:
         items : dataframe or table of an item column, `title` and any others; items that the dataset does not have are
             left out, with a note
         item : the item column, where it has none of the usual names
+        older : what was known before, to fill what is missing
 
         Returns
         -------
@@ -174,7 +175,7 @@ class Dataset:
         """
         table = items if isinstance(items, Table) else as_table(items, "the items frame")
         found, notes = attributes_of(table, self.item_ids, item)
-        return replace(self, attributes=found, notes=(*self.notes, *notes))
+        return replace(self, attributes=found if older is None else found.over(older), notes=(*self.notes, *notes))
 
     @property
     def items(self) -> pl.DataFrame:
@@ -217,9 +218,7 @@ class Dataset:
         older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
         if items is None:
             return replace(made, attributes=older)
-        made = made.with_items(items, None if names is None else names.item)
-        known = made.attributes
-        return made if older is None or known is None else replace(made, attributes=known.over(older))
+        return made.with_items(items, None if names is None else names.item, older)
 
     @property
     def n_users(self) -> int:
@@ -238,10 +237,9 @@ class Dataset:
 
     def split(self, name: SplitName) -> Pairs:
         """The pairs of one split."""
-        parts = {"train": self.train, "valid": self.valid, "test": self.test}
-        if name not in parts:
+        if name not in SPLITS:
             raise InputError(f"there is no split {name!r}; use one of {', '.join(SPLITS)}")
-        return parts[name]
+        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
 
     def frame(self, name: SplitName) -> pl.DataFrame:
         """One split with the user's own ids, and rating, timestamp and count where they are known."""
@@ -304,8 +302,9 @@ class Dataset:
     def describe(self) -> dict[str, Any]:
         """What `dpaa data describe` shows: counts, density = interactions / (users · items), overlap, popular items."""
         popular = popular_items(np.bincount(self.train.item, self.train.count, minlength=self.n_items))
-        items = {name: self.split(name).item for name in SPLITS}
-        shares = {name: float(popular[items[name]].mean()) if len(items[name]) else None for name in SPLITS}
+        shares = {
+            name: float(popular[self.split(name).item].mean()) if len(self.split(name)) else None for name in SPLITS
+        }
         return {
             "name": self.name,
             **{key: value for key, value in self.about.items() if key != "counts"},
@@ -346,8 +345,7 @@ class Dataset:
             for file, frame in frames.items():
                 write_into(fresh, file, partial(frame.write_parquet, compression="zstd"))
             if self.attributes is not None:
-                self.attributes.write_into(fresh, self.item_ids)
-                about["attributes"] = {"columns": self.attributes.columns, "digest": digest(fresh / ATTRIBUTES_FILE)}
+                about["attributes"] = self.attributes.write_into(fresh, self.item_ids)
             write_into(fresh, ABOUT_FILE, as_json(about))
 
 
@@ -383,67 +381,50 @@ def read_dataset(folder: str | Path) -> Dataset:
     path = Path(folder)
     settled(path)
     about = _read_about(path)
+    name, expected, notes, attributes = (about.pop(key) for key in ("name", "fingerprint", "notes", "attributes"))
     pairs = [Column.USER, Column.ITEM]
-    frames: dict[SplitName, pl.DataFrame] = {name: _read_ids(path / f"{name}.parquet", pairs) for name in SPLITS}
+    frames: dict[SplitName, pl.DataFrame] = {name: _read_columns(path / f"{name}.parquet", pairs) for name in SPLITS}
     listed, sampled = path / CANDIDATES_FILE, path / RANDOMISED_FILE
-    candidates = _read_ids(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
-    randomised = _read_ids(sampled, pairs) if sampled.exists() else None
+    candidates = _read_columns(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
+    randomised = _read_columns(sampled, pairs) if sampled.exists() else None
     try:
-        dataset = _assembled(frames, about.name, candidates, about.model_extra or {}, randomised)
+        dataset = _assembled(frames, name, candidates, about, randomised)
     except InputError as error:
         raise InputError(f"{path} is damaged: {str(error).partition(';')[0]}; {REMEDY}") from error
-    if dataset.fingerprint != about.fingerprint:
+    if dataset.fingerprint != expected:
         raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {REMEDY}")
-    kept = read_attributes(path, dataset.item_ids, about.attributes.get("digest"), REMEDY)
-    return replace(dataset, notes=about.notes, path=path, columns={}, attributes=kept)
+    kept = read_attributes(path, dataset.item_ids, attributes.get("digest"), REMEDY)
+    return replace(dataset, notes=tuple(notes), path=path, columns={}, attributes=kept)
 
 
-class About(BaseModel):
-    """`dataset.json`; whatever else is known (source, rules, counts) is kept as it is."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    name: StrictStr
-    fingerprint: StrictStr
-    notes: tuple[StrictStr, ...]
-    attributes: dict[str, Any] = {}
-    """Columns of the attributes, and the digest of their file."""
-
-
-def _read_about(path: Path) -> About:
-    file = path / ABOUT_FILE
+def _read_about(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
-    if not file.exists():
+    if not (path / ABOUT_FILE).exists():
         raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
-    try:
-        return About.model_validate(read_json(file, LARGE_JSON, REMEDY))
-    except ValidationError:
+    about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
+    texts = [about.get("name"), about.get("fingerprint"), *(about.get("notes") or [0])]
+    if not all(isinstance(one, str) for one in texts) or not isinstance(about.setdefault("attributes", {}), dict):
         raise InputError(
-            f"{file} lacks name, fingerprint or notes, or they or its attributes are not text; {REMEDY}"
-        ) from None
+            f"{path / ABOUT_FILE} lacks name, fingerprint, notes or attributes, or they are no text; {REMEDY}"
+        )
+    return about
 
 
-def _read_columns(file: Path, wanted: Iterable[str] | None = None) -> pl.DataFrame:
-    """Those columns of a file of the dataset that are wanted, None = all, and the counts if there are any."""
+def _read_columns(file: Path, ids: Sequence[str] = ()) -> pl.DataFrame:
+    """The columns of a file of the dataset; with `ids`, only these, checked, and the counts if there are any."""
     try:
         there = parquet_schema(file)
-        return read_parquet(file, list(there) if wanted is None else [*wanted, *({Column.COUNT} & there.keys())])
+        frame = read_parquet(file, [*ids, *({Column.COUNT} & there.keys())] if ids else list(there))
     except FileNotFoundError as error:
         raise InputError(f"{file} is missing; {REMEDY}") from error
-    except pl.exceptions.ColumnNotFoundError as error:
-        raise InputError(f"{file} lacks one of the columns {', '.join(wanted or ())}; {REMEDY}") from error
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is not a readable Parquet file; {REMEDY}") from error
-
-
-def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
-    """The id columns of a file of the dataset, and the counts if there are any."""
-    frame = _read_columns(file, id_columns)
-    for column in id_columns:
+        raise InputError(f"{file} is not a readable Parquet file, or lacks {', '.join(ids)}; {REMEDY}") from error
+    for column in ids:
         if frame[column].has_nulls():
             raise InputError(f"column {column!r} of {file} has empty values; {REMEDY}")
         frame = frame.with_columns(checked_type(frame[column], f"the ids in column {column!r} of {file}"))
-    if Column.COUNT in frame.columns:
+    if ids and Column.COUNT in frame.columns:
         frame = frame.with_columns(checked_counts(frame[Column.COUNT], file, REMEDY))
     return frame
 
@@ -490,15 +471,6 @@ def _assembled(
     columns.pop("randomised", None)
     made = Dataset(name, user_ids, item_ids, *parts, allowed, dict(about), columns=columns)
     return replace(made, randomised=pairs.get("randomised"))
-
-
-def _candidates_table(candidates: Any, item: str | None) -> Table:
-    """A dataframe, or the ids alone, as a table with an item column."""
-    framed = isinstance(candidates, dict) or hasattr(type(candidates), "columns")
-    if framed or isinstance(candidates, str) or not isinstance(candidates, Iterable):
-        return as_table(candidates, "the candidates frame")
-    ids = candidates if isinstance(candidates, pl.Series) else list(candidates)
-    return as_table({item or Column.ITEM: ids}, "the candidates")
 
 
 def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpaa.data.columns import SplitName
 from dpaa.data.ids import is_text, kind
 
 Indices = npt.NDArray[np.int32]
@@ -100,9 +99,8 @@ def fingerprint(user_ids: pl.Series, item_ids: pl.Series, arrays: Iterable[Block
 
 
 def lint(
-    sizes: Mapping[SplitName, int],
-    users: Mapping[SplitName, Indices],
-    items: Mapping[SplitName, Indices],
+    users: Sequence[Indices],
+    items: Sequence[Indices],
     user_ids: pl.Series,
     item_ids: pl.Series,
     candidates: Indices | None = None,
@@ -111,8 +109,7 @@ def lint(
 
     Parameters
     ----------
-    sizes : pairs of each split
-    users, items : indices that occur in each split
+    users, items : indices that occur in training, validation and test
     user_ids, item_ids : ids of the indices
     candidates : indices of the items that may be recommended; None = all
 
@@ -120,17 +117,14 @@ def lint(
     -------
     sentences
     """
-    notes = []
-    if not sizes["valid"]:
-        notes.append("the validation split is empty: early stopping and tuning are impossible")
-    if not sizes["test"]:
-        notes.append("the test split is empty: nothing can be evaluated")
-    by_chance = "they are ranked by chance"
-    checked = [("test users", user_ids, users["train"], users["test"], "nothing was learned about them")]
-    if candidates is not None:
-        checked.append(("candidate items", item_ids, items["train"], candidates, by_chance))
-    checked.append(("test items", item_ids, items["train"], items["test"], by_chance))
-    for what, ids, trained, used, effect in checked:
+    notes = [] if len(users[1]) else ["the validation split is empty: early stopping and tuning are impossible"]
+    notes += [] if len(users[2]) else ["the test split is empty: nothing can be evaluated"]
+    nothing, by_chance = np.zeros(0, dtype=np.int32), "they are ranked by chance"
+    for what, ids, trained, used, effect in (
+        ("test users", user_ids, users[0], users[2], "nothing was learned about them"),
+        ("candidate items", item_ids, items[0], nothing if candidates is None else candidates, by_chance),
+        ("test items", item_ids, items[0], items[2], by_chance),
+    ):
         cold = np.setdiff1d(used, trained)
         if len(cold):
             share = f"{len(cold):,} of {len(np.unique(used)):,} {what}"

@@ -17,11 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dpaa._io import as_json, digest, settled, whole_folder, write_into
+from dpaa._io import as_json, settled, whole_folder, write_into
 from dpaa._text import counted
 from dpaa.data._engine import Engine, SqlEngine, in_words
 from dpaa.data._values import Values
-from dpaa.data.attributes import ATTRIBUTES_FILE, attributes_of
+from dpaa.data.attributes import attributes_of
 from dpaa.data.columns import ABOUT_FILE, SPLITS, Column, SplitName
 from dpaa.data.ids import distinct_ids, encode, one_type
 from dpaa.data.log import ColumnNames, Reading, define_log, define_pairs, read_candidates, read_log
@@ -230,27 +230,25 @@ def _describe(fresh: Path, name: str, how: Recipe, table: Table, values: Values,
 
     counts = (sizes["train"], blocks("train", Column.COUNT)) if how.keep_duplicates else None
     arrays = [*((sizes[split], blocks(split, column)) for split in SPLITS for column in IDS), counts, None]
-    found = fingerprint(ids[Column.USER], ids[Column.ITEM], arrays)
-    users, items_seen = (
-        {split: np.flatnonzero(present[split, one]).astype(np.int32) for split in SPLITS} for one in IDS
-    )
-    notes = [*values.notes, *lint(sizes, users, items_seen, ids[Column.USER], ids[Column.ITEM])]
+    user_ids, item_ids = (ids[column] for column in IDS)
+    found = fingerprint(user_ids, item_ids, arrays)
+    users, seen = ([np.flatnonzero(present[split, one]).astype(np.int32) for split in SPLITS] for one in IDS)
+    notes = [*values.notes, *lint(users, seen, user_ids, item_ids)]
     about = {"name": name, **how.about(table.name)}
     about["counts"] = {
-        "users": len(ids[Column.USER]),
-        "items": len(ids[Column.ITEM]),
-        "candidates": len(ids[Column.ITEM]),
+        "users": len(user_ids),
+        "items": len(item_ids),
+        "candidates": len(item_ids),
         "interactions": sum(sizes.values()),
         "splits": {
-            split: {"pairs": sizes[split], "users": len(users[split]), "items": len(items_seen[split])}
-            for split in SPLITS
+            split: {"pairs": sizes[split], "users": len(user), "items": len(item)}
+            for split, user, item in zip(SPLITS, users, seen, strict=True)
         },
     }
     if items is not None:
-        known, odd = attributes_of(items, ids[Column.ITEM], how.columns.item)
+        known, odd = attributes_of(items, item_ids, how.columns.item)
         notes += odd
-        known.write_into(fresh, ids[Column.ITEM])
-        about["attributes"] = {"columns": known.columns, "digest": digest(fresh / ATTRIBUTES_FILE)}
+        about["attributes"] = known.write_into(fresh, item_ids)
     write_into(fresh, ABOUT_FILE, as_json(about | {"fingerprint": found, "notes": notes}))
     return Written(name, about["counts"], tuple(notes), values.invalid, found)
 

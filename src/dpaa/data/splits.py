@@ -66,8 +66,8 @@ class SplitRule:
         windows = self.parts if self.kind == "time-windows" else 1
         if not (0 <= self.valid < 1 and 0 <= self.test < 1 and self.valid + windows * self.test < 1):
             raise InputError(
-                f"the shares of validation ({self.valid:g}) and test ({self.test:g}) × {windows} must be at least 0 and "
-                "leave something to train on; make their sum less than 1"
+                f"the shares of validation ({self.valid:g}) and test ({self.test:g}) × {windows} must be at least 0 "
+                "and leave something to train on; make their sum less than 1"
             )
         need_whole(self.last_k, "last_k")
         need_whole(self.support, "support", least=0)
