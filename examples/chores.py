@@ -100,7 +100,7 @@ CHORES = [
     ),
     Chore(
         1,
-        "semicolons and decimal commas, as a spreadsheet leaves them",
+        "semicolons, as a spreadsheet leaves them",
         'dpaa data log semicolons.csv --positive "rating>=3.5" --out data/semicolons',
         shows=there("data/semicolons/train.parquet"),
         needs_log=True,
@@ -309,7 +309,7 @@ def make_log(folder: Path) -> None:
     for day in range(DAYS):
         of_day = (pl.col("timestamp") - 1_700_000_000) // 86_400 == day
         known.filter(of_day).write_csv(folder / "days" / f"day-{day + 1}.csv")
-    known.write_csv(folder / "semicolons.csv", separator=";", decimal_comma=True)
+    known.write_csv(folder / "semicolons.csv", separator=";")
     lines = known.write_csv().splitlines()
     lines[5], lines[9], lines[12] = "7,,4.0,1700000000", "8,3,4.0,not a time", "9,4,5.0,1700000001,too,many"
     (folder / "messy.csv").write_text("\n".join(lines) + "\n")

@@ -23,7 +23,7 @@ import torch
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.data.sources.coat import coat
+from dpaa.data.sources.published import coat
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.evaluator import Evaluator

@@ -37,7 +37,7 @@ REMOVED = {"dpaa-auto", "dpaa-reading"}
 COMMANDS = (
     "demo audit train evaluate recommend similar export rerank debias compare tune benchmark trace report serve methods"
 )
-DATA = "log sql splits coat yahoo-r3 kuairec demo example severity randomised describe"
+DATA = "log splits coat yahoo-r3 kuairec demo example severity randomised describe"
 VOLATILE = re.compile(
     r"second|started|finished|elapsed|version|path|folder|duration|^(run|out|dataset|created|machine|snapshot|origin)$"
 )

@@ -8,7 +8,7 @@ import sys
 
 COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
-    *("data example", "data sql", "data severity", "data randomised", "data describe", "audit", "train", "tune"),
+    *("data example", "data severity", "data randomised", "data describe", "audit", "train", "tune"),
     "evaluate",
     *("benchmark", "recommend", "similar", "export", "rerank", "debias", "compare", "trace", "report", "serve"),
     *("methods", "reproduce"),

@@ -30,7 +30,7 @@ SLOW = (
     *("comparison/test_training_budget.py", "comparison/test_level_and_power.py", "methods/test_dpaa_auto.py"),
     *("test_documented_edges.py", "test_plugins.py", "test_wheel.py", "methods/test_catalogue.py"),
     *("test_benchmarks.py", "test_chores.py", "test_docs.py", "test_examples.py", "exporting/test_exports.py"),
-    *("data/test_database.py", "data/test_large.py", "data/test_partitions.py", "serving"),
+    "serving",
 )
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpaa.cli import main
 from dpaa.cli.interrupts import Interrupts
-from dpaa.data.parquet import panics_unseen
+from dpaa.data.parquet import polars_errors
 from dpaa.errors import InputError
 
 
@@ -98,5 +98,5 @@ def test_other_unraisable_faults_go_where_they_went(monkeypatch: pytest.MonkeyPa
 
 
 def test_polars_does_not_call_a_file_damaged_because_of_an_interrupt() -> None:
-    with pytest.raises(KeyboardInterrupt), panics_unseen():
+    with pytest.raises(KeyboardInterrupt), polars_errors():
         raise pl.exceptions.PanicException("PyErr { type: <class 'KeyboardInterrupt'>, value: KeyboardInterrupt() }")

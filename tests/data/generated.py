@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from dpaa.data.sources.yahoo_r3 import TEST_FILE, TRAIN_FILE
+from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

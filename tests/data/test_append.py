@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.append import RULES
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.prepare import RULES
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.errors import InputError
 
@@ -47,9 +47,7 @@ def test_new_pairs_join_and_old_ones_stay(kind: str) -> None:
         assert whole.fingerprint == found.fingerprint
     else:
         assert all(pairs(data, split) <= pairs(found, split) for split in SPLITS)
-    told = found.about["appended"][0]
-    assert told["fingerprint_before"] == data.fingerprint
-    assert told["new_pairs"] == found.n_interactions - data.n_interactions
+    assert found.about["appended"][0]["new_pairs"] == found.n_interactions - data.n_interactions
 
 
 def test_appending_nothing_new_changes_nothing_and_shares_hold_in_the_end(tmp_path: Path) -> None:
@@ -85,8 +83,9 @@ def test_numbers_of_a_text_file_become_the_text_that_the_dataset_has(tmp_path: P
     (tmp_path / "more.csv").write_text("user_id,item_id\n7,3\n8,1\n")
     found = data.append(open_table(tmp_path / "more.csv"))
     assert found.user_ids.to_list() == ["7", "8", "x"]
-    with pytest.raises(InputError, match="column 'user_id' is text in dataset frame and integers in the frame"):
-        data.append(pl.DataFrame({"user_id": [7], "item_id": ["1"]}))
+    first = pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]})
+    with pytest.raises(InputError, match="column 'user_id' is String in the frame, but not in dataset frame; cast it"):
+        Dataset.from_frame(first, split="random").append(pl.DataFrame({"user_id": ["x"], "item_id": [1]}))
 
 
 def test_rare_items_wait_until_there_are_enough() -> None:
@@ -106,17 +105,19 @@ def test_what_cannot_be_appended() -> None:
     data = Dataset.from_frame(log(), split=SplitRule())
     with pytest.raises(InputError, match="does not say by which rules it was made"):
         Dataset.from_frame(log(100).unique(["user_id", "item_id"]), name="ready").append(log(5))
-    with pytest.raises(InputError, match="dataset frame has times, the frame has none"):
+    with pytest.raises(
+        InputError, match="times are numbers in dataset frame and missing in the frame; write them alike"
+    ):
         data.append(log(20).drop("timestamp"))
     dates = log(20).with_columns(pl.from_epoch("timestamp"))
-    with pytest.raises(InputError, match="the times of dataset frame are numbers, those of the frame are dates"):
+    with pytest.raises(InputError, match="times are numbers in dataset frame and dates in the frame"):
         data.append(dates)
     window = Dataset.from_frame(log(), split=SplitRule("time-windows", 0.1, 0.1))
     with pytest.raises(InputError, match="is one window of a log"):
         window.append(log(10))
     for odd in ({"split": {"kind": "no-such"}}, {"split": {"odd": 1}}, {"seed": "x"}):
         spoilt = data.about | {RULES: data.about[RULES] | odd}
-        with pytest.raises(InputError, match=r"there is no split|not one of this version|by which rules"):
+        with pytest.raises(InputError, match="by which rules"):
             Dataset.of({split: data.frame(split) for split in SPLITS}, name="odd", about=spoilt).append(log(5))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.ids import LARGEST_TABLE, checked_type, distinct_ids, encode, integers_if_unchanged, look_up
+from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, look_up
 from dpaa.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -26,7 +26,7 @@ def test_integer_ids_go_there_and_back(given_ids: list[int]) -> None:
     assert ids.gather(look_up(given_ids, ids, "user")).to_list() == given_ids
 
 
-@given(st.lists(st.integers(0, 30), min_size=1), st.lists(st.integers(-40, 40)), st.sampled_from([1, LARGEST_TABLE]))
+@given(st.lists(st.integers(0, 30), min_size=1), st.lists(st.integers(-40, 40)), st.sampled_from([1, 20_000_000]))
 def test_encode_by_table_and_by_bisection(known: list[int], wanted: list[int], stretch: int) -> None:
     ids = distinct_ids([pl.Series([value * stretch for value in known])])
     values = [value * stretch for value in wanted]
@@ -71,12 +71,12 @@ def test_types_that_cannot_be_ids(values: list[object]) -> None:
 @pytest.mark.parametrize(
     ("ids", "asked", "words"),
     [
-        (["a", "b"], [1], "ids are text (such as 'a'), but 1 is an integer; give text"),
-        ([1, 2], ["1"], "ids are integers (such as 1), but '1' is text; give integers"),
+        (["a", "b"], [1], "ids are text (such as 'a'), but those given are integers (such as 1)"),
+        ([1, 2], ["1"], "ids are integers (such as 1), but those given are text (such as '1')"),
         ([1, 2], [1.0], "cannot be Float64"),
         ([1, 2], [1, "a"], "neither all integers nor all text"),
-        ([1, 2], [1, None], "one of the user ids given is empty"),
-        ([1, 2], [7], "1 of the user ids given is not in the dataset (7); leave it out"),
+        ([1, 2], [1, None], "or empty; cast them"),
+        ([1, 2], [7], "1 of the user ids given is not in the dataset (7); leave them out"),
         (["a"], list("uvwxy"), "5 of the user ids given are not in the dataset ('u', 'v', 'w', …); leave them out"),
         ([1, 2], [2**64 - 1], "(18446744073709551615)"),
     ],
@@ -100,5 +100,5 @@ def test_few_and_many_text_ids_are_found_alike(known: set[str], wanted: list[str
     values = pl.Series([*wanted, *list(known)[:2]], dtype=pl.String)
     expected = [ids.to_list().index(value) if value in known else -1 for value in values]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaa.data.ids.FEW", few)  # 0: always by bisection
+        patch.setattr("dpaa.data.ids.FEW", few)  # 0: always by bisection, else by a hash table
         assert encode(values, ids).tolist() == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -49,7 +48,7 @@ def test_sound_parquet_files_of_every_kind_pass(tmp_path: Path) -> None:
         read_parquet(tmp_path / "nothing.parquet", ["user"])
 
 
-def test_a_panic_of_polars_is_not_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_panic_of_polars_is_an_error_of_a_damaged_file(tmp_path: Path) -> None:
     file = tmp_path / "log.parquet"
     pl.DataFrame({"user": ["a", None] * 200}).write_parquet(file)
     content = file.read_bytes()
@@ -58,8 +57,6 @@ def test_a_panic_of_polars_is_not_printed(tmp_path: Path, capfd: pytest.CaptureF
     file.write_bytes(content.replace(optional, optional.replace(b"\x25\x02", b"\x25\x00")))
     with pytest.raises(pl.exceptions.PolarsError):
         read_parquet(file, ["user"])
-    os.write(2, b"heard again")
-    assert capfd.readouterr().err == "heard again"
 
 
 def test_a_file_whose_lengths_lie_is_damaged(tmp_path: Path) -> None:
@@ -83,5 +80,5 @@ def test_more_rows_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: py
     file = tmp_path / "log.parquet"
     pl.DataFrame({"user": np.arange(1000) % 5, "item": np.arange(1000) % 7}).write_parquet(file)
     monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 2 * 1000 * BYTES_PER_VALUE - 1)
-    with pytest.raises(InputError, match="claims 1,000 rows, more than the memory at hand"):
+    with pytest.raises(InputError, match="claims 1,000 rows, more than the available memory"):
         read_parquet(file, ["user", "item"])

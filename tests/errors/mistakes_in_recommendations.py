@@ -35,16 +35,16 @@ RECOMMENDATIONS = [
     recs(
         "a recommendation without its user",
         HEADER + GOOD + ",i0003,0.1,3\n",
-        "'user_id' is empty in line 4 of recs.csv",
+        "nothing in column 'user_id' (1 row, first line 4)",
     ),
     recs(
         "a recommendation without its rank",
         HEADER + GOOD + "u0002,i0003,0.1,\n",
-        "'rank' is empty in line 4 of recs.csv",
+        "nothing in column 'rank' (1 row, first line 4)",
     ),
     recs("a rank of 0", HEADER + GOOD + "u0002,i0003,0.1,0\n", "'rank' has 0 in line 4 of recs.csv", "from 1"),
     recs("a rank that is no whole number", HEADER + GOOD + "u0002,i0003,0.1,2.5\n", "'rank' has 2.5 in line 4"),
-    recs("a rank that is text", HEADER + GOOD + "u0002,i0003,0.1,third\n", "'rank' has 'third' in line 4"),
+    recs("a rank that is text", HEADER + GOOD + "u0002,i0003,0.1,third\n", "first 'third' in line 4"),
     recs(
         "a rank given twice",
         HEADER + GOOD + "u0002,i0003,0.1,2\n",
@@ -53,7 +53,7 @@ RECOMMENDATIONS = [
     recs(
         "a score that is infinite",
         "user_id,item_id,score\nu0002,i0001,inf\n",
-        "'score' has 'inf' in line 2 of recs.csv, which is not a number",
+        "first 'inf' in line 2",
     ),
     recs(
         "the same item recommended twice",
@@ -82,7 +82,7 @@ RECOMMENDATIONS = [
     Mistake(
         "recommendations with decimal ids",
         "dpaa evaluate --recs recs.parquet --dataset data",
-        "the ids in column 'user_id' of recs.parquet cannot be DOUBLE",
+        "column 'user_id' of recs.parquet cannot be DOUBLE",
         spoil=float_ids,
     ),
 ]

@@ -41,7 +41,12 @@ REPRODUCE = [
     reproduce("a folder of data that is not there", "overall --coat nowhere", "there is no folder nowhere"),
     reproduce("a folder without Coat's files", "overall --coat diary", "diary has neither train.ascii", "train.txt"),
     reproduce("a folder without KuaiRec's files", "severity --kuairec diary", "diary has no valid.txt or val.txt"),
-    reproduce("Yahoo! R3 that is not it", "overall --yahoo-r3 raw-yahoo", "raw-yahoo", "training users"),
+    reproduce(
+        "Yahoo! R3 that is not it",
+        "overall --yahoo-r3 raw-yahoo",
+        "raw-yahoo",
+        "where the published file has 15,400 users",
+    ),
     reproduce("a label that is a path", f"overall {COAT} --label ../x", "--label '../x'", "letters, digits"),
     reproduce("a row that is no method", f"overall {COAT} --method dpa", "no method 'dpa'", "did you mean dpaa?"),
     reproduce("a row that is empty", f"overall {COAT} --method ''", "names no method"),

@@ -27,18 +27,6 @@ def parquet(kind: str, columns: dict[str, Any], *says: str, options: str = "") -
     return Mistake(kind, command, says, spoil=lambda: pl.DataFrame(columns).write_parquet("bad.parquet"))
 
 
-def split_types() -> None:
-    pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]}).write_parquet("a.parquet")
-    pl.DataFrame({"user_id": ["1", "2"], "item_id": [1, 2]}).write_parquet("b.parquet")
-
-
-def large_and_negative() -> None:
-    pl.DataFrame({"user_id": [-1, 2], "item_id": [1, 2]}).write_parquet("a.parquet")
-    pl.DataFrame({"user_id": [2**63, 2], "item_id": [1, 2]}, schema_overrides={"user_id": pl.UInt64}).write_parquet(
-        "b.parquet"
-    )
-
-
 def truncated() -> None:
     Path("bad.parquet").write_bytes(Path("log.parquet").read_bytes())
     cut(Path("bad.parquet"))
@@ -67,61 +55,81 @@ COLUMNS = [
 ]
 
 ROWS = [
-    log("an empty user id", HEADER + GOOD + ",i9,5,400\n", "column 'user_id' is empty in line 5 of bad.csv", "remove"),
-    log("an empty item id", HEADER + GOOD + "u9,,5,400\n", "column 'item_id' is empty in line 5 of bad.csv"),
-    log("an empty user id after blank lines", HEADER + "\n\n" + GOOD + "\n,i9,5,400\n", "line 8 of bad.csv"),
-    log("a row with too many fields", HEADER + GOOD + "u3,i3,5,400,9\n", "line 5", "5 fields where the header has 4"),
-    log("a row with too few fields", HEADER + GOOD + "u3,i3\n", "line 5 of bad.csv has 2 fields"),
+    log(
+        "an empty user id",
+        HEADER + GOOD + ",i9,5,400\n",
+        "nothing in column 'user_id' (1 row, first line 5)",
+        "correct",
+    ),
+    log("an empty item id", HEADER + GOOD + "u9,,5,400\n", "nothing in column 'item_id' (1 row, first line 5)"),
+    log("an empty user id after blank lines", HEADER + "\n\n" + GOOD + "\n,i9,5,400\n", "first line 8"),
+    log(
+        "a row with too many fields",
+        HEADER + GOOD + "u3,i3,5,400,9\n",
+        "another number of fields than 4 (1 row, first line 5)",
+    ),
+    log("a row with too few fields", HEADER + GOOD + "u3,i3\n", "another number of fields than 4"),
     log("a row of commas", HEADER + GOOD + ",,,\n", "nothing in column 'user_id' (1 row, first line 5)"),
     log("a quote that never ends", HEADER + GOOD + 'u3,"i3,5,400\n', "bad.csv", "quote"),
-    log("text in the ratings", HEADER + GOOD + "u3,i3,good,400\n", "column 'rating' has 'good' in line 5 of bad.csv"),
-    log("an infinite rating", HEADER + GOOD + "u3,i3,inf,400\n", "column 'rating' has 'inf' in line 5"),
-    log("a rating that is nan", HEADER + GOOD + "u3,i3,NaN,400\n", "column 'rating' has 'NaN' in line 5"),
+    log(
+        "text in the ratings",
+        HEADER + GOOD + "u3,i3,good,400\n",
+        "no number in column 'rating' (1 row, first 'good' in line 5)",
+    ),
+    log("an infinite rating", HEADER + GOOD + "u3,i3,inf,400\n", "first 'inf' in line 5"),
+    log("a rating that is nan", HEADER + GOOD + "u3,i3,NaN,400\n", "first 'NaN' in line 5"),
     log(
         "an empty rating where the rule needs one",
         HEADER + GOOD + "u3,i3,,400\n",
-        "column 'rating' is empty in line 5",
+        "nothing in column 'rating' (1 row, first line 5)",
         options="--positive 'rating>=3' ",
     ),
     log(
         "a time that cannot be read",
         HEADER + GOOD + "u3,i3,5,soon\n",
-        "column 'timestamp' has 'soon' in line 5",
+        "no time in column 'timestamp' (1 row, first 'soon' in line 5)",
         options=TIMED,
     ),
     log(
         "dates that are not ISO",
         "user_id,item_id,date\na,b,31.12.2024\na,c,30.12.2024\n",
-        "'31.12.2024'",
-        "ISO",
-        "--timestamp-column",
+        "first '31.12.2024' in line 2",
         options=TIMED,
     ),
-    log("an empty time", HEADER + GOOD + "u3,i3,5,\n", "column 'timestamp' is empty in line 5", options=TIMED),
+    log(
+        "an empty time",
+        HEADER + GOOD + "u3,i3,5,\n",
+        "nothing in column 'timestamp' (1 row, first line 5)",
+        options=TIMED,
+    ),
     log(
         "a date that does not exist",
         "user_id,item_id,date\na,b,2024-02-30\n",
-        "'2024-02-30' in line 2 of bad.csv",
+        "'2024-02-30' in line 2",
         options=TIMED,
     ),
 ]
 
 FILES = [
-    log("a file that is not UTF-8", HEADER.encode() + b"u1,caf\xe9,5,100\n", "line 2 of bad.csv is not UTF-8", "save"),
+    log(
+        "a file that is not UTF-8",
+        HEADER.encode() + b"u1,caf\xe9,5,100\n",
+        "no UTF-8 text (or name the --encoding) (1 row, first line 2)",
+    ),
     log("a file in UTF-16", (HEADER + GOOD).encode("utf-16"), "line 1 of bad.csv is not UTF-8"),
     log("an empty file", "", "bad.csv is empty"),
     log("a file of blank lines", "\n\n\n", "bad.csv is empty"),
     log("a header without rows", HEADER, "bad.csv has no rows"),
     log("a list-form file whose users have no items", "u1\nu2\n", "bad.txt has no rows", name="bad.txt"),
-    log("a text file with commas and no tabs", "user,item\na,b\n", "pass --format csv", name="bad.txt"),
+    log("a text file with commas and no tabs", "user,item\na,b\n", "pass --format", name="bad.txt"),
     log(
         "an ending that tells no format",
         LOG,
-        "the ending of bad.dat does not tell its format",
+        "the format of bad.dat is not clear",
         "--format",
         name="bad.dat",
     ),
-    log("a file without ending", LOG, "the ending of bad does not tell its format", name="bad"),
+    log("a file without ending", LOG, "the format of bad is not clear", name="bad"),
     log("a format that does not exist", LOG, "there is no format 'xml'", "csv, tsv", options="--format xml "),
     log("the wrong separator", LOG, "bad.csv has no column", options="--format tsv "),
     log(
@@ -149,28 +157,20 @@ FILES = [
 
 PARQUET = [
     parquet("decimal ids in Parquet", {"user_id": [1.5, 2.0], "item_id": [1, 2]}, "'user_id' of bad.parquet", "DOUBLE"),
-    parquet("list-typed ids in Parquet", {"user_id": [[1], [2]], "item_id": [1, 2]}, "BIGINT[]", "cast them"),
+    parquet("list-typed ids in Parquet", {"user_id": [[1], [2]], "item_id": [1, 2]}, "BIGINT[]", "cast it"),
     parquet("dates as ids in Parquet", {"user_id": [1], "item_id": pl.Series(["2024-01-01"]).str.to_date()}, "DATE"),
-    parquet("an empty id in Parquet", {"user_id": [1, None], "item_id": [1, 2]}, "row 2 of bad.parquet"),
+    parquet(
+        "an empty id in Parquet",
+        {"user_id": [1, None], "item_id": [1, 2]},
+        "nothing in column 'user_id' (1 row, first row 2)",
+    ),
     parquet("truth values as ratings in Parquet", {"user_id": [1], "item_id": [1], "rating": [True]}, "BOOLEAN"),
     parquet(
         "times of the day in Parquet",
         {"user_id": [1], "item_id": [1], "time": pl.Series(["10:00:00"]).str.to_time()},
-        "'time' of bad.parquet is TIME",
+        "'time' of bad.parquet cannot be TIME",
     ),
     parquet("no rows in Parquet", {"user_id": [], "item_id": []}, "bad.parquet has no rows"),
-    Mistake(
-        "text ids in one Parquet split, integers in another",
-        "dpaa data splits --train a.parquet --test b.parquet --out made",
-        ("column 'user_id' is text in", "b.parquet", "integers in", "a.parquet"),
-        spoil=split_types,
-    ),
-    Mistake(
-        "negative ids beside ids above 2⁶³",
-        "dpaa data splits --train a.parquet --test b.parquet --out made",
-        ("column 'user_id' mixes negative integers", "cast all to text"),
-        spoil=large_and_negative,
-    ),
 ]
 
 RULES = [
@@ -183,7 +183,7 @@ RULES = [
         "no column 'stars' for the rule 'stars >= 3'",
         options="--positive 'stars>=3' ",
     ),
-    log("a rule on a column of text", LOG, "column 'item_id' has 'i0' in line 2", options="--positive 'item_id>3' "),
+    log("a rule on a column of text", LOG, "first 'i0' in line 2", options="--positive 'item_id>3' "),
     log(
         "a rule that leaves nothing",
         LOG,
@@ -217,15 +217,12 @@ SPLITS = [
         "the split 'leave-last' needs times",
         options="--split leave-last ",
     ),
-    log(
-        "windows that leave nothing", LOG, "5 windows with 0.3 of the pairs", options="--split time-windows --test .3 "
-    ),
-    log("a part that is not there", LOG, "part 6 of 5 is not there", options="--split user-folds --part 6 "),
+    log("windows that leave nothing", LOG, "test (0.3) × 5", options="--split time-windows --test .3 "),
     log("one part", LOG, "parts are at least 2", options="--split user-folds --parts 1 "),
     Mistake(
         "parts in the place of a dataset",
         "dpaa data log log.csv --split user-folds --out data",
-        ("data is a dataset", "several parts need a folder"),
+        ("data is a file or a dataset", "several parts need a folder"),
     ),
     Mistake("no place to write to", "dpaa data log log.csv", ("--out", "--append")),
     Mistake(
@@ -242,12 +239,12 @@ SPLITS = [
     Mistake(
         "appending ids of another type",
         "dpaa data log log.csv --append numbers",
-        ("column 'user_id' is text in log.csv and integers in dataset numbers", "cast one"),
+        ("column 'user_id' is String in log.csv, but not in dataset numbers", "cast it"),
     ),
     Mistake(
         "appending rows without times",
         "dpaa data log bad.csv --append untested",
-        ("dataset log has times, bad.csv has none",),
+        "times are numbers in dataset log and missing in bad.csv",
         {"bad.csv": "user_id,item_id\nu1,i99\n"},
     ),
     log("leave-last with nothing to leave", LOG, "at least 1, got 0", options="--split leave-last --last-k 0 "),
@@ -274,7 +271,7 @@ SPLITS = [
     Mistake(
         "an empty candidates file",
         "dpaa data splits --train log.csv --candidates bad.csv --out made",
-        ("bad.csv has no rows", "leave the candidates out"),
+        "bad.csv has no rows",
         {"bad.csv": "item_id\n"},
     ),
     Mistake(

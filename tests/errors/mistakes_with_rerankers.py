@@ -57,7 +57,7 @@ RERANKING = [
     reranking(
         "re-ranking with a score that is text",
         "recs.csv --dataset data --method xquad",
-        "'score' has 'good' in line 2",
+        "first 'good' in line 2",
         recs="user_id,item_id,score,rank\nu0002,i0001,good,1\n",
     ),
     reranking(

@@ -521,7 +521,7 @@ RECOMMEND = [
     ),
     recommend("a history that is not there", "--history new.csv", "there is no file new.csv"),
     recommend("a history without items", "--history new.csv", "new.csv has no column", new="user_id\nnew\n"),
-    recommend("a history with an empty user", "--history new.csv", "line 3 of new.csv", new=HISTORY + ",i0002\n"),
+    recommend("a history with an empty user", "--history new.csv", "first line 3", new=HISTORY + ",i0002\n"),
     recommend(
         "a history with no known item",
         "--history new.csv",

@@ -10,7 +10,7 @@ import polars as pl
 import torch
 from safetensors.torch import load_file, save_file
 
-from dpaa.data.sources.yahoo_r3 import TEST_FILE, TRAIN_FILE
+from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE
 from tests.command import dpaa_ok
 
 LOG = "user_id,item_id,rating,timestamp\n" + "".join(

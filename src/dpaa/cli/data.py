@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
     from dpaa.data.prepare import Written
     from dpaa.data.splits import SplitRule
-    from dpaa.data.tables import Table
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
@@ -32,7 +30,7 @@ PUBLISHED = {
     "yahoo-r3": "Yahoo! R3: self-selected ratings for training, random exposure for the test; positives: rating >= 4.",
     "kuairec": "KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio > 2.",
 }
-"""Datasets that `dpaa.data.sources` has a module of the same name for."""
+"""As in `dpaa.data.sources.published`."""
 
 
 @dataclass(frozen=True)
@@ -50,29 +48,18 @@ class SplitOptions:
     valid: Annotated[float, Option(help="Share for validation.")] = 0.1
     test: Annotated[float, Option(help="Share for the test.")] = 0.2
     last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1
-    parts: Annotated[int, Option(help="user-folds, time-windows: how many.")] = 5
-    part: Annotated[
-        int | None, Option(help="user-folds, time-windows: only this one; without it, all are written to OUT/part-1 …")
-    ] = None
+    parts: Annotated[int, Option(help="user-folds, time-windows: how many; written to OUT/part-1 …")] = 5
     support: Annotated[int, Option(help="cold-users, cold-items: pairs of each that stay in training.")] = 5
     min_user: Annotated[int, Option(min=1, help="Drop users with fewer pairs.")] = 1
     min_item: Annotated[int, Option(min=1, help="Drop items with fewer pairs.")] = 1
     seed: options.Seed = 0
 
     def folders(self, out_folder: Path, overwrite: bool) -> dict[Path, SplitRule]:
-        """Where the dataset of each part goes; one that could not be written there is refused."""
-        from dpaa.data.dataset import check_target
-        from dpaa.data.splits import IN_PARTS, SplitRule
+        """Where the dataset of each part goes."""
+        from dpaa.data.splits import SplitRule
 
-        rule = SplitRule(self.split, self.valid, self.test, self.last_k, self.parts, self.part or 1, self.support)
-        if self.split not in IN_PARTS or self.part is not None:
-            check_target(out_folder, overwrite)
-            return {out_folder: rule}
-        _check_several(out_folder, "parts")
-        found = {out_folder / f"part-{one.part}": one for one in rule.each()}
-        for folder in found:
-            check_target(folder, overwrite or (folder / "dataset.json").exists())
-        return found
+        each = SplitRule(self.split, self.valid, self.test, self.last_k, self.parts, support=self.support).each()
+        return _folders(out_folder, {f"part-{one.part}": one for one in each}, overwrite)
 
 
 @app.command()
@@ -93,19 +80,14 @@ def log(
         Path | None, Option("--out", help="Folder of the dataset to write; with --append, that dataset without it.")
     ] = None,
     append: Annotated[
-        Path | None,
-        Option(
-            metavar="DATASET",
-            help="Append the log to a dataset made of one, by the rules that it was made with; it is replaced as a "
-            "whole, or written to --out.",
-        ),
+        Path | None, Option(metavar="DATASET", help="Append the log to this dataset, by the rules it was made with.")
     ] = None,
     memory: Annotated[
         float | None,
-        Option(metavar="GB", help="Memory that DuckDB may take; more goes to disk.  Default: half of what is at hand."),
+        Option(metavar="GB", min=0.1, help="Memory for DuckDB; more goes to disk.  Default: half of what is free."),
     ] = None,
     engine: Annotated[
-        str, Option(metavar="duckdb|spark", help="What prepares the log; spark where it outgrows one machine.")
+        Literal["duckdb", "spark"], Option(help="What prepares the log; spark where it outgrows one machine.")
     ] = "duckdb",
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -117,79 +99,43 @@ def log(
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
       dpaa data log clicks.csv --split user-folds --parts 5 --out data/folds
-      dpaa data log logs/2024-*.jsonl logs/old --drop-invalid --invalid-out invalid.csv --out data/clicks
+      dpaa data log logs/2024-*.jsonl --drop-invalid --invalid-out invalid.csv --out data/clicks
       dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
       dpaa data log clicks/ --memory 2 --out data/clicks
-      zcat clicks.csv.gz | dpaa data log - --out data/clicks
+      psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
     """
-    from dpaa.data.inputs import name_of, open_log
+    from dpaa.data.inputs import name_of, open_log, open_table
+    from dpaa.data.prepare import write_log
 
     how.check(overwrite)
     if append is not None:
         _check_no_rules(ctx)
-        made = _append(lambda: open_log(files, how.file_format, how.form), append, out_folder, overwrite, how)
-        how.write_invalid(made.invalid, out.print)
+        _append(files, append, out_folder, overwrite, how)
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
-    if engine not in ("duckdb", "spark"):
-        raise InputError(f"there is no engine {engine!r}; choose duckdb or spark")
-    if memory is not None and not memory > 0:
-        raise InputError(f"--memory must be more than 0 gigabytes, got {memory:g}")
-    limit = None if memory is None else int(memory * 1e9)
-    _write_log(
-        lambda: open_log(files, how.file_format, how.form),
-        name_of(files),
-        out_folder,
-        split,
-        how,
-        overwrite,
-        memory=limit,
-        engine=engine,
-    )
-
-
-def _write_log(
-    table: Callable[[], Table],
-    name: str,
-    out_folder: Path,
-    split: SplitOptions,
-    how: options.RowOptions,
-    overwrite: bool,
-    items: Callable[[], Table] | None = None,
-    **engine: Any,
-) -> None:
-    """Prepare a log and write its dataset, or one for each part."""
-    from dpaa.data.inputs import open_table
-    from dpaa.data.prepare import write_log
-
     folders = split.folders(out_folder, overwrite)
-    there = [] if overwrite else [folder for folder in folders if (folder / "dataset.json").exists()]
-    known = open_table(how.items) if how.items is not None else None if items is None else items()
     written = write_log(
-        table(),
+        open_log(files, how.file_format, how.form),
         folders,
-        name,
-        items=known,
-        overwrite=overwrite,
-        names=how.names,
+        name_of(files),
+        items=None if how.items is None else open_table(how.items),
+        memory=None if memory is None else int(memory * 1e9),
+        engine=engine,
+        columns=how.names,
         positive=how.positive,
         min_user_interactions=split.min_user,
         min_item_interactions=split.min_item,
         keep_duplicates=how.keep_duplicates,
         drop_invalid=how.drop_invalid,
         seed=split.seed,
-        **engine,
     )
-    if there:
-        print_notes([f"already there: {', '.join(map(str, there))}"])
     for folder, one in written.items():
-        if folder not in there:
-            _show(one, folder)
+        _show(one, folder)
     how.write_invalid(next(iter(written.values())).invalid, out.print)
 
 
-RULE_OPTIONS = ("split", "valid", "test", "last_k", "parts", "part", "support", "min_user", "min_item", "seed")
+RULE_OPTIONS = ("split", "valid", "test", "last_k", "parts", "support", "min_user", "min_item", "seed")
 """Options of `data log` that a dataset remembers, besides --positive and --keep-duplicates."""
 
 
@@ -201,69 +147,35 @@ def _check_no_rules(ctx: typer.Context) -> None:
             raise InputError(f"{option} is among the rules that the dataset was made with; leave it out with --append")
 
 
-def _append(
-    table: Callable[[], Table], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions
-) -> Dataset:
-    """Append a table to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
+def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
+    """Append files to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
     from dpaa._io import lock_of, locked
     from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
-    from dpaa.data.inputs import open_table
+    from dpaa.data.inputs import open_log, open_table
 
-    target = dataset if out_folder is None else out_folder
     if out_folder is not None:
         check_target(out_folder, overwrite)
     if not (dataset / ABOUT_FILE).is_file():
         read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(settled(dataset)), wait=True):
         known = None if how.items is None else open_table(how.items)
-        made = read_dataset(dataset).append(table(), names=how.names, items=known, drop_invalid=how.drop_invalid)
-        _write(made, target, overwrite or out_folder is None)
-    return made
+        table = open_log(files, how.file_format, how.form)
+        made = read_dataset(dataset).append(table, names=how.names, items=known, drop_invalid=how.drop_invalid)
+        _write(made, out_folder or dataset, overwrite or out_folder is None)
+    how.write_invalid(made.invalid, out.print)
 
 
-def _check_several(out_folder: Path, what: str) -> None:
-    """Refuse a folder that cannot hold folders of several datasets."""
-    if out_folder.exists() and (not out_folder.is_dir() or (out_folder / "dataset.json").exists()):
-        there = "a dataset" if out_folder.is_dir() else "a file"
-        raise InputError(f"{out_folder} is {there}, several {what} need a folder for theirs; choose another --out")
+def _folders(out_folder: Path, parts: dict[str, Any], overwrite: bool) -> dict[Path, Any]:
+    """Where several datasets go: one to the folder itself, several to folders in it; none may be in the way."""
+    from dpaa.data.dataset import check_target
 
-
-@app.command()
-@options.grouped(split=SplitOptions, how=options.RowOptions)
-def sql(
-    url: Annotated[
-        str,
-        Argument(metavar="URL", help="postgresql://user@host/database, duckdb:///file.duckdb or sqlite:///file.db."),
-    ],
-    query: Annotated[
-        str, Option(metavar="SELECT…", help="Gives a column of users, one of items, and what else is known.")
-    ],
-    out_folder: Out,
-    split: SplitOptions,
-    how: options.RowOptions,
-    items_query: Annotated[
-        str | None, Option(metavar="SELECT…", help="What is known of the items: item_id, title and any other columns.")
-    ] = None,
-    name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
-    overwrite: options.Overwrite = False,
-) -> None:
-    """A dataset from the rows of a database query, which are split by a rule.
-
-    PostgreSQL needs the extra `sql`.  The connection only reads.  A password in the URL is neither shown nor kept;
-    better is what PostgreSQL's own tools use, PGPASSWORD or ~/.pgpass.
-
-    \b
-    Example:
-      dpaa data sql postgresql://me@db/shop --query "SELECT user_id, item_id, stars FROM ratings" --out data/shop
-    """
-    from dpaa.data.database import query_table
-
-    if how.items is not None and items_query is not None:
-        raise InputError("--items and --items-query both say what is known of the items; give one of them")
-    how.check(overwrite)
-    known = None if items_query is None else lambda: query_table(url, str(items_query))
-    called = name or settled(out_folder).name
-    _write_log(lambda: query_table(url, query), called, out_folder, split, how, overwrite, known)
+    several = len(parts) > 1
+    if several and (out_folder.is_file() or (out_folder / "dataset.json").exists()):
+        raise InputError(f"{out_folder} is a file or a dataset, several parts need a folder; choose another --out")
+    found = {out_folder / name if several else out_folder: part for name, part in parts.items()}
+    for folder in found:
+        check_target(folder, overwrite)
+    return found
 
 
 @app.command()
@@ -275,7 +187,6 @@ def splits(
     valid: Annotated[str | None, Option(help="Validation pairs.")] = None,
     test: Annotated[str | None, Option(help="Test pairs.")] = None,
     candidates: Annotated[Path | None, Option(help="Items that may be recommended: item_id, or .txt of ids.")] = None,
-    name: Annotated[str | None, Option(help="Name of the dataset; default: that of the folder.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from ready-made train, validation and test files.
@@ -284,26 +195,19 @@ def splits(
     Example:
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
+    from dpaa.data.inputs import open_table
     from dpaa.data.sources.files import from_files
 
     how.check(overwrite)
+    rows: dict[str, Any] = {"columns": how.names, "positive": how.positive, "drop_invalid": how.drop_invalid}
+    rows |= {"keep_duplicates": how.keep_duplicates, "fmt": how.file_format, "form": how.form}
 
     def read() -> Dataset:
-        return from_files(
-            train,
-            valid,
-            test,
-            candidates,
-            name=name or settled(out_folder).name,
-            fmt=how.file_format,
-            form=how.form,
-            names=how.names,
-            positive=how.positive,
-            keep_duplicates=how.keep_duplicates,
-            drop_invalid=how.drop_invalid,
-        )
+        items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
+        made = from_files(train, valid, test, candidates, name=settled(out_folder).name, **rows)
+        return made if items is None else made.with_items(items, how.item_column)
 
-    made = _make(read, out_folder, overwrite, how.items, how.item_column)
+    made = _make(read, out_folder, overwrite)
     how.write_invalid(made.invalid, out.print)
 
 
@@ -313,16 +217,13 @@ def _published(name: str) -> Callable[..., None]:
     def command(
         folder: Annotated[Path, Argument(help="Folder of the official files.")],
         out_folder: Out,
-        items: options.Items = None,
         seed: options.Seed = 0,
-        check: Annotated[
-            bool, Option("--check/--no-check", help="Whether the counts must be the published ones.")
-        ] = True,
+        check: Annotated[bool, Option(help="Whether the counts must be the published ones.")] = True,
         overwrite: options.Overwrite = False,
     ) -> None:
-        source = name.replace("-", "_")
-        read = getattr(import_module(f"dpaa.data.sources.{source}"), source)
-        _make(lambda: read(folder, seed=seed, check=check), out_folder, overwrite, items)
+        from dpaa.data.sources.published import published
+
+        _make(lambda: published(name, folder, seed=seed, check=check), out_folder, overwrite)
 
     return command
 
@@ -375,20 +276,10 @@ def severity(
     sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
     severities: Annotated[
-        list[float],
-        Option(
-            "--severity", metavar="S", help="From 0 (no bias) up; repeatable: several are written to OUT/s0, OUT/s3 …"
-        ),
+        list[float], Option("--severity", metavar="S", help="From 0 (no bias) up; repeatable: OUT/s0, OUT/s3 …")
     ],
     how: options.ColumnOptions,
-    splits: Annotated[
-        str | None,
-        Option("--from", metavar="train,valid,test", help="Which splits of a prepared dataset; default: all."),
-    ] = None,
     file_format: options.FileFormat = None,
-    figure: Annotated[
-        Path | None, Option(metavar="FILE", help="Draw the popularity curves: .png, .svg, .pdf …")
-    ] = None,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -401,56 +292,16 @@ def severity(
     Example:
       dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
     """
-    from dpaa.data.dataset import check_target, holds
     from dpaa.data.sources.severity import read_pairs, with_severity
 
-    if figure is not None:
-        from dpaa.report import check_figure
-
-        check_figure(figure)
-    folders = _severity_folders(out_folder, severities)
-    if len(folders) == 1:
-        check_target(out_folder, overwrite)
-    wanted = None if splits is None else [part.strip() for part in splits.split(",")]
-    pairs, notes = read_pairs(sources, wanted, names=how.names, positive=how.positive, file_format=file_format)
+    folders = _folders(out_folder, {f"s{value:g}": value for value in severities}, overwrite)
+    pairs, notes = read_pairs(sources, columns=how.names, positive=how.positive, file_format=file_format)
     stem = settled(out_folder).name
+    names = {folder: f"{stem}-{folder.name}" if len(folders) > 1 else stem for folder in folders}
     # All are made before any is written: a wrong severity leaves nothing behind.
-    made = {
-        value: with_severity(pairs, value, seed, stem if len(folders) == 1 else f"{stem}-s{value:g}", notes)
-        for value in severities
-    }
-    missing = {value: one for value, one in made.items() if overwrite or not holds(folders[value], one)}
-    for value in missing:
-        check_target(folders[value], overwrite)
-    if figure is not None:
-        _draw_popularity(made, figure)
-    if len(missing) < len(made):
-        there = (str(folder) for value, folder in folders.items() if value not in missing)
-        print_notes([f"already there: {', '.join(there)}"])
-    for value, one in missing.items():
-        _write(one, folders[value], overwrite)
-
-
-def _severity_folders(out_folder: Path, severities: list[float]) -> dict[float, Path]:
-    """Where each severity goes: one to the folder itself, several to folders in it."""
-    if len(severities) == 1:
-        return {severities[0]: out_folder}
-    names = [f"s{value:g}" for value in severities]
-    twice = [name[1:] for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError(f"--severity {twice[0]} is given twice; give each once")
-    _check_several(out_folder, "severities")
-    return {value: out_folder / name for value, name in zip(severities, names, strict=True)}
-
-
-def _draw_popularity(made: dict[float, Dataset], figure: Path) -> None:
-    import numpy as np
-
-    from dpaa.report import popularity_curves, save
-
-    curves = {f"{value:g}": np.bincount(data.train.item, minlength=data.n_items) for value, data in made.items()}
-    title = "Training popularity" if len(curves) > 1 else f"Training popularity, severity {next(iter(curves))}"
-    out.print(f"figure written to {save(popularity_curves(curves, title, by='severity'), figure)}")
+    made = {folder: with_severity(pairs, value, seed, names[folder], notes) for folder, value in folders.items()}
+    for folder, one in made.items():
+        _write(one, folder, overwrite)
 
 
 @app.command()
@@ -463,7 +314,7 @@ def randomised(
 ) -> None:
     """A dataset that carries a sample of randomised exposure for training, taken from its unbiased validation.
 
-    Methods that ask for such a sample (`cause`) learn from it; what is left is validation as before.
+    Methods that need such a sample (`cause`) learn from it; what is left is validation as before.
 
     \b
     Example:
@@ -491,36 +342,24 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
         print_json(found)
         return
     _show_counts(data)
-    popular: Any = found["popular"]
-    overlap: Any = found["overlap"]
-    out.print(f"density: {found['density']:.4%} of users × items")
-    out.print(f"candidates: {found['candidates']:,} items may be recommended")
+    popular = found["popular"]
     shares = ", ".join(f"{name} {share:.1%}" for name, share in popular["share_of_pairs"].items() if share is not None)
-    out.print(f"popular: {popular['items']:,} items cover 80 % of the training pairs; share of pairs: {shares}")
-    out.print("overlap: " + ", ".join(f"{splits} {pairs:,}" for splits, pairs in overlap.items()))
-    if data.attributes is not None:
-        out.print(f"known of the items: {', '.join(data.attributes.columns)}")
-    for key in ("source", "severity", "positive", "split", "seed", "randomised", "fingerprint"):
+    found["density"] = f"{found['density']:.4%} of users × items"
+    found["popular"] = f"{popular['items']:,} items cover 80% of the training pairs; share of pairs: {shares}"
+    found["overlap"] = ", ".join(f"{splits} {pairs:,}" for splits, pairs in found["overlap"].items())
+    shown = ("density", "candidates", "popular", "overlap", "attributes", "source", "severity", "positive", "split")
+    for key in (*shown, "seed", "randomised", "fingerprint"):
         if key in found:
             out.print(f"{key}: {found[key]}")
     print_notes(data.notes)
 
 
-def _make(
-    read: Callable[[], Dataset],
-    folder: Path,
-    overwrite: bool,
-    items: Path | None = None,
-    item_column: str | None = None,
-) -> Dataset:
-    """Read a source, and what is known of its items, and write its dataset, where it may be written."""
+def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> Dataset:
+    """Read a source and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
-    from dpaa.data.inputs import open_table
 
     check_target(folder, overwrite)
-    table = None if items is None else open_table(items)  # a file that is not there need not wait for the log
-    dataset = read()
-    _write(dataset if table is None else dataset.with_items(table, item_column), folder, overwrite)
+    _write(dataset := read(), folder, overwrite)
     return dataset
 
 
@@ -531,33 +370,14 @@ def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
 
 def _show(dataset: Dataset | Written, folder: Path) -> None:
     _show_counts(dataset)
-    print_notes([*dataset.notes, *_ratings_note(folder)])
+    print_notes(dataset.notes)
     out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
 
 
-def _ratings_note(folder: Path) -> list[str]:
-    """Where low ratings count as liked, since nobody said otherwise."""
-    import polars as pl
-
-    from dpaa._io import LARGE_JSON, read_json
-    from dpaa.data.columns import Column
-    from dpaa.data.dataset import ABOUT_FILE
-
-    about = read_json(folder / ABOUT_FILE, LARGE_JSON, "make it again")
-    table = pl.scan_parquet(folder / "train.parquet", glob=False)
-    kind = table.collect_schema().get(Column.RATING)
-    if about.get("positive") != "every row" or kind is None or not kind.is_numeric():
-        return []
-    rating = pl.col(Column.RATING)
-    low, high = table.select(rating.min().alias("low"), rating.max().alias("high")).collect().row(0)
-    if low is None or not low < high:
-        return []
-    range_ = f"ratings go from {low:g} to {high:g} and every row counts as liked"
-    return [f"{range_}; --positive 'rating>={low + 0.75 * (high - low):.3g}' keeps the high ones"]
-
-
 def _show_counts(dataset: Dataset | Written) -> None:
-    out.print(str(dataset))
-    parts: Any = dataset.counts["splits"]
+    from dpaa.data.dataset import size_in_words
+
+    out.print(f"Dataset({dataset.name}: {size_in_words(dataset.counts)})")
+    parts = dataset.counts["splits"]
     rows = [[name, *(f"{part[what]:,}" for what in ("pairs", "users", "items"))] for name, part in parts.items()]
     print_table("", ["split", "pairs", "users", "items"], rows)

@@ -46,13 +46,13 @@ FileFormat = Annotated[
 ]
 Separator = Annotated[
     str | None,
-    typer.Option(metavar="CHAR", help="Between fields: one character, `tab` or `::`; default: auto-detected."),
+    typer.Option(metavar=", | tab | ; | '|' | ::", help="Between fields; default: auto-detected."),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(metavar="NAME,NAME…", help="Names of the columns, of a text file without a header line."),
 ]
-Encoding = Annotated[str | None, typer.Option(metavar="NAME", help="Of text files, such as latin-1; default: UTF-8.")]
+Encoding = Annotated[str, typer.Option(metavar="utf-8|utf-16|latin-1", help="Of text files.")]
 DropInvalid = Annotated[
     bool,
     typer.Option(
@@ -110,13 +110,25 @@ class ColumnOptions:
 
 
 @dataclass(frozen=True)
-class RowOptions(ColumnOptions):
-    """What becomes of the rows of a table."""
+class LogOptions(ColumnOptions):
+    """How the files of a log are read, and what becomes of their rows."""
 
     keep_duplicates: KeepDuplicates = False
     drop_invalid: DropInvalid = False
     invalid_out: InvalidOut = None
     items: Items = None
+    file_format: FileFormat = None
+    separator: Separator = None
+    columns: Columns = None
+    encoding: Encoding = "utf-8"
+
+    @property
+    def form(self) -> TextForm:
+        """How text files are read."""
+        from dpaa.data.inputs import TextForm
+
+        names = None if self.columns is None else tuple(name.strip() for name in self.columns.split(","))
+        return TextForm(self.separator, names, self.encoding)
 
     def check(self, overwrite: bool) -> None:
         """Refuse, before any work, a file of invalid rows that could not be written."""
@@ -127,38 +139,16 @@ class RowOptions(ColumnOptions):
         check_file_target(self.invalid_out, (".csv", ".jsonl", ".parquet"), "a table", overwrite=overwrite)
 
     def write_invalid(self, found: pl.DataFrame | None, tell: Callable[[str], object]) -> None:
-        """Write the rows that were left out, if that was asked for."""
+        """Write the rows that were left out to `--invalid-out`."""
         if self.invalid_out is None:
             return
         if found is None:
             tell(f"no row is invalid; {self.invalid_out} was not written")
             return
-        writers: dict[str, Any] = {
-            ".csv": found.write_csv,
-            ".jsonl": found.write_ndjson,
-            ".parquet": found.write_parquet,
-        }
-        write = writers[self.invalid_out.suffix.lower()]
-        write_file(self.invalid_out, write, "make room or choose another file with --invalid-out")
+        writers = {".csv": found.write_csv, ".jsonl": found.write_ndjson, ".parquet": found.write_parquet}
+        write: Any = writers[self.invalid_out.suffix.lower()]
+        write_file(self.invalid_out, write, "choose another file with --invalid-out")
         tell(f"{counted(found.height, 'invalid row', 'invalid rows')} written to {self.invalid_out}")
-
-
-@dataclass(frozen=True)
-class LogOptions(RowOptions):
-    """How the files of a log are read."""
-
-    file_format: FileFormat = None
-    separator: Separator = None
-    columns: Columns = None
-    encoding: Encoding = None
-
-    @property
-    def form(self) -> TextForm:
-        """How text files are read."""
-        from dpaa.data.inputs import TextForm
-
-        names = None if self.columns is None else tuple(name.strip() for name in self.columns.split(","))
-        return TextForm(self.separator, names, self.encoding)
 
 
 def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -1,8 +1,7 @@
-"""The engine that reads and prepares logs: DuckDB, within a memory limit, spilling to disk.
+"""DuckDB, which reads and prepares logs within a memory limit, spilling to disk.
 
-What `_statements.py` and `splits.py` run is portable SQL; what differs between engines (`number`, `fraction`, the name
-of an aggregate) is defined here for DuckDB and in `spark.py` for Spark.  Results come as Parquet files, which Polars
-reads, or as single rows.
+The statements of `log.py` and `splits.py` are portable SQL; what differs between engines (`number`, `fraction`, the
+name of an aggregate) is defined here for DuckDB and in `spark.py` for Spark.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 import duckdb
@@ -36,15 +35,10 @@ CREATE MACRO fraction(t, half) AS
 
 def _database(file: Path | str, spilled: Path, memory: int | None = None) -> duckdb.DuckDBPyConnection:
     limit = max(memory if memory is not None else memory_at_hand() // 2, LEAST_MEMORY)
-    connection = duckdb.connect(
-        file,
-        config={
-            "memory_limit": f"{limit // 1000}KB",
-            "temp_directory": str(spilled),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        },
-    )
+    config: dict[str, Any] = {"memory_limit": f"{limit // 1000}KB", "temp_directory": str(spilled)}
+    # An untrusted file must not make DuckDB download an extension.
+    config |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(file, config=config)
     connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false;" + MACROS)
     return connection
 
@@ -80,34 +74,24 @@ class Engine:
     Parameters
     ----------
     folder : where temporary files of a log that may be large are made; None = small tables, in memory
-    memory : bytes that may be taken, with a folder; None = half of what is at hand
+    memory : bytes that may be taken, with a folder; None = half of the available memory
     """
 
     first_by = "arg_min_null"
 
     def __init__(self, folder: Path | None = None, memory: int | None = None) -> None:
-        self._home = (
-            temporary_folder("dpaa-work-")
-            if folder is None
-            else tempfile.TemporaryDirectory(prefix="work-", dir=folder)
-        )
-        self.folder = Path(self._home.name)
-        self._files = 0
-        try:
-            # Tables of a log that may be large lie in a file, compressed; small ones are not worth one.
-            self.connection = (
-                shared_database().cursor()
-                if folder is None
-                else _database(self.folder / "work.duckdb", self.folder / "spilled", memory)
-            )
-        except BaseException:
-            self._home.cleanup()
-            raise
+        if folder is None:
+            self._home = temporary_folder("dpaa-work-")
+            self.connection = shared_database().cursor()
+        else:  # tables of a log that may be large are kept in a file, compressed
+            self._home = tempfile.TemporaryDirectory(prefix="work-", dir=folder)
+            self.connection = _database(Path(self._home.name) / "work.duckdb", Path(self._home.name, "spilled"), memory)
+        self._numbers = count()
 
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.connection.close()
         self._home.cleanup()
 
@@ -123,27 +107,24 @@ class Engine:
         """The one row of a result."""
         return self.run(query)[0]
 
-    def write(self, query: str, file: Path) -> None:
+    def write(self, query: str, file: Path, compression: str = "zstd") -> None:
         """Write a result to a Parquet file, in its order."""
-        self.run(f"COPY ({query}) TO {text(file)} (FORMAT parquet, COMPRESSION zstd)")
+        self.run(f"COPY ({query}) TO {text(file)} (FORMAT parquet, COMPRESSION {compression})")
 
-    def new_file(self, ending: str = ".parquet") -> Path:
+    def new_file(self) -> Path:
         """A name for another temporary file."""
-        self._files += 1
-        return self.folder / f"{self._files}{ending}"
+        return Path(self._home.name) / f"{next(self._numbers)}.parquet"
 
     def frame(self, query: str) -> pl.DataFrame:
-        """A result as a Polars frame, in its order."""
-        file = self.new_file()
-        self.run(f"COPY ({query}) TO {text(file)} (FORMAT parquet, COMPRESSION uncompressed)")
-        found = pl.read_parquet(file, glob=False, memory_map=False)
+        """A result as a Polars frame, in its order; DuckDB's own way would need pyarrow."""
+        self.write(query, file := self.new_file(), "uncompressed")
+        frame = pl.read_parquet(file, glob=False, memory_map=False)
         file.unlink()
-        return found
+        return frame
 
     def put(self, name: str, frame: pl.DataFrame) -> None:
         """Make a Polars frame a table."""
-        file = self.new_file()
-        frame.write_parquet(file, compression="uncompressed")
+        frame.write_parquet(file := self.new_file(), compression="uncompressed")
         self.define(name, f"SELECT * FROM read_parquet({text(file)})")
 
 
@@ -157,7 +138,7 @@ def name(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def listed(columns: Sequence[str]) -> str:
+def listed(columns: Iterable[str]) -> str:
     """Column names as a list of SQL identifiers."""
     return ", ".join(map(name, columns))
 
@@ -169,16 +150,13 @@ def in_words(source: str) -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
-    except duckdb.OutOfMemoryException as error:
-        why = engine_reason(error)
-        raise InputError(
-            f"preparing {source} needs more memory than it may take ({why}); give more with --memory"
-        ) from None
-    except duckdb.Error as error:
-        if "state machine" in str(error):
+    except (duckdb.Error, pl.exceptions.PolarsError) as error:
+        remedy = "check it or pass --format"
+        if isinstance(error, duckdb.OutOfMemoryException):
+            remedy = "give more memory with --memory"
+        elif "state machine" in str(error):
             remedy = "save it with one kind of line ends, and quotes that are closed"
-            raise InputError(f"{source} has line ends of several kinds, or wrong quotes; {remedy}") from None
-        raise InputError(f"{source} cannot be read ({engine_reason(error)}); check it or pass --format") from None
+        raise InputError(f"{source} cannot be read ({engine_reason(error)}); {remedy}") from None
 
 
 def engine_reason(error: BaseException) -> str:

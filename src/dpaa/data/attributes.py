@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from dpaa._io import digest, write_into
-from dpaa._text import counted
 from dpaa.data._values import Wanted, read_frame
 from dpaa.data.columns import Column
-from dpaa.data.ids import WHOLE_NUMBER, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import encode, integers_if_unchanged, is_text, kind
 from dpaa.data.log import find_column
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.tables import Table
@@ -57,47 +57,38 @@ class ItemAttributes:
             return None
         return self.frame[TITLE].cast(pl.String).str.slice(0, LONGEST_TITLE)
 
-    def column(self, name: str) -> pl.Series:
-        """One column.  Returns (n_items,)."""
-        if name not in self.frame.columns:
-            raise no_column(name, self.columns)
-        return self.frame[name]
-
     def values(self, name: str) -> pl.Series:
         """The values of each item as text: one, several (of `a|b`, or of a list) or none.  Returns (n_items,) lists."""
-        column = self.column(name)
+        if name not in self.frame.columns:
+            raise no_column(name, self.columns)
+        column = self.frame[name]
         if not isinstance(column.dtype, pl.List):
-            text = column.cast(pl.String)
-            column = text.str.split(SEVERAL if is_text(column) else "\0")
-        cleaned = pl.element().cast(pl.String).str.strip_chars()
-        distinct = column.list.eval(cleaned).list.eval(
-            pl.element().filter(pl.element() != "").unique(maintain_order=True)
-        )
+            column = column.cast(pl.String).str.split(SEVERAL if is_text(column) else "\0")
+        cleaned = column.list.eval(pl.element().cast(pl.String).str.strip_chars())
+        distinct = cleaned.list.eval(pl.element().filter(pl.element() != "").unique(maintain_order=True))
         return distinct.fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
 
     def groups(self, name: str) -> dict[str, npt.NDArray[np.bool_]]:
-        """Value → which items have it; an item with several values is in several groups.
+        """Group the items by the values of a column; an item with several values is in several groups.
 
-        Values are in ascending order, as numbers where the column has numbers; items without a value are the group
-        `(none)`, the last.  Each mask is (n_items,).
+        Parameters
+        ----------
+        name : of the column
+
+        Returns
+        -------
+        value → (n_items,) which items have it; values are ascending, as numbers where the column has numbers; items
+        without a value are the group `(none)`, the last
         """
         values = self.values(name)
-        filled = values.list.len() > 0
-        items = filled.arg_true().to_numpy()
-        owner = np.repeat(items, values.list.len().to_numpy()[items])
-        each = values.filter(filled).explode()
-        names = each.unique().to_list()
-        if len(names) > MOST_GROUPS:
-            raise InputError(
-                f"column {name!r} of the items has {len(names):,} different values, too many for groups; choose a "
-                f"column with at most {MOST_GROUPS}"
-            )
-        found = {}
-        for value in sorted(names, key=float if self.column(name).dtype.is_numeric() else str):
-            found[value] = np.zeros(len(values), dtype=bool)
-            found[value][owner[(each == value).to_numpy()]] = True
-        if not filled.all():
-            found[MISSING] = ~filled.to_numpy() | found.pop(MISSING, np.zeros(1, dtype=bool))
+        each = values.explode().drop_nulls().unique().to_list()
+        if len(each) > MOST_GROUPS:
+            values_found = f"{len(each):,} different values, too many for groups"
+            raise InputError(f"column {name!r} of the items has {values_found}; choose one of at most {MOST_GROUPS}")
+        each.sort(key=float if self.frame[name].dtype.is_numeric() else str)
+        found = {value: values.list.contains(value).to_numpy() for value in each}
+        if (bare := (values.list.len() == 0).to_numpy()).any():
+            found[MISSING] = bare | found.pop(MISSING, np.zeros(1, dtype=bool))
         return found
 
     def with_ids(self, item_ids: pl.Series) -> pl.DataFrame:
@@ -105,78 +96,92 @@ class ItemAttributes:
         return pl.DataFrame([item_ids.alias(Column.ITEM), *self.frame.get_columns()])
 
     def aligned(self, own: pl.Series, wanted: pl.Series) -> ItemAttributes:
-        """The same for other items: `own` are the ids of the rows, `wanted` those of the answer's."""
+        """Align the rows with other items.
+
+        Parameters
+        ----------
+        own : (n_items,) ids of the rows
+        wanted : (n,) ids of the items
+
+        Returns
+        -------
+        (n,) rows, null for items that are not there
+        """
         index = pl.Series(encode(wanted, own).astype(np.int64)).replace(-1, None)
         return ItemAttributes(self.frame.select(pl.all().gather(index)))
 
     def over(self, older: ItemAttributes) -> ItemAttributes:
-        """These, and what older ones of the same items know where these know nothing."""
+        """Fill what is missing with older attributes of the same items."""
         both = [name for name in self.columns if name in older.columns]
         for name in both:
             if self.frame[name].dtype != older.frame[name].dtype:
-                raise InputError(
-                    f"column {name!r} of the items is {older.frame[name].dtype} so far and {self.frame[name].dtype} "
-                    "now; write it alike"
-                )
+                was, now = older.frame[name].dtype, self.frame[name].dtype
+                raise InputError(f"column {name!r} of the items is {was} so far and {now} now; write it alike")
         filled = self.frame.with_columns(pl.col(name).fill_null(older.frame[name]) for name in both)
         return ItemAttributes(filled.hstack(older.frame.drop(both)))
 
-    def write_into(self, folder: Path, item_ids: pl.Series) -> None:
-        """Write the file of a dataset or run that is being made."""
+    def write_into(self, folder: Path, item_ids: pl.Series) -> dict[str, Any]:
+        """Write the file of a dataset or run that is being made.  Returns its columns and its digest."""
         write_into(folder, ATTRIBUTES_FILE, partial(self.with_ids(item_ids).write_parquet, compression="zstd"))
+        return {"columns": self.columns, "digest": digest(folder / ATTRIBUTES_FILE)}
 
 
 def no_column(name: str, columns: Sequence[str]) -> InputError:
-    """What is said of a column that the items do not have."""
+    """The error about a column that the items do not have."""
     some = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
     return InputError(f"the items have no column {name!r}; they have {some}")
 
 
 def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) -> tuple[ItemAttributes, list[str]]:
-    """The attributes of these items in a table with an item column, and what is to be said of it.
+    """Read what a table knows of items.
 
-    Rows of other items are counted and left out; an item that is there twice is refused.
+    Parameters
+    ----------
+    table : has an item column and others; an item that is there twice is refused, other items are left out
+    item_ids : ids of the items
+    item : the item column, where it has none of the usual names
+
+    Returns
+    -------
+    the attributes, and notes
     """
     key = find_column(table, Column.ITEM, item if item in table.columns else None)
-    columns = [name for name in table.columns if name != key]
-    if not columns:
+    if len(table.columns) < 2:
         raise InputError(f"{table.name} has no column besides {key!r}; give at least a title")
-    frame = table.read(list(table.columns))
-    if not frame.height:
-        raise InputError(f"{table.name} has no rows; leave the items out")
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
-    if (twice := ids.is_duplicated()).any():
-        one = int(twice.arg_max() or 0)
-        again = int((ids == ids[one]).arg_true()[1])
-        raise InputError(
-            f"{table.name} has item {ids[one]!r} twice, in {table.place(one)} and {table.place(again)}; remove one"
-        )
-    index = _index(ids, item_ids, table)
+    if ids.is_duplicated().any():
+        again = int((~ids.is_first_distinct()).arg_max() or 0)
+        raise InputError(f"{table.name} has item {ids[again]!r} again in {table.place(again)}; remove one of the rows")
+    if not table.typed:  # numbers of a text file may be meant as text, and the other way round
+        text = ids.cast(pl.String)
+        ids = text if is_text(item_ids) else text.replace_strict(item_ids.cast(pl.String), item_ids, default=None)
+    index = encode(ids, item_ids) if is_text(ids) == is_text(item_ids) else np.full(len(ids), -1)
     known = index >= 0
     if not known.any():
-        raise InputError(
-            f"no item of {table.name} is in the log (it has {ids[0]!r}, the log {item_ids[0]!r}); "
-            "use the ids of the log"
-        )
-    kept, notes = _kept(frame.select(columns), table)
-    rows = np.full(len(item_ids), -1, dtype=np.int64)
-    rows[index[known]] = np.flatnonzero(known)
-    aligned = kept.select(pl.all().gather(pl.Series(rows).replace(-1, None)))
-    if unknown := int((~known).sum()):
-        such = ids.filter(pl.Series(~known))[0]
-        told = counted(unknown, "item is not in the log and was", "items are not in the log and were")
-        notes.append(f"{table.name}: {told} left out (such as {such!r})")
-    if bare := len(item_ids) - int(known.sum()):
-        such = item_ids[int((rows < 0).argmax())]
-        told = counted(bare, "item of the log has", "items of the log have")
-        notes.append(f"{table.name}: {told} no row (such as {such!r})")
-    return ItemAttributes(aligned), notes
+        ours = f"{kind(item_ids)} such as {item_ids[0]!r}"
+        raise InputError(f"no item of {table.name} is in the log, whose ids are {ours}; use the ids of the log")
+    frame, notes = _kept(table.read([name for name in table.columns if name != key]), table)
+    unknown, bare = int((~known).sum()), len(item_ids) - int(known.sum())
+    if unknown or bare:
+        notes.append(f"{table.name}: {unknown:,} items are not in the log, {bare:,} items of the log have no row")
+    order = pl.Series(np.argsort(index[known]))
+    own = ids.filter(pl.Series(known)).gather(order)
+    return ItemAttributes(frame.filter(pl.Series(known))[order]).aligned(own, item_ids), notes
 
 
 def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, remedy: str) -> ItemAttributes | None:
-    """The attributes kept in a folder, None where there are none; `expected` is the digest of the file, as kept.
+    """Read the attributes kept in a folder.
 
-    A file that is missing, was changed, or was put there by somebody else is refused.
+    Parameters
+    ----------
+    folder : of a dataset or a run
+    item_ids : of the dataset or run
+    expected : digest of the file, None where there should be none; another file is refused
+    remedy : of the message
+
+    Returns
+    -------
+    the attributes, None where there are none
     """
     file = folder / ATTRIBUTES_FILE
     if expected is None and not file.exists():
@@ -187,33 +192,15 @@ def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, rem
         frame = read_parquet(file, list(parquet_schema(file)))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{file} is not a readable Parquet file ({reason(error)}); {remedy}") from None
-    columns = [name for name in frame.columns if name != Column.ITEM]
-    same = Column.ITEM in frame.columns and frame[Column.ITEM].equals(item_ids)
-    if not same or not columns or any(_kind(frame[name].dtype) is None for name in columns):
+    if frame.width < 2 or Column.ITEM not in frame.columns or not frame[Column.ITEM].equals(item_ids):
         raise InputError(f"{file} does not hold the attributes of these items; {remedy}")
-    return ItemAttributes(frame.select(columns))
-
-
-def _index(ids: pl.Series, item_ids: pl.Series, table: Table) -> npt.NDArray[np.int32]:
-    """The index of each id, −1 where the log has none such; ids of a text file may be meant either way."""
-    if not table.typed and is_text(item_ids):
-        return encode(ids.cast(pl.String), item_ids)
-    if not table.typed and is_text(ids):  # some are no whole numbers, and so none of the log's
-        whole = ids.str.contains(WHOLE_NUMBER)
-        return np.where(whole.to_numpy(), encode(ids, item_ids), -1).astype(np.int32)
-    if is_text(ids) != is_text(item_ids):
-        raise InputError(
-            f"the items in {table.name} are {kind(ids)} (such as {ids[0]!r}), those of the log are {kind(item_ids)} "
-            f"(such as {item_ids[0]!r}); cast them"
-        )
-    return encode(ids, item_ids)
+    return ItemAttributes(frame.drop(Column.ITEM))
 
 
 def _kept(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, list[str]]:
-    """The columns in types that we keep, titles under `title`; what cannot be kept is named."""
+    """The columns in types that we keep, titles under `title`, and a note about those that cannot be kept."""
     by_lower = {name.strip().lower(): name for name in reversed(frame.columns)}
     called = next((by_lower[name] for name in KNOWN_TITLES if name in by_lower), None)
-    notes = [] if called in (None, TITLE) else [f"{table.name}: titles are taken from column {called!r}"]
     kept, lost = [], []
     for column in frame.get_columns():
         name = TITLE if column.name == called else column.name
@@ -223,18 +210,13 @@ def _kept(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, list[str]]:
             continue
         values = column.cast(dtype)
         if name == TITLE:
-            between = ", " if table.typed else " "  # words of a text file that RecBole counts as several values
-            values = values.list.join(between) if isinstance(dtype, pl.List) else values.cast(pl.String)
+            values = values.list.join(" ") if isinstance(dtype, pl.List) else values.cast(pl.String)
         elif not table.typed and is_text(values):
             values = integers_if_unchanged(values.replace("", None))
         kept.append(values.alias(name))
-    if lost:
-        notes.append(f"{table.name}: {', '.join(lost[:5])} hold neither text, numbers, dates nor lists; left out")
     if not kept:
-        raise InputError(
-            f"no column of {table.name} holds text, numbers, dates or lists of them; give at least a title"
-        )
-    return pl.DataFrame(kept), notes
+        raise InputError(f"no column of {table.name} holds text, numbers, dates or lists of them; give a title")
+    return pl.DataFrame(kept), [f"{table.name}: columns {', '.join(lost)} were left out"] if lost else []
 
 
 def _kind(dtype: pl.DataType) -> pl.DataType | None:
@@ -245,6 +227,5 @@ def _kind(dtype: pl.DataType) -> pl.DataType | None:
         return dtype
     if dtype.is_decimal():
         return pl.Float64()
-    if isinstance(dtype, pl.List | pl.Array) and isinstance(dtype.inner, pl.DataType):
-        return pl.List(pl.String) if _kind(dtype.inner) in (pl.String(), pl.Int64()) else None
-    return None
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    return pl.List(pl.String) if inner is not None and (inner == pl.String or inner.is_integer()) else None

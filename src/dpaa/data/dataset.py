@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -12,36 +12,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import BaseModel, ConfigDict, StrictStr, ValidationError
 
-from dpaa._html import html_facts
-from dpaa._io import (
-    LARGE_JSON,
-    as_json,
-    check_folder_name,
-    digest,
-    read_json,
-    settled,
-    whole_folder,
-    write_into,
-)
-from dpaa.data.append import append_table, told_before
-from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, attributes_of, read_attributes
+from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
+from dpaa.data.attributes import ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
 from dpaa.data.columns import SPLITS, Column, SplitName
-from dpaa.data.fingerprint import fingerprint
 from dpaa.data.ids import checked_type, distinct_ids, encode, look_up, one_type
-from dpaa.data.lint import lint
 from dpaa.data.log import ColumnNames
-from dpaa.data.pairs import Indices, Pairs, shared_keys
+from dpaa.data.pairs import Indices, Pairs, fingerprint, lint
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items, recent_popularity
-from dpaa.data.prepare import Prepared, one_table, table_per_split
+from dpaa.data.prepare import ROOM, Prepared, append_table, one_table, table_per_split
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_type
 
 CANDIDATES_FILE, RANDOMISED_FILE = "candidates.parquet", "randomised.parquet"
+REMEDY = "make it again with `dpaa data`"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +48,7 @@ class Dataset:
     about: dict[str, Any]
     """Source, rule for positives, split rule and seed, counts."""
     notes: tuple[str, ...] = ()
-    """What was dropped and why, and what the linter found."""
+    """What was dropped and why, and what is unusual."""
     path: Path | None = None
     """The folder it was read from."""
     columns: Mapping[SplitName, pl.DataFrame] = field(default_factory=dict)
@@ -69,7 +56,7 @@ class Dataset:
     attributes: ItemAttributes | None = None
     """What is known of the items: titles, and any other columns."""
     randomised: Pairs | None = None
-    """Pairs of randomised exposure that are for training (no validation, no test), for methods that ask for them."""
+    """Pairs of randomised exposure that are for training (no validation, no test), for methods that need them."""
     invalid: pl.DataFrame | None = None
     """Rows of the source that were left out as invalid, `source, row, fault, content`; not kept in a folder."""
 
@@ -83,20 +70,37 @@ class Dataset:
         about: Mapping[str, object],
         notes: Iterable[str] = (),
         randomised: pl.DataFrame | None = None,
+        invalid: pl.DataFrame | None = None,
     ) -> Dataset:
-        """A dataset from one frame of distinct pairs per split (`user_id`, `item_id` and what else is known).
+        """Make a dataset from one frame of distinct pairs per split.
 
-        Ids have one type per column; splits that are left out are empty.
+        Parameters
+        ----------
+        frames : split → `user_id`, `item_id` and what else is known; ids have one type per column, splits that are
+            left out are empty
+        name : of the dataset
+        candidates : ids of the items that may be recommended; None = all
+        about : source and rules
+        notes : sentences to which those about unusual pairs are added
+        randomised : pairs of randomised exposure for training
+        invalid : rows of the source that were left out
         """
         made = _assembled(frames, name, candidates, about, randomised)
-        odd = lint({split: made.split(split) for split in SPLITS}, made.user_ids, made.item_ids, made.candidates)
-        return replace(made, about={**about, "counts": made.counts}, notes=(*notes, *odd))
+        odd = [
+            f"{n:,} pairs are in both {one} and {other}: see `--overlap` and `--mask-valid` of `dpaa evaluate`"
+            for one, other in combinations(SPLITS, 2)
+            if (n := len(made.overlap(one, other)))
+        ]
+        parts = [made.train, made.valid, made.test]
+        odd += lint(
+            [one.user for one in parts], [one.item for one in parts], made.user_ids, made.item_ids, made.candidates
+        )
+        return replace(made, about={**about, "counts": made.counts}, notes=(*notes, *odd), invalid=invalid)
 
     @classmethod
     def of_prepared(cls, parts: Prepared, name: str) -> Dataset:
-        """A dataset from what was made of one table or several."""
-        made = cls.of(parts.frames, name=name, candidates=parts.candidates, about=parts.about, notes=parts.notes)
-        return replace(made, invalid=parts.invalid)
+        """Make a dataset from what was prepared of one table or several."""
+        return cls.of(**parts._asdict(), name=name)
 
     @classmethod
     def from_frame(
@@ -118,51 +122,69 @@ class Dataset:
         seed: int = 0,
         name: str = "frame",
     ) -> Dataset:
-        """A dataset from any dataframe: one per split, or one that is split by a rule ("random", "leave-last" …).
+        """Make a dataset from any dataframe: one per split, or one that is split by a rule.
 
-        Columns are found by their usual names unless they are given; `positive` is a rule such as "rating>=3".
-        `candidates`, the items that may be recommended, is a dataframe with an item column, a list or a series of ids;
-        `items` a dataframe of what is known of them: an item column, `title` and any others.  `drop_invalid` leaves out
-        rows with faults (no id, a rating that is no number), which are otherwise refused; `invalid` has them.
+        Parameters
+        ----------
+        train, valid, test : dataframes of users and items
+        candidates : items that may be recommended: a dataframe with an item column, a list or a series of ids
+        items : what is known of the items: a dataframe with an item column, `title` and any others
+        user, item, rating, timestamp : names of the columns; None = one of the usual names
+        positive : rule such as "rating>=3"; None = every row counts
+        keep_duplicates : count how often a training pair occurs
+        drop_invalid : leave out rows with faults (no id, a rating that is no number), which are otherwise refused
+        split : rule by which `train` is split ("random", "leave-last" …)
+        seed : of random splits
+        name : of the dataset
         """
         need_type(name, str, "name", "give the dataset's name as text")
-        names = ColumnNames(user, item, rating, timestamp)
         given = {"train": train, "valid": valid, "test": test}
         tables = {part: as_table(given[part], f"the {part} frame") for part in SPLITS if given[part] is not None}
         if "train" not in tables:
             raise InputError("there is no training frame; give a dataframe of users and items")
+        how: Any = {"columns": ColumnNames(user, item, rating, timestamp), "positive": positive}
+        how |= {"keep_duplicates": keep_duplicates, "drop_invalid": drop_invalid}
         if split is None:
-            allowed = None if candidates is None else _candidates_table(candidates, item)
-            found = table_per_split(tables, allowed, names, positive, keep_duplicates, drop_invalid)
-            made = cls.of_prepared(found, name)
-            return made if items is None else made.with_items(items, item)
-        if len(tables) > 1 or candidates is not None:
+            plain = isinstance(candidates, Iterable) and not isinstance(candidates, str | dict)
+            if plain and not hasattr(type(candidates), "columns"):  # ids alone
+                ids = candidates if isinstance(candidates, pl.Series) else list(candidates)
+                candidates = {item or Column.ITEM: ids}
+            allowed = None if candidates is None else as_table(candidates, "the candidates")
+            prepared = table_per_split(tables, allowed, **how)
+        elif len(tables) > 1 or candidates is not None:
             raise InputError("a split rule goes with the training frame alone; leave out split, or the other frames")
-        rule = split if isinstance(split, SplitRule) else SplitRule(split)
-        how: Any = {"keep_duplicates": keep_duplicates, "drop_invalid": drop_invalid, "seed": seed}
-        found = one_table(tables["train"], rule, names=names, positive=positive, **how)
-        made = cls.of_prepared(found, name)
+        else:
+            rule = split if isinstance(split, SplitRule) else SplitRule(split)
+            prepared = one_table(tables["train"], rule, seed=seed, **how)
+        made = cls.of_prepared(prepared, name)
         return made if items is None else made.with_items(items, item)
 
-    def with_items(self, items: Any, item: str | None = None) -> Dataset:
-        """The same with what is known of its items: a dataframe or table of an item column, `title` and any others.
+    def with_items(self, items: Any, item: str | None = None, older: ItemAttributes | None = None) -> Dataset:
+        """Add what is known of the items.
 
-        Rows of items that the dataset does not have are left out; a note says how many.  `item` is the item column,
-        where it has none of the usual names.
+        Parameters
+        ----------
+        items : dataframe or table of an item column, `title` and any others; items that the dataset does not have are
+            left out, with a note
+        item : the item column, where it has none of the usual names
+        older : what was known before, to fill what is missing
+
+        Returns
+        -------
+        the dataset with `attributes`
         """
         table = items if isinstance(items, Table) else as_table(items, "the items frame")
         found, notes = attributes_of(table, self.item_ids, item)
-        return replace(self, attributes=found, notes=(*self.notes, *notes))
+        return replace(self, attributes=found if older is None else found.over(older), notes=(*self.notes, *notes))
 
     @property
     def items(self) -> pl.DataFrame:
         """`item_id` of every item, row i = index i, and what is known of it: `title`, and whatever else was given."""
-        known = self.attributes or ItemAttributes(pl.DataFrame())
-        return known.with_ids(self.item_ids)
+        return (self.attributes or ItemAttributes(pl.DataFrame())).with_ids(self.item_ids)
 
     @property
     def titles(self) -> pl.Series | None:
-        """What people call the items, row i = index i; None where nobody said."""
+        """Titles of the items, row i = index i; None where there are none."""
         return None if self.attributes is None else self.attributes.titles
 
     def with_all_pairs(self) -> Dataset:
@@ -179,28 +201,24 @@ class Dataset:
     def append(
         self, rows: Any, *, names: ColumnNames | None = None, items: Any = None, drop_invalid: bool = False
     ) -> Dataset:
-        """The dataset with the rows of a dataframe in it, by the rules that it was made with (`dpaa.data.append`).
+        """Append rows by the rules that the dataset was made with (`dpaa.data.append`).
 
-        What is known of items is kept; `items`, as in `with_items`, adds to it.  `drop_invalid` as in `from_frame`.
+        Parameters
+        ----------
+        rows : dataframe or table
+        names : its columns, where they are not those of the first log
+        items : as in `with_items`; what is known of items so far is kept
+        drop_invalid : as in `from_frame`
         """
         table = rows if isinstance(rows, Table) else as_table(rows, "the frame")
         frames = {split: self.frame(split) for split in SPLITS}
-        itself = (self.about, self.name, self.fingerprint)
-        parts, about, notes, invalid = append_table(frames, *itself, table, names, drop_invalid)
-        odd = lint({split: self.split(split) for split in SPLITS}, self.user_ids, self.item_ids, self.candidates)
+        parts = append_table(frames, self.about, self.name, table, names, drop_invalid)
         allowed = None if self.candidates is None else self.item_ids.gather(self.candidates)
-        said = {*odd, *told_before(self.about)}
-        kept = [note for note in self.notes if note not in said]
-        told, sample = [*kept, *notes], self._sample()
-        made = Dataset.of(parts, name=self.name, candidates=allowed, about=about, notes=told, randomised=sample)
-        made = replace(made, invalid=invalid)
+        made = Dataset.of(**parts._replace(candidates=allowed)._asdict(), name=self.name, randomised=self._sample())
         older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
         if items is None:
             return replace(made, attributes=older)
-        made = made.with_items(items, None if names is None else names.item)
-        return (
-            made if older is None or made.attributes is None else replace(made, attributes=made.attributes.over(older))
-        )
+        return made.with_items(items, None if names is None else names.item, older)
 
     @property
     def n_users(self) -> int:
@@ -219,15 +237,14 @@ class Dataset:
 
     def split(self, name: SplitName) -> Pairs:
         """The pairs of one split."""
-        parts = {"train": self.train, "valid": self.valid, "test": self.test}
-        if name not in parts:
+        if name not in SPLITS:
             raise InputError(f"there is no split {name!r}; use one of {', '.join(SPLITS)}")
-        return parts[name]
+        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
 
     def frame(self, name: SplitName) -> pl.DataFrame:
         """One split with the user's own ids, and rating, timestamp and count where they are known."""
         if self.path is not None:
-            return _read_columns(self.path / f"{name}.parquet", list)
+            return _read_columns(self.path / f"{name}.parquet")
         pairs = self.split(name)
         frame = pl.DataFrame([self.user_ids.gather(pairs.user), self.item_ids.gather(pairs.item)])
         if name in self.columns:
@@ -237,15 +254,8 @@ class Dataset:
     @cached_property
     def recent_popularity(self) -> npt.NDArray[np.float32] | None:
         """Training interactions of each item, recent ones weighted more; None where no pair has a time. (n_items,)."""
-        wanted = (Column.ITEM, Column.TIMESTAMP, Column.COUNT)
-        if self.path is None:
-            frame = self.frame("train") if Column.TIMESTAMP in self.columns.get("train", pl.DataFrame()) else None
-        else:
-            file = self.path / "train.parquet"
-            frame = _read_columns(file, lambda there: [name for name in wanted if name in there])
-        if frame is None or Column.TIMESTAMP not in frame.columns:
-            return None
-        times = frame[Column.TIMESTAMP]
+        frame = self.frame("train")
+        times = frame[Column.TIMESTAMP] if Column.TIMESTAMP in frame.columns else pl.Series([None])
         if times.is_null().all() or not (times.dtype.is_temporal() or times.dtype.is_numeric()):
             return None
         item = encode(frame[Column.ITEM], self.item_ids)
@@ -272,12 +282,12 @@ class Dataset:
 
     def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
         """Keys (`user · n_items + item`) of the pairs that are in both splits, ascending."""
-        return shared_keys(self.split(one), self.split(other), self.n_items)
+        first, second = (self.split(name).keys(self.n_items) for name in (one, other))
+        return np.intersect1d(first, second, assume_unique=True)
 
     @property
-    def counts(self) -> dict[str, object]:
+    def counts(self) -> dict[str, Any]:
         """Users, items, candidates, interactions, and pairs, users and items of each split."""
-        parts = {name: self.split(name) for name in SPLITS}
         return {
             "users": self.n_users,
             "items": self.n_items,
@@ -285,15 +295,16 @@ class Dataset:
             "interactions": self.n_interactions,
             "splits": {
                 name: {"pairs": len(part), "users": len(np.unique(part.user)), "items": len(np.unique(part.item))}
-                for name, part in parts.items()
+                for name, part in zip(SPLITS, (self.train, self.valid, self.test), strict=True)
             },
         }
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> dict[str, Any]:
         """What `dpaa data describe` shows: counts, density = interactions / (users · items), overlap, popular items."""
         popular = popular_items(np.bincount(self.train.item, self.train.count, minlength=self.n_items))
-        items = {name: self.split(name).item for name in SPLITS}
-        shares = {name: float(popular[items[name]].mean()) if len(items[name]) else None for name in SPLITS}
+        shares = {
+            name: float(popular[self.split(name).item].mean()) if len(self.split(name)) else None for name in SPLITS
+        }
         return {
             "name": self.name,
             **{key: value for key, value in self.about.items() if key != "counts"},
@@ -307,19 +318,7 @@ class Dataset:
         }
 
     def __repr__(self) -> str:
-        size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"
-        return f"Dataset({self.name}: {size})"
-
-    def _repr_html_(self) -> str:
-        size = f"{self.n_users:,} users × {self.n_items:,} items, {self.n_interactions:,} interactions"
-        facts = {
-            "size": size,
-            "density": f"{self.n_interactions / (self.n_users * self.n_items):.3%}",
-            **{f"{name} pairs": f"{len(self.split(name)):,}" for name in SPLITS},
-            "candidates": "all items" if self.candidates is None else f"{len(self.candidates):,} items",
-            "folder": self.path,
-        }
-        return html_facts(f"Dataset: {self.name}", facts, self.notes)
+        return f"Dataset({self.name}: {size_in_words(self.counts)})"
 
     def _sample(self) -> pl.DataFrame | None:
         """The randomised pairs with the user's own ids."""
@@ -328,22 +327,31 @@ class Dataset:
         return pl.DataFrame([self.user_ids.gather(self.randomised.user), self.item_ids.gather(self.randomised.item)])
 
     def write(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Write the dataset to a folder; it appears there whole or not at all."""
+        """Write the dataset to a folder; it appears there whole or not at all.
+
+        Parameters
+        ----------
+        folder : to write to
+        overwrite : replace a dataset that is there
+        """
         check_target(Path(folder), overwrite)
         about = {"name": self.name, **self.about, "fingerprint": self.fingerprint, "notes": list(self.notes)}
-        with whole_folder(settled(folder), "make room or choose another folder with --out") as fresh:
-            for name in SPLITS:
-                write_into(fresh, f"{name}.parquet", partial(self.frame(name).write_parquet, compression="zstd"))
-            sample = self._sample()
-            if sample is not None:
-                write_into(fresh, RANDOMISED_FILE, sample.write_parquet)
-            if self.candidates is not None:
-                write_into(fresh, CANDIDATES_FILE, self.item_ids.gather(self.candidates).to_frame().write_parquet)
+        frames = {f"{name}.parquet": self.frame(name) for name in SPLITS}
+        if (sample := self._sample()) is not None:
+            frames[RANDOMISED_FILE] = sample
+        if self.candidates is not None:
+            frames[CANDIDATES_FILE] = self.item_ids.gather(self.candidates).to_frame()
+        with whole_folder(settled(folder), ROOM) as fresh:
+            for file, frame in frames.items():
+                write_into(fresh, file, partial(frame.write_parquet, compression="zstd"))
             if self.attributes is not None:
-                self.attributes.write_into(fresh, self.item_ids)
-                kept = {"columns": self.attributes.columns, "digest": digest(fresh / ATTRIBUTES_FILE)}
-                about["attributes"] = kept
+                about["attributes"] = self.attributes.write_into(fresh, self.item_ids)
             write_into(fresh, ABOUT_FILE, as_json(about))
+
+
+def size_in_words(counts: Mapping[str, Any]) -> str:
+    """`290 users × 300 items, 5,484 interactions`."""
+    return f"{counts['users']:,} users × {counts['items']:,} items, {counts['interactions']:,} interactions"
 
 
 def check_target(folder: Path, overwrite: bool) -> None:
@@ -359,106 +367,77 @@ def check_target(folder: Path, overwrite: bool) -> None:
         raise InputError(f"{folder} is not a dataset and will not be overwritten; choose another folder with --out")
 
 
-def holds(folder: Path, dataset: Dataset) -> bool:
-    """Whether a folder holds just this dataset, whole."""
-    try:
-        if not folder.is_dir():
-            return False
-        there = read_dataset(folder)
-        known, wanted = ((one.attributes or ItemAttributes(pl.DataFrame())).frame for one in (there, dataset))
-        return there.fingerprint == dataset.fingerprint and known.equals(wanted)
-    except InputError:
-        return False
-
-
 def read_dataset(folder: str | Path) -> Dataset:
-    """The dataset in a folder written by `dpaa data` or `Dataset.write`."""
+    """Read the dataset in a folder written by `dpaa data` or `Dataset.write`.
+
+    Parameters
+    ----------
+    folder : the folder
+
+    Returns
+    -------
+    the dataset; a damaged or changed one is refused
+    """
     path = Path(folder)
     settled(path)
     about = _read_about(path)
-    frames: dict[SplitName, pl.DataFrame] = {
-        name: _read_ids(path / f"{name}.parquet", [Column.USER, Column.ITEM]) for name in SPLITS
-    }
-    listed = path / CANDIDATES_FILE
-    candidates = _read_ids(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
-    sampled = path / RANDOMISED_FILE
-    randomised = _read_ids(sampled, [Column.USER, Column.ITEM]) if sampled.exists() else None
+    name, expected, notes, attributes = (about.pop(key) for key in ("name", "fingerprint", "notes", "attributes"))
+    pairs = [Column.USER, Column.ITEM]
+    frames: dict[SplitName, pl.DataFrame] = {name: _read_columns(path / f"{name}.parquet", pairs) for name in SPLITS}
+    listed, sampled = path / CANDIDATES_FILE, path / RANDOMISED_FILE
+    candidates = _read_columns(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
+    randomised = _read_columns(sampled, pairs) if sampled.exists() else None
     try:
-        dataset = _assembled(frames, about.name, candidates, about.model_extra or {}, randomised)
+        dataset = _assembled(frames, name, candidates, about, randomised)
     except InputError as error:
-        reason = str(error).partition(";")[0]
-        raise InputError(f"{path} is damaged: {reason}; {_REMEDY}") from error
-    if dataset.fingerprint != about.fingerprint:
-        raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {_REMEDY}")
-    kept = read_attributes(path, dataset.item_ids, about.attributes.digest if about.attributes else None, _REMEDY)
-    return replace(dataset, notes=about.notes, path=path, columns={}, attributes=kept)
+        raise InputError(f"{path} is damaged: {str(error).partition(';')[0]}; {REMEDY}") from error
+    if dataset.fingerprint != expected:
+        raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {REMEDY}")
+    kept = read_attributes(path, dataset.item_ids, attributes.get("digest"), REMEDY)
+    return replace(dataset, notes=tuple(notes), path=path, columns={}, attributes=kept)
 
 
-_REMEDY = "make it again with `dpaa data`"
-
-
-class AttributesKept(BaseModel):
-    """What is known of the items lies beside, in a file of this digest."""
-
-    model_config = ConfigDict(frozen=True)
-    columns: tuple[StrictStr, ...]
-    digest: StrictStr
-
-
-class About(BaseModel):
-    """`dataset.json`; whatever else is known (source, rules, counts) is kept as it is."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    name: StrictStr
-    fingerprint: StrictStr
-    notes: tuple[StrictStr, ...]
-    attributes: AttributesKept | None = None
-
-
-def _read_about(path: Path) -> About:
-    file = path / ABOUT_FILE
+def _read_about(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
-    if path.is_file():
-        raise InputError(f"{path} is a file and no prepared dataset; make one with `dpaa data log {path} --out DIR`")
-    if not file.exists():
-        raise InputError(f"{path} is not a prepared dataset (it has no {ABOUT_FILE}); make one with `dpaa data`")
-    try:
-        return About.model_validate(read_json(file, LARGE_JSON, _REMEDY))
-    except ValidationError:
+    if not (path / ABOUT_FILE).exists():
+        raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
+    about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
+    texts = [about.get("name"), about.get("fingerprint"), *(about.get("notes") or [0])]
+    if not all(isinstance(one, str) for one in texts) or not isinstance(about.setdefault("attributes", {}), dict):
         raise InputError(
-            f"{file} lacks name, fingerprint or notes, or they or its attributes are not text; {_REMEDY}"
-        ) from None
+            f"{path / ABOUT_FILE} lacks name, fingerprint, notes or attributes, or they are no text; {REMEDY}"
+        )
+    return about
 
 
-def _read_columns(file: Path, wanted: Callable[[Mapping[str, object]], list[str]]) -> pl.DataFrame:
-    """Those columns of a file of the dataset that are wanted of the ones there are."""
+def _read_columns(file: Path, ids: Sequence[str] = ()) -> pl.DataFrame:
+    """The columns of a file of the dataset; with `ids`, only these, checked, and the counts if there are any."""
     try:
         there = parquet_schema(file)
-        return read_parquet(file, wanted(there))
+        frame = read_parquet(file, [*ids, *({Column.COUNT} & there.keys())] if ids else list(there))
     except FileNotFoundError as error:
-        raise InputError(f"{file} is missing; {_REMEDY}") from error
-    except pl.exceptions.ColumnNotFoundError as error:
-        raise InputError(f"{file} lacks one of the columns {', '.join(wanted(there))}; {_REMEDY}") from error
+        raise InputError(f"{file} is missing; {REMEDY}") from error
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is not a readable Parquet file; {_REMEDY}") from error
-
-
-def _read_ids(file: Path, id_columns: list[str]) -> pl.DataFrame:
-    """The id columns of a file of the dataset, and the counts if there are any."""
-    frame = _read_columns(file, lambda there: [*id_columns, *({Column.COUNT} & there.keys())])
-    for column in id_columns:
+        raise InputError(f"{file} is not a readable Parquet file, or lacks {', '.join(ids)}; {REMEDY}") from error
+    for column in ids:
         if frame[column].has_nulls():
-            raise InputError(f"column {column!r} of {file} has empty values; {_REMEDY}")
-    if Column.COUNT in frame.columns:
-        frame = frame.with_columns(checked_counts(frame[Column.COUNT], file, _REMEDY))
-    return frame.with_columns(
-        checked_type(frame[column], f"the ids in column {column!r} of {file}") for column in id_columns
-    )
+            raise InputError(f"column {column!r} of {file} has empty values; {REMEDY}")
+        frame = frame.with_columns(checked_type(frame[column], f"the ids in column {column!r} of {file}"))
+    if ids and Column.COUNT in frame.columns:
+        frame = frame.with_columns(checked_counts(frame[Column.COUNT], file, REMEDY))
+    return frame
 
 
 def checked_counts(counts: pl.Series, file: Path, remedy: str) -> pl.Series:
-    """Counts of pairs in 32 bits; others than whole numbers from 1 are refused."""
+    """Convert counts of pairs to 32 bits; others than whole numbers from 1 are refused.
+
+    Parameters
+    ----------
+    counts : the column
+    file : where it is, for the message
+    remedy : of the message
+    """
     found = counts.cast(pl.Int32, strict=False) if counts.dtype.is_integer() else None
     if found is None or not (found >= 1).fill_null(value=False).all():
         raise InputError(f"column {counts.name!r} of {file} must hold whole numbers from 1; {remedy}")
@@ -475,35 +454,23 @@ def _assembled(
     """Frames ──► indices; checks that there is something to learn from, one type of ids and no repeated pair."""
     if not frames["train"].height:
         raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
-    full: dict[SplitName, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
+    tables: dict[str, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
+    if randomised is not None:
+        tables["randomised"] = randomised
+    users = one_type([table[Column.USER] for table in tables.values()], Column.USER)
     listed = [] if candidates is None else [candidates]
-    sampled = [] if randomised is None else [randomised]
-    tables = [*(full[split] for split in SPLITS), *sampled]
-    users = one_type([table[Column.USER] for table in tables], Column.USER)
-    items = one_type([*(table[Column.ITEM] for table in tables), *listed], Column.ITEM)
+    items = one_type([*(table[Column.ITEM] for table in tables.values()), *listed], Column.ITEM)
     user_ids, item_ids = distinct_ids(users), distinct_ids(items)
-    pairs: dict[SplitName, Pairs] = {}
-    columns: dict[SplitName, pl.DataFrame] = {}
-    for split, user, item in zip(SPLITS, users, items, strict=False):
-        rest = full[split].drop(Column.USER, Column.ITEM)
+    pairs: dict[str, Pairs] = {}
+    columns: dict[Any, pl.DataFrame] = {}
+    for (split, table), user, item in zip(tables.items(), users, items, strict=False):
+        rest = table.drop(Column.USER, Column.ITEM)
         pairs[split], columns[split] = _sorted(encode(user, user_ids), encode(item, item_ids), rest, split)
     allowed = None if candidates is None else np.unique(encode(items[-1], item_ids))
     parts = (pairs["train"], pairs["valid"], pairs["test"])
+    columns.pop("randomised", None)
     made = Dataset(name, user_ids, item_ids, *parts, allowed, dict(about), columns=columns)
-    if randomised is None:
-        return made
-    place = len(SPLITS)  # it comes after the splits
-    sample = (encode(users[place], user_ids), encode(items[place], item_ids))
-    return replace(made, randomised=_sorted(*sample, randomised.select(Column.USER), "randomised")[0])
-
-
-def _candidates_table(candidates: Any, item: str | None) -> Table:
-    """A dataframe, or the ids alone, as a table with an item column."""
-    framed = isinstance(candidates, dict) or hasattr(type(candidates), "columns")
-    if framed or isinstance(candidates, str) or not isinstance(candidates, Iterable):
-        return as_table(candidates, "the candidates frame")
-    ids = candidates if isinstance(candidates, pl.Series) else list(candidates)
-    return as_table({item or Column.ITEM: ids}, "the candidates")
+    return replace(made, randomised=pairs.get("randomised"))
 
 
 def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:

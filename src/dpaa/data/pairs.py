@@ -1,11 +1,16 @@
-"""Distinct (user, item) pairs as two sorted arrays of indices."""
+"""Distinct (user, item) pairs as two sorted arrays of indices, the fingerprint of several, and notes about them."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+
+from dpaa.data.ids import is_text, kind
 
 Indices = npt.NDArray[np.int32]
 
@@ -52,6 +57,76 @@ class Pairs:
         return self.user.astype(np.int64) * n_items + self.item
 
 
-def shared_keys(one: Pairs, other: Pairs, n_items: int) -> npt.NDArray[np.int64]:
-    """Keys (`user · n_items + item`) of the pairs that are in both, ascending."""
-    return np.intersect1d(one.keys(n_items), other.keys(n_items), assume_unique=True)
+AT_ONCE = 100_000
+Blocks = tuple[int, Iterable[Indices]] | None
+"""An array: how many numbers it has, and these, block by block; None where there is none."""
+
+
+def fingerprint(user_ids: pl.Series, item_ids: pl.Series, arrays: Iterable[Blocks]) -> str:
+    """Compute the fingerprint.
+
+    Parameters
+    ----------
+    user_ids, item_ids : ascending
+    arrays : users and items of every split in their order, training counts, candidates and further pairs, if any
+
+    Returns
+    -------
+    64 hexadecimal digits
+    """
+    digest = hashlib.sha256()
+
+    def feed(length: int, content: Iterable[bytes]) -> None:
+        digest.update(length.to_bytes(8, "little"))
+        for block in content:
+            digest.update(block)
+
+    for ids in (user_ids, item_ids):
+        feed(len(kind(ids)), [kind(ids).encode()])
+        if is_text(ids):
+            lengths = ids.str.len_bytes().cast(pl.Int64).to_numpy()
+            feed(8 * len(ids), [lengths.astype("<i8").tobytes()])
+            texts = ("".join(ids.slice(first, AT_ONCE).to_list()).encode() for first in range(0, len(ids), AT_ONCE))
+            feed(int(lengths.sum()), texts)
+        else:
+            feed(8 * len(ids), [ids.to_numpy().astype("<i8" if ids.dtype == pl.Int64 else "<u8").tobytes()])
+    for array in arrays:
+        if array is None:
+            feed(4, [b"none"])
+        else:
+            feed(4 * array[0], (np.ascontiguousarray(block, dtype="<i4").tobytes() for block in array[1]))
+    return digest.hexdigest()
+
+
+def lint(
+    users: Sequence[Indices],
+    items: Sequence[Indices],
+    user_ids: pl.Series,
+    item_ids: pl.Series,
+    candidates: Indices | None = None,
+) -> list[str]:
+    """Note empty splits, and users and items without a training pair.
+
+    Parameters
+    ----------
+    users, items : indices that occur in training, validation and test
+    user_ids, item_ids : ids of the indices
+    candidates : indices of the items that may be recommended; None = all
+
+    Returns
+    -------
+    sentences
+    """
+    notes = [] if len(users[1]) else ["the validation split is empty: early stopping and tuning are impossible"]
+    notes += [] if len(users[2]) else ["the test split is empty: nothing can be evaluated"]
+    nothing, by_chance = np.zeros(0, dtype=np.int32), "they are ranked by chance"
+    for what, ids, trained, used, effect in (
+        ("test users", user_ids, users[0], users[2], "nothing was learned about them"),
+        ("candidate items", item_ids, items[0], nothing if candidates is None else candidates, by_chance),
+        ("test items", item_ids, items[0], items[2], by_chance),
+    ):
+        cold = np.setdiff1d(used, trained)
+        if len(cold):
+            share = f"{len(cold):,} of {len(np.unique(used)):,} {what}"
+            notes.append(f"{share} have no training pair (such as {ids[int(cold[0])]!r}): {effect}")
+    return notes

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from dataclasses import dataclass
-
-import polars as pl
 
 from dpaa.errors import InputError
 
 _RULE = re.compile(
     r"\s*(?P<column>[^<>=!]+?)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
 )
-_COMPARISONS = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 
 
 @dataclass(frozen=True)
 class PositiveRule:
-    """A comparison of a column with a number."""
+    """A comparison of a column with a number.
+
+    Parameters
+    ----------
+    column : name of the column, or its role
+    sign : `>=`, `<=`, `==`, `!=`, `>` or `<`
+    number : to compare with
+    """
 
     column: str
     sign: str
@@ -33,19 +29,11 @@ class PositiveRule:
 
     @classmethod
     def parse(cls, text: str) -> PositiveRule:
-        """The rule in `COLUMN OP NUMBER`."""
+        """Read `COLUMN OP NUMBER`."""
         match = _RULE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InputError(
-                f"the rule for positives {text!r} is not COLUMN OP NUMBER with OP one of {' '.join(_COMPARISONS)}; "
-                "write for example rating>=3"
-            )
+            raise InputError(f"the rule for positives {text!r} is not COLUMN OP NUMBER; write for example rating>=3")
         return cls(match["column"], match["sign"], float(match["number"]))
-
-    def holds(self, values: pl.Series) -> pl.Series:
-        """Which values are positive. Returns a Boolean series."""
-        kept: pl.Series = _COMPARISONS[self.sign](values, self.number)
-        return kept
 
     @property
     def sql(self) -> str:

@@ -21,8 +21,7 @@ from dpaa.errors import InputError
 
 ABOUT, OF = "_shards.json", "number of shards"
 PART = re.compile(r"part-(\d{5})-of-(\d{5})\..+")
-MOST = 99_999
-REMEDY = "make room or choose another folder with --out"
+REMEDY = "choose another folder with --out"
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,18 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """`3/16`."""
+        """Read `3/16`."""
         found = re.fullmatch(r"\s*([0-9]{1,5})\s*/\s*([0-9]{1,5})\s*", text)
-        number, of = (int(found[1]), int(found[2])) if found else (0, 0)
-        if not 1 <= number <= of <= MOST:
+        if not found or not 1 <= int(found[1]) <= int(found[2]):
             raise InputError(f"{text!r} is no shard; write 3/16 for the third of sixteen")
-        return cls(number, of)
+        return cls(int(found[1]), int(found[2]))
 
     def rows(self, n: int) -> slice:
         """Its part of n rows; shards differ in size by one row at most."""
         return slice((self.number - 1) * n // self.of, self.number * n // self.of)
 
     def file(self, folder: Path, ending: str) -> Path:
-        """Where it is."""
+        """Its file in a folder."""
         return folder / f"part-{self.number:05}-of-{self.of:05}{ending}"
 
     def __str__(self) -> str:
@@ -54,22 +52,24 @@ class Shard:
 
 
 def join_folder(folder: Path, about: Mapping[str, Any]) -> None:
-    """Make a folder of shards, or join that of others of the same call; any other is refused."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; shards need a folder, choose another with --out")
+    """Make a folder of shards, or join that of others of the same call.
+
+    Parameters
+    ----------
+    folder : one that holds anything else is refused
+    about : what all shards have in common
+    """
     home = settled(folder)
-    there = home.exists()
-    if there and not (home / ABOUT).exists() and any(not file.name.startswith(".") for file in home.iterdir()):
-        raise InputError(f"{folder} is not empty and holds no shards; choose another folder with --out")
+    if home.is_file() or (home.exists() and not (home / ABOUT).exists() and any(home.glob("[!.]*"))):
+        raise InputError(f"{folder} is a file or a folder that holds no shards; {REMEDY}")
     own_folder(home, REMEDY)
     with locked(lock_of(home), wait=True):
         if not (home / ABOUT).exists():
             write_file(home / ABOUT, as_json(dict(about)), REMEDY)
-        before = read_json(home / ABOUT, LARGE_JSON, "choose another folder with --out")
+        before = read_json(home / ABOUT, LARGE_JSON, REMEDY)
     for name, value in about.items():
         if before.get(name) != value:
-            told = "" if isinstance(value, str) and len(value) > 40 else f" ({before.get(name)!r}, not {value!r})"
-            raise InputError(f"{folder} holds shards with another {name}{told}; choose another folder with --out")
+            raise InputError(f"{folder} holds shards with another {name}; {REMEDY}")
 
 
 def check_complete(folder: Path) -> None:
@@ -84,23 +84,19 @@ def check_complete(folder: Path) -> None:
         raise InputError(f"{folder} lacks {len(missing)} of {of} shards ({some}); make them with --shard")
 
 
-def digest_of(asked: Any) -> str:
-    """The same for the same settings, lists and tables of ids."""
-    found = hashlib.sha256()
-    _feed(found, asked)
-    return found.hexdigest()
+def digest_of(choice: Any) -> str:
+    """Digest of options, lists and tables of ids: the same for the same ones.
 
-
-def _feed(found: hashlib._Hash, asked: Any) -> None:
-    if isinstance(asked, pl.Series):
-        asked = asked.to_frame()
-    if isinstance(asked, pl.DataFrame):
-        for block in asked.iter_slices():
-            found.update(block.write_csv().encode())
-    elif isinstance(asked, Mapping):
-        for name in sorted(asked):
-            found.update(f"{name}\0".encode())
-            _feed(found, asked[name])
+    Parameters
+    ----------
+    choice : JSON values, Polars series and frames, and mappings of them
+    """
+    if isinstance(choice, pl.Series):
+        choice = choice.to_frame()
+    if isinstance(choice, pl.DataFrame):
+        content = choice.write_csv()
+    elif isinstance(choice, Mapping):
+        content = "\0".join(f"{name}\0{digest_of(choice[name])}" for name in sorted(choice))
     else:
-        found.update(json_text(asked, indent=None).encode())
-    found.update(b"\0")
+        content = json_text(choice, indent=None)
+    return hashlib.sha256(content.encode()).hexdigest()

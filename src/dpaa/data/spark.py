@@ -1,21 +1,20 @@
 """Spark instead of DuckDB, for logs that outgrow one machine (extra `spark`): the same statements, the same dataset.
 
-Spark reads Parquet and text files with a header line; a log with faults is refused, and DuckDB is the one that says
-where they are.  Every step is kept, so that it is computed once; the splits come back as one Parquet file each.
+Spark reads Parquet and text files with a header line; a log with faults is refused, and DuckDB locates them. Every step
+is kept, so that it is computed once; the splits come back as one Parquet file each.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from dpaa.data._engine import Engine, text
 from dpaa.data._values import WHOLE_NUMBER, Values
 from dpaa.data.columns import Column
-from dpaa.data.log import ColumnNames, Reading, find_columns
+from dpaa.data.log import ColumnNames, Reading, find_columns, note_positives, rule_column
 from dpaa.data.positive import PositiveRule
-from dpaa.data.tables import ParquetPart, Table, TextPart
+from dpaa.data.tables import Table
 from dpaa.errors import InputError, MissingExtraError
 
 FUNCTIONS = (
@@ -46,15 +45,15 @@ class SparkEngine:
         self.session.conf.set("spark.sql.session.timeZone", "UTC")
         self.session.conf.set("spark.sql.ansi.enabled", "true")
         self._folder = folder
-        self._kept: dict[str, Any] = {}
+        self._kept: list[Any] = []
         for statement in FUNCTIONS:
             self.session.sql(statement)
 
     def __enter__(self) -> SparkEngine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for frame in self._kept.values():
+    def __exit__(self, *_: object) -> None:
+        for frame in self._kept:
             frame.unpersist()
         if self._own:
             self.session.stop()
@@ -63,7 +62,7 @@ class SparkEngine:
         """Keep the result of a query, and make it a view."""
         frame = self.session.sql(query).persist()
         frame.count()  # before the view of that name, which the query may read, is another one
-        self._kept[name] = frame
+        self._kept.append(frame)
         frame.createOrReplaceTempView(name)
 
     def row(self, query: str) -> tuple[Any, ...]:
@@ -73,11 +72,9 @@ class SparkEngine:
     def write(self, query: str, file: Path) -> None:
         """Write a result to a Parquet file: Spark its parts, DuckDB all of them as one."""
         parts = self._folder / f"parts-{file.parent.parent.name}-{file.stem}"
-        ordered = query.partition(" ORDER BY ")[2]
         self.session.sql(query).write.mode("overwrite").option("compression", "zstd").parquet(str(parts))
         with Engine(self._folder) as engine:
-            rows = f"SELECT * FROM read_parquet({text(parts / '*.parquet')})"
-            engine.write(f"{rows} ORDER BY {ordered}" if ordered else rows, file)
+            engine.write(f"SELECT * FROM read_parquet({text(parts / '*.parquet')}) ORDER BY user_id, item_id", file)
 
 
 def define_spark_log(
@@ -95,58 +92,52 @@ def define_spark_log(
     -------
     the columns of the view, and notes
     """
-    roles, rule_column = find_columns(table, names, positive)
     if reading.drop_invalid:
         raise InputError("Spark does not leave out invalid rows; prepare the log with --engine duckdb, or clean it")
-    _read(engine, table).createOrReplaceTempView("rows")
-    types = dict(engine.session.table("rows").dtypes)
+    roles = find_columns(table, names)
+    rows = _read(engine, table)
+    rows.createOrReplaceTempView("rows")
+    types = dict(rows.dtypes)
     columns = {role: _value(engine, table, role, column, types[column]) for role, column in roles.items()}
-    where = ""
-    if rule_column is not None and positive is not None:
-        where = f" WHERE CAST({_quoted(rule_column)} AS DOUBLE) {positive.sql}"
     total = engine.row("SELECT count(*) FROM rows")[0]
-    complete = [Column.USER, Column.ITEM, *([Column.TIMESTAMP] if reading.times_needed else [])]
-    for role in (role for role in complete if role in roles):
-        if n := total - engine.row(f"SELECT count({_quoted(roles[role])}) FROM rows")[0]:
-            raise InputError(
-                f"column {roles[role]!r} of {table.name} is empty in {n:,} rows; --engine duckdb says in which"
-            )
-    engine.define(
-        "log", f"SELECT {', '.join(f'{value} AS {role}' for role, value in columns.items())} FROM rows{where}"
-    )
-    rows = engine.row("SELECT count(*) FROM log")[0]
-    notes = list(table.notes)
-    if rows < total:
-        notes.append(f"{table.name}: {total - rows:,} of {total:,} rows are not positive ({positive}) and were dropped")
-    if not rows:
-        raise InputError(f"no row of {table.name} is positive by the rule {str(positive)!r}; choose another --positive")
-    return Values(columns, rows, notes)
+    complete = (Column.USER, Column.ITEM, *((Column.TIMESTAMP,) if reading.times_needed else ()))
+    for column in (roles[role] for role in complete if role in roles):
+        if n := total - engine.row(f"SELECT count({_quoted(column)}) FROM rows")[0]:
+            raise InputError(f"column {column!r} of {table.name} is empty in {n:,} rows; --engine duckdb locates them")
+    where = ""
+    if positive is not None:
+        where = f" WHERE CAST({_quoted(rule_column(table, roles, positive))} AS DOUBLE) {positive.sql}"
+    selected = ", ".join(f"{value} AS {role}" for role, value in columns.items())
+    engine.define("log", f"SELECT {selected} FROM rows{where}")
+    values = Values(list(columns), engine.row("SELECT count(*) FROM log")[0])
+    if positive is not None:
+        note_positives(values, table, positive, total)
+    return values
 
 
 def _read(engine: SparkEngine, table: Table) -> Any:
     """The rows of all parts, as Spark reads them."""
-    if all(isinstance(part, ParquetPart) for part in table.parts):
-        return engine.session.read.parquet(*(str(part.path) for part in table.parts if isinstance(part, ParquetPart)))
-    texts = [part for part in table.parts if type(part) is TextPart]
-    if len(texts) < len(table.parts) or len({(part.columns, part.separator, part.skipped) for part in texts}) > 1:
+    first, paths = table.parts[0], [str(part.path) for part in table.parts]
+    if first.format == "parquet":
+        return engine.session.read.parquet(*paths)
+    if first.format != "csv" or len({(part.columns, part.separator, part.skipped) for part in table.parts}) > 1:
         raise InputError(f"Spark reads Parquet, or text files of one header, and {table.name} is neither; convert it")
-    schema = ", ".join(f"{_quoted(column)} STRING" for column in texts[0].columns)
-    reader = engine.session.read.schema(schema).option("sep", texts[0].separator).option("mode", "FAILFAST")
-    return reader.option("header", texts[0].skipped > 0).csv([str(part.path) for part in texts])
+    schema = ", ".join(f"{_quoted(column)} STRING" for column in first.columns)
+    reader = engine.session.read.schema(schema).option("sep", first.separator).option("mode", "FAILFAST")
+    return reader.option("header", first.skipped > 0).csv(paths)
 
 
 def _value(engine: SparkEngine, table: Table, role: str, column: str, kind: str) -> str:
-    """How the values of a column are read."""
+    """SQL of the values of a column."""
     raw = _quoted(column)
     if kind != "string":
         return f"CAST({raw} AS BIGINT)" if role in (Column.USER, Column.ITEM) else raw
     if role == Column.RATING:
         return f"CAST({raw} AS DOUBLE)"
     whole = f"SELECT min(CASE WHEN {raw} IS NULL OR {raw} RLIKE '^({WHOLE_NUMBER})$' THEN 1 ELSE 0 END) FROM rows"
-    is_whole = not table.typed and engine.row(whole)[0] == 1
-    if role == Column.TIMESTAMP:
-        return f"CAST({raw} AS BIGINT)" if is_whole else f"CAST({raw} AS TIMESTAMP)"
-    return f"CAST({raw} AS BIGINT)" if is_whole else raw
+    if not table.typed and engine.row(whole)[0] == 1:
+        return f"CAST({raw} AS BIGINT)"
+    return f"CAST({raw} AS TIMESTAMP)" if role == Column.TIMESTAMP else raw
 
 
 def _quoted(column: str) -> str:

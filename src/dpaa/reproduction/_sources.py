@@ -12,11 +12,9 @@ from dpaa._io import LARGE_JSON, read_text
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
-from dpaa.data.sources.coat import coat
 from dpaa.data.sources.files import from_files
-from dpaa.data.sources.kuairec import kuairec
+from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, yahoo_r3
 from dpaa.data.sources.severity import read_pairs, with_severity
-from dpaa.data.sources.yahoo_r3 import TEST_FILE, TRAIN_FILE, yahoo_r3
 from dpaa.errors import InputError
 
 TITLES = {"coat": "Coat", "kuairec": "KuaiRec", "yahoo-r3": "Yahoo! R3"}

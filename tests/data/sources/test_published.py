@@ -1,40 +1,65 @@
-"""What published datasets share, on a source made up for it."""
+"""Published datasets: official counts, other files of their shape, what is wrong with a file."""
 
 from __future__ import annotations
 
-import polars as pl
+from pathlib import Path
+
 import pytest
 
-from dpaa.data.sources.published import Published, histogram, rating_counts
+from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, yahoo_r3
 from dpaa.errors import InputError
+from tests.data.generated import write_kuairec, write_yahoo_r3
 
-RATINGS = pl.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [1, 2, 1, 3], "rating": [5, 2, 4, 3]})
-SOURCE = Published(
-    name="tiny",
-    title="Tiny",
-    files=("a.txt", "b.txt"),
-    positive="rating >= 3",
-    split="in words",
-    valid_from="test",
-    valid_share=1 / 3,
-    expected=rating_counts("training", (0, 1, 1, 1, 1)),
-)
+KUAIREC = "user_id,video_id,play_duration,video_duration,time,date,timestamp,watch_ratio\n"
 
 
-def test_positives_and_a_split_of_the_unbiased_file() -> None:
-    chosen, random, dropped = SOURCE.positives("here", RATINGS, RATINGS)
-    assert dropped == "1 self-selected and 1 random ratings are below 3 and were dropped"
-    found = histogram("training", RATINGS)
-    dataset = SOURCE.dataset("here", chosen, random, found, [dropped], seed=0, check=True)
-    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (3, 1, 2)
-    assert dataset.about["source"] == "Tiny, a.txt and b.txt"
-    assert dataset.about["validation_exposure"] == "unbiased"
-    assert dropped in dataset.notes
+def test_coat(real_data: Path) -> None:
+    dataset = coat(real_data / "coat")
+    assert (dataset.n_users, dataset.n_items) == (290, 300)
+    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (3_622, 621, 1_241)
+    assert len(dataset.overlap("train", "valid")) + len(dataset.overlap("train", "test")) == 196
+    assert dataset.describe()["popular"]["items"] == 163
+    assert "3,338 rows of train.ascii are not positive (rating >= 3), 0 repeat a pair" in dataset.notes
+    assert dataset.frame("train")["rating"].min() == 3
+    assert coat(real_data / "coat", seed=1).fingerprint != dataset.fingerprint == coat(real_data / "coat").fingerprint
 
 
-def test_other_counts_are_refused_or_noted() -> None:
-    found = histogram("training", RATINGS[:3])
-    with pytest.raises(InputError, match=r"0 training ratings of 3 where the published files have 1; .*--no-check"):
-        SOURCE.dataset("here", RATINGS, RATINGS, found, [], seed=0, check=True)
-    dataset = SOURCE.dataset("here", RATINGS, RATINGS, found, [], seed=0, check=False)
-    assert "here has 0 training ratings of 3 where the published files have 1" in dataset.notes
+def test_yahoo_r3(tmp_path: Path) -> None:
+    write_yahoo_r3(tmp_path)
+    dataset = yahoo_r3(tmp_path)
+    assert (dataset.n_users, dataset.n_items) == (14_382, 1_000)
+    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (88_805, 36_272, 4_671)
+    assert dataset.about["validation_exposure"] == "biased"
+
+
+def test_kuairec(tmp_path: Path) -> None:
+    write_kuairec(tmp_path / "data")
+    dataset = kuairec(tmp_path)
+    assert dataset.counts["candidates"] == 3_327
+    assert len(dataset.train) == 935_390  # 1,000 rows repeat a pair
+    assert (len(dataset.valid), len(dataset.test)) == (72_392, 144_783)
+    assert any(note.endswith("1,000 repeat a pair") for note in dataset.notes)
+    assert dataset.about["positive"] == "watch_ratio > 2"
+
+
+def test_other_files_of_the_shape(tmp_path: Path) -> None:
+    for name, text in (("train.ascii", "5 0 3\n0 4 2\n"), ("test.ascii", "0 3 5\n4 0 1\n")):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=r"has 2 users, 3 items .* where the published file has 290 users.*--no-check"):
+        coat(tmp_path)
+    dataset = coat(tmp_path, check=False)
+    assert dataset.frame("train").rows() == [(0, 0, 5), (0, 2, 3), (1, 1, 4)]
+    assert (len(dataset.valid), len(dataset.test)) == (1, 2)
+    assert any("where the published file has 290 users" in note for note in dataset.notes)
+    big = "1,7,1,1,t,20200705,5.0,2.5\n1,8,1,1,t,20200705,6.0,2.0\n2,9,1,1,t,20200705,7.0,3\n"
+    small = "1,7,1,1,,20200705.0,,2.5\n1,9,1,1,t,20200705.0,6.0,4\n2,7,1,1,t,20200705.0,7.0,5\n"
+    (tmp_path / "big_matrix.csv").write_text(KUAIREC + big)
+    (tmp_path / "small_matrix.csv").write_text(KUAIREC + small)
+    dataset = kuairec(tmp_path, check=False)
+    assert dataset.frame("train").rows() == [(1, 7, 2.5, 5.0), (2, 9, 3.0, 7.0)]  # 2.0 is not above 2
+    assert dataset.item_ids.to_list() == [7, 9]
+    assert (len(dataset.valid), len(dataset.test)) == (1, 2)
+    (tmp_path / TRAIN_FILE).write_text("1\t1\t5\n2\t2\t1\n1\t3\t4\n")
+    (tmp_path / TEST_FILE).write_text("1\t4\t5\n2\t4\t5\n")
+    dataset = yahoo_r3(tmp_path, check=False)
+    assert dataset.frame("test").select("user_id", "item_id").rows() == [(1, 4)]  # user 2 has no training positive

@@ -14,26 +14,30 @@ from dpaa._io import own_folder, settled, write_files
 from dpaa.errors import InputError
 
 CLICKS, TITLES = "clicks.csv", "titles.csv"
-REMEDY = "make room or choose another folder with --out"
+REMEDY = "choose another folder with --out"
 
 
 def example_files() -> dict[str, bytes]:
-    """Both files, by name."""
+    """Read both files, by name."""
     folder = resources.files("dpaa.data").joinpath("example")
     packed = folder.joinpath(f"{CLICKS}.gz").read_bytes()
     return {CLICKS: gzip.decompress(packed), TITLES: folder.joinpath(TITLES).read_bytes()}
 
 
 def write_example(folder: str | Path, overwrite: bool = False) -> list[Path]:
-    """Write both files into a folder, made if need be.  Returns where they are."""
-    target = settled(folder)
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{folder} is a file; choose another folder with --out")
-    files = example_files()
-    there = [name for name in files if (target / name).exists()]
-    if there and not overwrite:
-        raise InputError(
-            f"{Path(folder) / there[0]} already exists; pass --overwrite or choose another folder with --out"
-        )
+    """Write both files into a folder.
+
+    Parameters
+    ----------
+    folder : made if need be
+    overwrite : replace files that are there
+
+    Returns
+    -------
+    paths of the files
+    """
+    target, files = settled(folder), example_files()
+    if target.is_file() or (not overwrite and any((target / name).exists() for name in files)):
+        raise InputError(f"{folder} is a file, or its {CLICKS} already exists; pass --overwrite or {REMEDY}")
     write_files(own_folder(target, REMEDY), files, REMEDY)
     return [Path(folder) / name for name in files]

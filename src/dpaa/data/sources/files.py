@@ -1,28 +1,14 @@
-"""Files of the user's own become a dataset: a log that is split by a rule, or one file per split."""
+"""Files of the user's own become a dataset: one file per split."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset
-from dpaa.data.inputs import TextForm, name_of, open_log, open_table
-from dpaa.data.prepare import one_table, table_per_split
-from dpaa.data.splits import SplitRule
-
-
-def from_file(
-    path: str | Path | Sequence[str | Path],
-    *,
-    fmt: str | None = None,
-    form: TextForm | None = None,
-    split: SplitRule | None = SplitRule(),  # noqa: B008  (frozen)
-    **how: Any,
-) -> Dataset:
-    """A dataset from a log: files, folders, patterns, `-`; `how` as in `prepare.Recipe`."""
-    return Dataset.of_prepared(one_table(open_log(path, fmt, form), split, **how), name_of(path))
+from dpaa.data.inputs import TextForm, open_log, open_table
+from dpaa.data.prepare import table_per_split
 
 
 def from_files(
@@ -36,8 +22,17 @@ def from_files(
     form: TextForm | None = None,
     **how: Any,
 ) -> Dataset:
-    """A dataset from one file per split and optionally one of the items to recommend; `how` as in `table_per_split`."""
-    paths = {"train": train, "valid": valid, "test": test}
-    tables = {split: open_log(path, fmt, form) for split in SPLITS if (path := paths[split]) is not None}
+    """Make a dataset from one file per split.
+
+    Parameters
+    ----------
+    train, valid, test : files, folders or patterns
+    candidates : file of the items that may be recommended; None = all
+    name : of the dataset
+    fmt, form : as in `inputs.open_log`
+    how : as in `prepare.table_per_split`
+    """
+    paths = zip(SPLITS, (train, valid, test), strict=True)
+    tables = {split: open_log(path, fmt, form) for split, path in paths if path is not None}
     allowed = None if candidates is None else open_table(candidates)
     return Dataset.of_prepared(table_per_split(tables, allowed, **how), name)

@@ -1,121 +1,192 @@
-"""What published datasets share: two files, known counts, positives, and one of the files split by chance."""
+"""Published datasets: a biased file for training, an unbiased one for the test, known counts, one file split at random.
+
+Coat Shopping (Schnabel et al., ICML 2016): 290 users rated 24 coats of their choice and 16 random ones, of 300.
+`train.ascii` and `test.ascii` are matrices of ratings from 1 to 5, 0 = not rated. The self-selected ratings are the
+training split; the random ones, free of selection bias, are validation (one third) and test (two thirds).
+
+Yahoo! R3 (Marlin and Zemel, 2009): 15,400 users rated songs of their choice, 5,400 of them ten random songs as well.
+Two files without header, tab-separated `user song rating`. Ratings from 4 are positives; users without a training
+positive are left out. Validation is a random 29% of the training positives, the random ratings are the test.
+
+KuaiRec (Gao et al., CIKM 2022): 7,176 users of a video app and a fully observed part, 1,411 users × 3,327 videos.
+Watching more than twice the length of a video is a positive. `big_matrix.csv`, what the app happened to show, is the
+training split; `small_matrix.csv`, where every user saw every video, is validation (one third) and test (two thirds),
+and its videos are the candidates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from dpaa._io import read_text
+from dpaa.data._values import Wanted, read_frame
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.positive import PositiveRule
+from dpaa.data.inputs import TextForm, open_table
+from dpaa.data.log import find_column
 from dpaa.data.prepare import VALIDATION_EXPOSURE
-from dpaa.data.splits import random_global
+from dpaa.data.splits import random_share
 from dpaa.errors import InputError
+
+LARGEST = 10_000_000
+"""Bytes of a matrix of Coat; the official files have fewer than a million."""
+TRAIN_FILE = "ydata-ymusic-rating-study-v1_0-train.txt"
+TEST_FILE = "ydata-ymusic-rating-study-v1_0-test.txt"
+
+
+def read_matrix(file: Path) -> pl.DataFrame:
+    """Read a matrix of ratings; users and items are numbered from 0."""
+    lines = read_text(file, LARGEST).splitlines()
+    try:
+        matrix = np.array([line.split() for line in lines if line.strip()], np.int64)
+    except ValueError:
+        matrix = np.zeros(0, np.int64)
+    if matrix.ndim != 2 or not ((matrix >= 0) & (matrix <= 5)).all():
+        raise InputError(f"{file} is no matrix of ratings from 1 to 5, 0 = none; use the official file")
+    user, item = np.nonzero(matrix)
+    return pl.DataFrame({Column.USER: user, Column.ITEM: item, Column.RATING: matrix[user, item]})
+
+
+def read_rows(file: Path, form: TextForm | None = None) -> pl.DataFrame:
+    """Read a table of integer users and items, ratings, and times where there are any, in the order of the file."""
+    table = open_table(file, "csv", form)
+    user, item, rating = (find_column(table, role, None) for role in (Column.USER, Column.ITEM, Column.RATING))
+    wanted = {Column.USER: Wanted(user, "id"), Column.ITEM: Wanted(item, "id"), Column.RATING: Wanted(rating, "exact")}
+    if Column.TIMESTAMP in table.columns:
+        wanted[Column.TIMESTAMP] = Wanted(Column.TIMESTAMP, "time", required=False)
+    frame = read_frame(table, wanted)
+    if frame[Column.USER].dtype != pl.Int64 or frame[Column.ITEM].dtype != pl.Int64:
+        raise InputError(f"{file} has ids that are no whole numbers; use the official file")
+    return frame
 
 
 @dataclass(frozen=True)
 class Published:
-    """A published dataset: a biased file for training, an unbiased one for the test, and what is known of both."""
+    """A published dataset.
 
-    name: str
+    Parameters
+    ----------
+    title : of the dataset
+    files : of training and test
+    read : reads one of them
+    positive : rule in words
+    is_positive : the rule
+    split : in words
+    valid_from : which file gives pairs to validation; those of the unbiased one are as good as the test's
+    valid_share : share of its pairs for validation
+    expected : published counts of users, items and positive rows of each file
+    """
+
     title: str
     files: tuple[str, str]
+    read: Callable[[Path], pl.DataFrame]
     positive: str
+    is_positive: pl.Expr
     split: str
-    """In words."""
-    valid_from: Literal["train", "test"]
-    """Which file gives pairs to validation; those of the unbiased one are as good as the test's."""
+    valid_from: str
     valid_share: float
-    expected: Mapping[str, int]
-    """The published counts."""
+    expected: tuple[tuple[int, int, int], tuple[int, int, int]]
 
-    def find(self, folder: str | Path, *below: str) -> list[Path]:
-        """The files of a folder, or of a folder in it."""
-        return [_find(Path(folder), name, below) for name in self.files]
 
-    def positives(
-        self, folder: str | Path, train: pl.DataFrame, test: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, str]:
-        """The positive ratings of both files, and a sentence about the others."""
-        rule = PositiveRule.parse(self.positive)
-        chosen, random = (frame.filter(rule.holds(frame[Column.RATING])) for frame in (train, test))
-        if chosen.is_empty():
-            raise InputError(
-                f"{self.files[0]} in {folder} has no rating of {rule.number:g} or more; use the official file"
-            )
-        return (
-            chosen,
-            random,
-            (
-                f"{train.height - chosen.height:,} self-selected and {test.height - random.height:,} random ratings "
-                f"are below {rule.number:g} and were dropped"
-            ),
+PUBLISHED = {
+    "coat": Published(
+        title="Coat Shopping",
+        files=("train.ascii", "test.ascii"),
+        read=read_matrix,
+        positive="rating >= 3",
+        is_positive=pl.col(Column.RATING) >= 3,
+        split="self-selected for training; of the random ones one third validation, two thirds test",
+        valid_from="test",
+        valid_share=1 / 3,
+        expected=((290, 300, 3_622), (290, 300, 1_862)),
+    ),
+    "yahoo-r3": Published(
+        title="Yahoo! R3",
+        files=(TRAIN_FILE, TEST_FILE),
+        read=partial(read_rows, form=TextForm("\t", (Column.USER, Column.ITEM, Column.RATING))),
+        positive="rating >= 4",  # the DPAA paper's text says 3, its counts say 4
+        is_positive=pl.col(Column.RATING) >= 4,
+        split="of the self-selected a random 0.29 validation; the random ones test",
+        valid_from="train",
+        valid_share=0.29,
+        expected=((15_400, 1_000, 125_077), (5_400, 1_000, 4_749)),
+    ),
+    "kuairec": Published(
+        title="KuaiRec",
+        files=("big_matrix.csv", "small_matrix.csv"),
+        read=read_rows,
+        positive="watch_ratio > 2",
+        is_positive=pl.col(Column.RATING) > 2,
+        split="big matrix for training; of the small one one third validation, two thirds test",
+        valid_from="test",
+        valid_share=1 / 3,
+        expected=((7_176, 10_728, 936_390), (1_411, 3_327, 217_175)),
+    ),
+}
+
+
+def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = True) -> Dataset:
+    """Read a published dataset from its official files, with the ids of the files.
+
+    Parameters
+    ----------
+    name : one of `PUBLISHED`
+    folder : of the files
+    seed : of the random split
+    check : whether other counts than the published ones are refused, or else noted
+    """
+    source, notes = PUBLISHED[name], []
+    frames: dict[Any, pl.DataFrame] = {}
+    for split, file_name, expected in zip(("train", "test"), source.files, source.expected, strict=True):
+        file = next(
+            (file for file in (Path(folder, file_name), Path(folder, "data", file_name)) if file.is_file()), None
         )
-
-    def dataset(
-        self,
-        folder: str | Path,
-        train: pl.DataFrame,
-        test: pl.DataFrame,
-        found: Mapping[str, int],
-        notes: Iterable[str],
-        *,
-        seed: int,
-        check: bool,
-        candidates: pl.Series | None = None,
-    ) -> Dataset:
-        """The dataset of these pairs; counts other than the published ones are refused, or noted without `check`."""
-        deviations = _compare(str(folder), self.expected, found, check)
-        frames = {"train": train, "test": test}
-        whole = frames[self.valid_from]
-        # By positions, not by ids as for other logs: the order of an official file is fixed, and committed results of
-        # `dpaa reproduce` belong to these draws.
-        in_valid = pl.Series(random_global(whole.height, self.valid_share, 0.0, np.random.default_rng(seed)) == 1)
-        about: dict[str, Any] = {
-            "source": f"{self.title}, {' and '.join(self.files)}",
-            "positive": self.positive,
-            "split": self.split,
-            "seed": seed,
-            VALIDATION_EXPOSURE: "unbiased" if self.valid_from == "test" else "biased",
-        }
-        frames |= {self.valid_from: whole.filter(~in_valid), "valid": whole.filter(in_valid)}
-        return Dataset.of(frames, name=self.name, candidates=candidates, about=about, notes=[*deviations, *notes])  # type: ignore[arg-type]
-
-
-def rating_counts(what: str, counts: Iterable[int]) -> dict[str, int]:
-    """How often each rating from 1 to 5 occurs, by its name."""
-    return {f"{what} ratings of {rating}": count for rating, count in enumerate(counts, start=1)}
-
-
-def histogram(what: str, frame: pl.DataFrame) -> dict[str, int]:
-    """The same of a table."""
-    return rating_counts(what, (int((frame[Column.RATING] == rating).sum()) for rating in range(1, 6)))
-
-
-def _compare(source: str, expected: Mapping[str, int], found: Mapping[str, int], check: bool) -> list[str]:
-    """Sentences about counts that differ from the published ones; an error if they are to be checked."""
-    wrong = [
-        f"{found[what]:,} {what} where the published files have {number:,}"
-        for what, number in expected.items()
-        if found[what] != number
-    ]
-    if wrong and check:
-        more = f" (and {len(wrong) - 3} more counts differ)" if len(wrong) > 3 else ""
-        raise InputError(
-            f"{source} has {', '.join(wrong[:3])}{more}; use the complete files, or pass --no-check for other ones"
+        if file is None:
+            raise InputError(f"{folder} has no file {file_name}; name the folder that holds it")
+        whole = source.read(file)
+        rows = whole.filter(source.is_positive)
+        counts = (whole[Column.USER].n_unique(), whole[Column.ITEM].n_unique(), rows.height)
+        if counts != expected:
+            words = "{:,} users, {:,} items and {:,} positive rows"
+            differs = f"{file} has {words.format(*counts)} where the published file has {words.format(*expected)}"
+            if check:
+                raise InputError(f"{differs}; use the complete file, or pass --no-check")
+            notes.append(differs)
+        frames[split] = once_each(rows)
+        dropped, repeated = whole.height - rows.height, rows.height - frames[split].height
+        notes.append(
+            f"{dropped:,} rows of {file_name} are not positive ({source.positive}), {repeated:,} repeat a pair"
         )
-    return [f"{source} has {sentence}" for sentence in wrong]
+    candidates = whole[Column.ITEM].unique() if name == "kuairec" else None
+    if name == "yahoo-r3":
+        frames["test"] = frames["test"].join(frames["train"], on=Column.USER, how="semi", maintain_order="left")
+    split_up = frames[source.valid_from]
+    # By positions, not by ids as for other logs: the order of an official file is fixed, and committed results of
+    # `dpaa reproduce` belong to these draws.
+    in_valid = pl.Series(random_share(split_up.height, source.valid_share, seed), dtype=pl.Boolean)
+    frames |= {source.valid_from: split_up.filter(~in_valid), "valid": split_up.filter(in_valid)}
+    about = {
+        "source": f"{source.title}, {' and '.join(source.files)}",
+        "positive": source.positive,
+        "split": source.split,
+        "seed": seed,
+        VALIDATION_EXPOSURE: "unbiased" if source.valid_from == "test" else "biased",
+    }
+    return Dataset.of(frames, name=name, candidates=candidates, about=about, notes=notes)
 
 
-def _find(folder: Path, name: str, below: Iterable[str]) -> Path:
-    if not folder.is_dir():
-        raise InputError(f"there is no folder {folder}; name the folder that holds {name}")
-    for file in (folder / name, *(folder / part / name for part in below)):
-        if file.is_file():
-            return file
-    raise InputError(f"{folder} has no file {name}; name the folder that holds it")
+def once_each(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keep each pair once, the earliest, in the order of the file: the draws of published splits go by it."""
+    times = [Column.TIMESTAMP] if Column.TIMESTAMP in frame.columns else []
+    first = frame.with_row_index("_row").sort(*times, Column.RATING, "_row", nulls_last=True)
+    return first.unique([Column.USER, Column.ITEM], keep="first").sort("_row").drop("_row")
+
+
+coat, yahoo_r3, kuairec = (partial(published, name) for name in PUBLISHED)

@@ -1,7 +1,7 @@
 """Data with controlled bias severity: unbiased validation and test, and a training log that repeats the popular.
 
 Input: a log in which exposure was (nearly) complete, such as KuaiRec's small matrix.
-1. All pairs are shuffled: 10 % validation, 20 % test, 70 % pool.
+1. All pairs are shuffled: 10% validation, 20% test, 70% pool.
 2. Minimum exposure: every item of the pool gives one of its pool pairs, chosen at random, to the training set.
 3. Items are ranked by pool count (descending, ties by lower index); `P(rank) ∝ rank^(−severity)`.
 4. Each user draws `round(0.2 · pool pairs of the user)` items, at least one, with replacement from the own pool items,
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from dpaa.data.columns import SPLITS, Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import distinct_ids, encode, one_type
-from dpaa.data.inputs import open_table
-from dpaa.data.log import ColumnNames, Reading, as_one_type, read_log
+from dpaa.data.ids import distinct_ids, encode
+from dpaa.data.inputs import open_log
+from dpaa.data.log import ColumnNames, Reading, read_log
 from dpaa.data.positive import PositiveRule
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
@@ -33,45 +33,45 @@ VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
 
 
 def read_pairs(
-    places: Sequence[str | Path],
-    take: Sequence[str] | None = None,
+    sources: Sequence[str | Path],
     *,
-    names: ColumnNames | None = None,
+    columns: ColumnNames | None = None,
     positive: str | None = None,
     file_format: str | None = None,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The distinct pairs of some files, or of the splits `take` of a prepared dataset, and what was dropped and why.
+    """Read the distinct pairs of some files, or of all splits of a prepared dataset.
 
-    `user_id, item_id`, sorted.
+    Parameters
+    ----------
+    sources : files, or one dataset
+    columns, positive, file_format : of files, as in `dpaa data log`
+
+    Returns
+    -------
+    sorted `user_id, item_id`, and notes
     """
-    if take is not None and (not take or any(name not in SPLITS for name in take)):
-        raise InputError(f"--from takes some of train,valid,test, got {','.join(take)!r}")
-    folders = [Path(place) for place in places if (Path(place) / ABOUT_FILE).exists()]
-    if folders and len(places) > 1:
-        raise InputError(f"{folders[0]} is a prepared dataset; give it alone, or files only")
-    notes: list[str] = []
-    if folders:
-        if positive or file_format or names not in (None, ColumnNames()):
-            raise InputError(f"{folders[0]} is a prepared dataset; --positive, --format and columns are for files")
-        dataset = read_dataset(folders[0])
-        frames = [dataset.frame(name).select(Column.USER, Column.ITEM) for name in SPLITS if name in (take or SPLITS)]
-    else:
-        if take is not None:
-            raise InputError("--from names splits of a prepared dataset; with files, give the files that are wanted")
-        rule = PositiveRule.parse(positive) if positive else None
-        reading = Reading(may_drop=False)
-        tables = [open_table(place, file_format) for place in places]
-        logs = as_one_type([read_log(table, names, rule, reading, once=True) for table in tables])
-        columns = (one_type([log.frame[name] for log in logs], name) for name in (Column.USER, Column.ITEM))
-        frames = [pl.DataFrame([user, item]) for user, item in zip(*columns, strict=True)]
-        notes = [note for log in logs for note in log.notes]
-    return pl.concat(frames).unique().sort(Column.USER, Column.ITEM), notes
+    if len(sources) == 1 and (Path(sources[0]) / ABOUT_FILE).exists():
+        dataset = read_dataset(sources[0])
+        frames = [dataset.frame(split).select(Column.USER, Column.ITEM) for split in SPLITS]
+        return pl.concat(frames).unique().sort(Column.USER, Column.ITEM), []
+    rule = PositiveRule.parse(positive) if positive else None
+    log = read_log(open_log(sources, file_format), columns, rule, Reading(may_drop=False), once=True)
+    return log.frame.select(Column.USER, Column.ITEM), list(log.notes)
 
 
 def with_severity(
     pairs: pl.DataFrame, severity: float, seed: int = 0, name: str = "severity", notes: Iterable[str] = ()
 ) -> Dataset:
-    """A dataset of one severity; the same seed gives the same validation, test and pool for every severity."""
+    """Make a dataset of one severity.
+
+    Parameters
+    ----------
+    pairs : `user_id, item_id` of (nearly) complete exposure
+    severity : from 0 (no bias) up
+    seed : the same gives the same validation, test and pool for every severity
+    name : of the dataset
+    notes : about the source
+    """
     if not np.isfinite(severity) or severity < 0:
         raise InputError(f"severity must be a number from 0 (no bias) up, got {severity:g}")
     if len(pairs) < 10:

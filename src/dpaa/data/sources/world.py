@@ -5,7 +5,7 @@ Tastes. Users and items have random taste vectors of length 8, items an appeal o
     P(user u likes item i when shown) = sigmoid(-5.2 + 3 · (t_u · t_i) / √8 + 1.4 · appeal_i)
 
 Log (training). Items are ranked by promotion = 0.53 · appeal + 0.85 · luck: what is promoted is only partly what is
-good. Each user is shown 19 % of the items, drawn without replacement with
+good. Each user is shown 19% of the items, drawn without replacement with
 
     P(show i) ∝ (rank_i / n_items + 0.05) ^ -severity
 
@@ -58,13 +58,29 @@ class World:
 
 
 def simulate(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> Dataset:
-    """The dataset of a simulated world; with the default sizes about 60,000 training pairs."""
+    """Simulate the dataset of a world; with the default sizes about 60,000 training pairs.
+
+    Parameters
+    ----------
+    users, items, severity, seed : as in `simulate_world`
+    """
     return simulate_world(users, items, severity, seed).dataset
 
 
 def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> World:
-    """A simulated world with its truth."""
-    _check(users, items, severity)
+    """Simulate a world and keep its truth.
+
+    Parameters
+    ----------
+    users, items : how many
+    severity : how much the log favours promoted items, from 0 (all alike) to 10
+    seed : of all draws
+    """
+    if users < 2 or items < 2 or users * items > MOST_CELLS:
+        size = f"{users:,} users × {items:,} items"
+        raise InputError(f"a world needs at least 2 users and 2 items and at most {MOST_CELLS:,} pairs, got {size}")
+    if not 0 <= severity <= 10:
+        raise InputError(f"severity must be between 0 (uniform exposure) and 10, got {severity:g}")
     rng = np.random.default_rng(seed)
     user_taste = rng.standard_normal((users, TASTE_SIZE))
     item_taste = rng.standard_normal((items, TASTE_SIZE))
@@ -103,16 +119,6 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
     rows, columns = encode(dataset.user_ids, user_ids), encode(dataset.item_ids, item_ids)
     liking = affinity[np.ix_(rows, columns)].astype(np.float32)
     return World(liking, appeal[columns], (exposure / exposure.mean())[columns], dataset)
-
-
-def _check(users: int, items: int, severity: float) -> None:
-    if users < 2 or items < 2:
-        raise InputError(f"a world needs at least 2 users and 2 items, got {users} and {items}; choose larger numbers")
-    if users * items > MOST_CELLS:
-        size = f"{users:,} users × {items:,} items"
-        raise InputError(f"a world of {size} does not fit into memory; keep users × items below {MOST_CELLS:,}")
-    if not 0 <= severity <= 10:
-        raise InputError(f"severity must be between 0 (uniform exposure) and 10, got {severity:g}")
 
 
 def _draw(log_weight: npt.NDArray[np.float64], users: int, n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
