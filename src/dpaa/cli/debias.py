@@ -150,7 +150,7 @@ def debias(
 @contextmanager
 def _watched(method: Method, signals: StopSignals) -> Iterator[Callbacks]:
     """A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once."""
-    from dpaa.cli.progress import watched_training
+    from dpaa.runs.progress import watched_training
 
     with signals, watched_training(method, stop_requested=lambda: signals.received is not None) as callbacks:
         yield callbacks

@@ -16,10 +16,9 @@ from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED, needed_layers
-from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
+from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import CHOSEN, RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.training.trainer import EpochReport, Interrupted
 
 MODELS = "models"
 """Where they are kept, a run each."""
@@ -59,8 +58,7 @@ class ModelStore:
     deadline: float | None = None
     """`time.monotonic()` at which no training begins any more, and of one under way the best epoch so far is used.
 
-    Its checkpoint stays for the next call.  Where there is no model yet, the next method is tried all the same: in one
-    go, or for an epoch.
+    Where there is no model yet, the next method is tried all the same: in one go, or for an epoch.
     """
     overwrite: bool = False
     watch: Watch = unwatched
@@ -114,6 +112,7 @@ class ModelStore:
 
     def _train_one(self, folder: Path, method: Method) -> None:
         run = RunFolder(folder)
+        stopped = run.finished and "stopped" in (run.read_manifest()[0].get("training") or {})
         if not self.overwrite and run.finished and not run.finished_before(method, self.data.fingerprint):
             raise OtherRunError(
                 f"{folder} holds a run with other settings or of another dataset; pass --overwrite to train it again, "
@@ -121,45 +120,25 @@ class ModelStore:
             )
         before = self.models.get(PRETRAINED) if needed_layers(method) is not None else None
         pretrained = None if before is None else before.path
-        begun = bool(self.models)
+        overwrite = self.overwrite or (stopped and not self._late)  # there is more time now
         with self.watch(method) as callbacks:
-
-            def on_epoch(report: EpochReport) -> None:
-                nonlocal begun
-                begun = True
-                callbacks.on_epoch(report)
-
-            def stop_requested() -> bool:
-                return callbacks.stop_requested() or (begun and self._late)
-
-            limited = replace(callbacks, on_epoch=on_epoch, stop_requested=stop_requested)
-            resume = folder.exists() and not self.overwrite
-            try:
-                model = fit_into(
-                    folder,
-                    self.data,
-                    method,
-                    overwrite=self.overwrite,
-                    resume=resume,
-                    callbacks=limited,
-                    pretrained=pretrained,
-                )
-            except Interrupted:
-                if callbacks.stop_requested():
-                    raise
-                fresh = make_method(self.data, type(method), method.get_params())
-                try:  # the best epoch of the checkpoint, which stays
-                    run = RunFolder.to_finish(folder, self.overwrite)
-                    model = fit_method(
-                        fresh, self.data, callbacks, run, resume=True, finish=True, pretrained=pretrained
-                    )
-                except InputError:  # there is no such epoch
-                    self.notes.append(f"the time was up before {method.name} was trained; call again to go on with it")
-                    return
-                epochs = counted(model.manifest["training"]["epochs"], "epoch", "epochs")
-                self.notes.append(
-                    f"the time was up after {epochs} of {method.name}, whose best one is used; call again to train on"
-                )
+            limited = replace(callbacks, finish_requested=lambda: self._late)
+            resume = folder.exists() and not overwrite
+            model = fit_into(
+                folder,
+                self.data,
+                method,
+                overwrite=overwrite,
+                resume=resume,
+                callbacks=limited,
+                pretrained=pretrained,
+            )
+        if "stopped" in (model.manifest.get("training") or {}):
+            epochs = counted(model.manifest["training"]["epochs"], "epoch", "epochs")
+            self.notes.append(
+                f"the time was up after {epochs} of {method.name}, whose best one is used; call again with a larger "
+                "--budget to train it longer"
+            )
         self.models[method.name] = model
 
     def _check_settings(self, names: Sequence[str]) -> None:
