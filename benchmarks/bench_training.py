@@ -19,8 +19,7 @@ from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained, needed_layers
 from dpaa.methods.tables import Tables
-from dpaa.training.optimizer import TiledAdam
-from dpaa.training.trainer import Trainer
+from dpaa.training.trainer import TiledAdam, Trainer
 
 OPERATIONS = {
     "sparse products": ("_embedding_bag_forward_only", "_embedding_bag", "embedding_bag"),
@@ -82,10 +81,10 @@ def run_profile(wanted: Cases, steps: int = 20) -> list[list[str]]:
                 Tables.start(method)
                 trainer, batches = stepper(method)
                 for _ in range(3):
-                    trainer._step(next(batches))
+                    trainer._step(next(batches), 1e-3)
                 with torch.profiler.profile() as profile:
                     for _ in range(steps):
-                        trainer._step(next(batches))
+                        trainer._step(next(batches), 1e-3)
                 spent = {event.key: event.self_cpu_time_total for event in profile.key_averages()}
                 parts = [sum(spent.get(f"aten::{one}", 0.0) for one in names) for names in OPERATIONS.values()]
                 calls = sum(event.count for event in profile.key_averages()) / steps
@@ -104,7 +103,7 @@ def _case(name: str, graph: object, layers: int, size: int, repeats: int) -> lis
     if pyg is not None:
         check_equal(method, pyg)
     trainer, batches = stepper(method)
-    work = {"ours": lambda: trainer._step(next(batches))}
+    work = {"ours": lambda: trainer._step(next(batches), 1e-3)}
     for kernel in BAGS:  # the floor is the lower of both, whichever the method takes
         base = attach(LightGCN(**settings, kernel=kernel), graph)
         Tables.start(base)
@@ -151,8 +150,8 @@ def run_methods(wanted: Cases, repeats: int = 10) -> list[list[str]]:
                 Tables.start(method)
                 trainer, batches = stepper(method)
                 work = {
-                    "lightgcn": lambda base=base, batches=base_batches: base._step(next(batches)),
-                    "this": lambda trainer=trainer, batches=batches: trainer._step(next(batches)),
+                    "lightgcn": lambda base=base, batches=base_batches: base._step(next(batches), 1e-3),
+                    "this": lambda trainer=trainer, batches=batches: trainer._step(next(batches), 1e-3),
                 }
                 found = turns(work, repeats=repeats)
                 step, apart = statistics.median(found["this"]), ratio(found["this"], found["lightgcn"])
@@ -178,8 +177,8 @@ def run_dpaa(wanted: Cases, repeats: int = 10) -> list[list[str]]:
             (one, one_batches), (two, two_batches) = stepper(plain), stepper(method)
             found = take_turns(
                 {
-                    "lightgcn": lambda one=one, batches=one_batches: one._step(next(batches)),
-                    "dpaa": lambda two=two, batches=two_batches: two._step(next(batches)),
+                    "lightgcn": lambda one=one, batches=one_batches: one._step(next(batches), 1e-3),
+                    "dpaa": lambda two=two, batches=two_batches: two._step(next(batches), 1e-3),
                     "refresh": lambda method=method: method.refresh(2),
                 },
                 repeats=repeats,

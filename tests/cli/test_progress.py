@@ -1,4 +1,4 @@
-"""Training as it looks: in a terminal of sixty columns, and in a log."""
+"""Training as it looks in a terminal of sixty columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import termios
 from pathlib import Path
 
 from tests.cli.conftest import TINY
-from tests.command import dpaa_ok
 
 COLUMNS = 60
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -43,21 +42,11 @@ def in_terminal(columns: int, *words: str) -> str:
     return said.decode()
 
 
-def test_the_line_stays_in_its_line(walk: Path, tmp_path: Path) -> None:
+def test_the_bar_stays_in_its_line(walk: Path, tmp_path: Path) -> None:
     call = ("train", walk / "data", "--method", "dpaa", "--out", tmp_path / "run", *TINY, "--set", "epochs=60")
     said = in_terminal(COLUMNS, *map(str, call), "--set", "patience=60", "--set", "batch_size=16")
     drawn = [CONTROL.sub("", line).strip("\r") for line in re.split(r"[\n\r]", said) if "/60" in line]
     assert drawn
-    assert all(len(line) < COLUMNS for line in drawn)
-    assert any(line.startswith("lightgcn (pre-training for dpaa)"[:20]) for line in drawn)
-    assert any(line.startswith("dpaa ") for line in drawn)
-    assert any(" left" in line for line in drawn)
-
-
-def test_a_log_names_the_part(walk: Path, tmp_path: Path) -> None:
-    said = dpaa_ok("train", walk / "data", "--method", "dpaa", *TINY, "--out", tmp_path / "run").err.splitlines()
-    first = next(line for line in said if "epoch 1 " in line)
-    assert first.startswith("lightgcn (pre-training for dpaa): epoch 1  loss ")
-    assert first.endswith("left of this part")
-    later = said[next(place for place, line in enumerate(said) if line.startswith("training dpaa on")) :]
-    assert any(line.startswith("epoch 1  loss ") and line.endswith(" left") for line in later)
+    assert all(len(line) <= COLUMNS for line in drawn)
+    assert any("lightgcn" in line for line in drawn)
+    assert any("dpaa" in line for line in drawn)

@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from dpaa.data.dataset import read_dataset
 from dpaa.methods.base import Method
-from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import Callbacks, fit_into, make_method
-from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
 from dpaa.training.trainer import Interrupted
 from tests.cli.conftest import TINY
@@ -90,13 +87,13 @@ def test_a_signal_leaves_a_checkpoint_to_resume_from(
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     assert out == ""
-    assert "continue with the same call and --resume" in err
+    assert "continue with the same command and --resume" in err
     assert "Traceback" not in err
     assert (folder / "checkpoint" / "state.safetensors").exists()
     before = (folder / "config.json").read_bytes()
     refused = run_dpaa(*words, folder, "--resume", "--set", "l2=0.5")
     assert refused.code == 2
-    assert "resume with the same call" in refused.err
+    assert "resume with the same command" in refused.err
     assert (folder / "config.json").read_bytes() == before
     assert "resuming in epoch" in dpaa_ok(*words, folder, "--resume").err
     dpaa_ok(*words, tmp_path / "whole")
@@ -123,28 +120,6 @@ def test_a_reader_that_leaves_early_sees_no_traceback(command: str) -> None:
     assert said.stdout.count("\n") == 1
 
 
-def test_a_training_begun_before_the_schedule_goes_on_as_it_was_begun(walk: Path, tmp_path: Path) -> None:
-    """The same call, with other defaults in between."""
-    data, stops = read_dataset(walk / "data"), iter([False] * 5)
-    words = ("train", walk / "data", "--set", "embedding_size=4", "--set", "layers=1", "--set", "epochs=6")
-    settings = PAPER_TRAINING | {"embedding_size": 4, "layers": 1, "epochs": 6}
-    method = make_method(data, "lightgcn", settings)
-    with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", data, method, callbacks=Callbacks(stop_requested=lambda: next(stops, True)))
-    run = RunFolder(tmp_path / "run")
-    kept = run.checkpoints.load()
-    assert kept is not None
-    config = {name: value for name, value in config_of(run.path).items() if name not in EARLIER_DEFAULTS}
-    (run.path / "config.json").write_text(json.dumps(config))
-    for name in EARLIER_DEFAULTS:
-        del kept.progress["identity"]["settings"][name]
-    run.checkpoints.save(kept)
-    assert "resuming in epoch" in dpaa_ok(*words, "--out", run.path, "--resume").err
-    straight = fit_into(tmp_path / "straight", data, make_method(data, "lightgcn", settings))
-    assert torch.equal(load(run.path).method.user_embedding, straight.method.user_embedding)
-    assert config_of(run.path)["learning_rate_schedule"] == "constant"
-
-
 def stopped(data: Path, folder: Path, method: str, epochs: int = 2, **how: Any) -> None:
     """A training that is stopped after so many epochs of the method itself."""
     began, done = False, 0
@@ -164,69 +139,31 @@ def stopped(data: Path, folder: Path, method: str, epochs: int = 2, **how: Any) 
         fit_into(folder, world, make_method(world, method, settings), callbacks=callbacks, **how)
 
 
-@pytest.mark.parametrize("method", ["lightgcn", "dpaa", "dap"])
-def test_a_stopped_training_can_be_finished_at_its_checkpoint(method: str, walk: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["lightgcn", "dap"])
+def test_a_stopped_training_ends_with_the_epochs_that_are_done(method: str, walk: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     stopped(walk / "data", run, method)
     said = run_dpaa("evaluate", run)
     assert said.code == 2
-    assert "finish it with `dpaa train … --resume`, or at its checkpoint with --finish" in said.err
-    said = dpaa_ok("train", walk / "data", "--out", run, "--finish")
-    assert "nothing is trained: the best epoch of the checkpoint is kept" in said.err
-    assert "of 2 (finished early after epoch 2)" in said.out
-    training = json.loads((run / "manifest.json").read_text())["training"]
-    assert training["stopped"] == "finished early after epoch 2"
-    assert training["epochs"] == len((run / "history.jsonl").read_text().splitlines()) == 2
-    assert config_of(run)["epochs"] == 40
+    assert "is an unfinished run (it has no manifest.json); finish it with `dpaa train … --resume`" in said.err
+    said = dpaa_ok("train", walk / "data", "--out", run, "--resume", "--set", "epochs=2")
+    assert "of 2, validation recall@20" in said.out
+    assert len((run / "history.jsonl").read_text().splitlines()) == 2
     assert not (run / "checkpoint").exists()
-    dpaa_ok("evaluate", run)
-    dpaa_ok("recommend", run, "--out", tmp_path / "recs.csv")
-    dpaa_ok("compare", walk / "run", run)
-    assert "from epoch 3 on" in dpaa_ok("train", walk / "data", "--out", run, "--resume", "--set", "epochs=4").err
+    whole = [run, tmp_path / "two"]
+    settings = {"embedding_size": 8, "layers": 2, "epochs": 2, "threads": 1, "seed": 5}
+    data = read_dataset(walk / "data")
+    fit_into(whole[1], data, make_method(data, method, settings))
+    assert len({(folder / "model.safetensors").read_bytes() for folder in whole}) == 1
+    assert "training" in dpaa_ok("train", walk / "data", "--out", run, "--resume", "--set", "epochs=4").err
+    assert len((run / "history.jsonl").read_text().splitlines()) == 4
 
 
-def test_a_run_that_is_to_replace_another_can_be_finished_too(walk: Path, run: Path) -> None:
-    stopped(walk / "data", run, "lightgcn", overwrite=True)
-    old = (run / "model.safetensors").read_bytes()
-    said = run_dpaa("train", walk / "data", "--out", run, "--finish")
-    assert said.code == 2
-    assert "is finished already; finish the run that is to replace it with --finish --overwrite" in said.err
-    assert (run / "model.safetensors").read_bytes() == old
-    dpaa_ok("train", walk / "data", "--out", run, "--finish", "--overwrite")
-    assert config_of(run)["epochs"] == 40
-    assert sorted(file.name for file in run.parent.iterdir()) == ["run"]
-    assert "stopped" in json.loads((run / "manifest.json").read_text())["training"]
-
-
-def test_finishing_trains_nothing(walk: Path, tmp_path: Path) -> None:
-    """Not even a pre-trained model that has gone; and what was given at the start is given again."""
-    stopped(walk / "data", tmp_path / "run", "dpaa", pretrained=walk / "run")
-    before = {file.name: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()}
-    said = run_dpaa("train", walk / "data", "--out", tmp_path / "run", "--finish")
-    assert said.code == 2
-    assert "the pre-trained model that dpaa started from is not at" in said.err
-    assert "name it with --pretrained" in said.err
-    said = run_dpaa("train", walk / "data", "--out", tmp_path / "run", "--finish", "--set", "l2=0.5")
-    assert said.code == 2
-    assert {file.name: file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()} == before
-    dpaa_ok("train", walk / "data", "--out", tmp_path / "run", "--finish", "--pretrained", walk / "run")
-
-
-@pytest.mark.parametrize("call", ["--finish", "--resume"])
-def test_a_warm_start_is_named_again(call: str, walk: Path, tmp_path: Path) -> None:
+def test_a_warm_start_is_named_again(walk: Path, tmp_path: Path) -> None:
     stopped(walk / "data", tmp_path / "run", "lightgcn", warm_start=load(walk / "run"))
-    words = ("train", walk / "data", "--out", tmp_path / "run", call, "--seed", 5)
-    settings = () if call == "--finish" else (*TINY, "--set", "epochs=40")
-    said = run_dpaa(*words, *settings)
+    words = ("train", walk / "data", "--out", tmp_path / "run", "--resume")
+    said = run_dpaa(*words)
     assert said.code == 2
-    assert "the training started from another run; name it with --warm-start" in said.err
-    dpaa_ok(*words, *settings, "--warm-start", walk / "run")
+    assert "the checkpoint was made with another start" in said.err
+    dpaa_ok(*words, "--warm-start", walk / "run")
     assert "warm_start" in json.loads((tmp_path / "run" / "manifest.json").read_text())
-
-
-def test_before_the_first_epoch_there_is_nothing_to_finish(walk: Path, tmp_path: Path) -> None:
-    stopped(walk / "data", tmp_path / "run", "lightgcn", epochs=0)
-    said = run_dpaa("train", walk / "data", "--out", tmp_path / "run", "--finish")
-    assert said.code == 2
-    assert "training was stopped in its first epoch and has none to keep; continue with --resume" in said.err
-    dpaa_ok("train", walk / "data", *TINY, "--set", "epochs=40", "--seed", 5, "--out", tmp_path / "run", "--resume")

@@ -14,7 +14,7 @@ from dpaa.methods.base import Histories, attach
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Batch
-from dpaa.training.optimizer import TiledAdam
+from dpaa.training.trainer import TiledAdam
 from tests.conftest import random_pairs
 from tests.graph import reference
 from tests.methods.tools import TOY_EGO, WholeLightGCN, ego_of, gradient_of, readout_of, some_graph, started

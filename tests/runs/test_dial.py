@@ -1,4 +1,4 @@
-"""The popularity dial of a model: in recommendations, as vectors for somebody's own index, and chosen again."""
+"""The popularity dial of a model: in recommendations, and chosen again."""
 
 from __future__ import annotations
 
@@ -62,19 +62,6 @@ def test_recommendations_are_those_of_the_definition(model: Model, kappa: float)
     assert_best(lists, direct(model, kappa).join(seen, on=["user_id", "item_id"], how="anti"), 10)
 
 
-@each_kappa
-def test_exported_vectors_give_the_same_lists_by_a_plain_inner_product(model: Model, kappa: float) -> None:
-    users, items = map(pl.concat, model.dial_vectors())
-    assert users.columns == ["user_id", *(f"v{place}" for place in range(16)), "deviation"]
-    assert items.columns == ["item_id", *(f"v{place}" for place in range(16)), "popularity"]
-    index = items.drop("item_id").to_numpy()
-    queries = users.with_columns(pl.col("deviation") * kappa).drop("user_id").to_numpy()
-    products = queries @ index.T
-    pairs = users.select("user_id").join(items.select("item_id"), how="cross")
-    lists = model.recommend(k=10, seen=True, popularity_dial=kappa)
-    assert_best(lists, pairs.with_columns(expected=pl.Series(products.ravel().astype(np.float64))), 10)
-
-
 def test_at_the_end_of_the_scale_everybody_gets_the_most_popular(model: Model) -> None:
     lists = model.recommend(k=5, seen=True, popularity_dial=1000)
     degree = model.method.graph.item_degree.numpy()
@@ -107,22 +94,7 @@ def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Da
             assert found.metrics == evaluate(one, small_world, popularity_dial=kappa).metrics
 
 
-def test_a_run_of_before_recommends_what_it_recommended(model: Model) -> None:
-    """Its manifest has under `kappa` what an objective would have chosen, which was never in force unasked."""
-    dial = {name: value for name, value in model.manifest["dial"].items() if name not in ("suggested", "chosen_for")}
-    old = replace(model, manifest=model.manifest | {"dial": dial | {"kappa": 2.0}})
-    assert old.kappa() == 0.0
-    assert old.recommend(k=5).equals(model.recommend(k=5, popularity_dial=0.0))
-    assert old.dial_curve is not None
-    assert (old.dial_curve.kappa, old.dial_curve.suggested) == (0.0, 2.0)
-
-
-def test_auto_is_refused_and_says_run(model: Model) -> None:
-    with pytest.raises(InputError, match="has no value 'auto'; write `run` for the κ that the run keeps, or a number"):
-        model.recommend(k=5, popularity_dial="auto")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("wrong", ["much", "", float("nan"), float("inf"), 1000.1, -1001, [1.0], {}])
+@pytest.mark.parametrize("wrong", ["much", "auto", "", float("nan"), float("inf"), 1000.1, -1001, [1.0], {}])
 def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
     with pytest.raises(InputError, match="must be `run` or a number from −1000 to 1000"):
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]

@@ -1,9 +1,8 @@
-"""One training in several processes: the same bits whatever their number.  Threads play them, but in the last test."""
+"""One training in several processes: the same bits whatever their number.  Threads play them, but in the last tests."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -21,14 +20,13 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.sources import world
 from dpaa.errors import InputError
 from dpaa.methods.tables import Rows
-from dpaa.runs.distributed import check_followers, follow
 from dpaa.runs.fit import fit_into, fit_method, make_method
 from dpaa.runs.progress import Callbacks
 from dpaa.training.trainer import Interrupted
-from tests.command import dpaa_ok, run_dpaa
-from tests.threads import Table, ThreadGroup, in_threads
+from tests.command import dpaa_ok
+from tests.threads import Table, in_threads
 
-SHARED = (
+SHARED = [
     "lightgcn",
     "ips",
     "pda",
@@ -40,7 +38,7 @@ SHARED = (
     "dice",
     "cause",
     "ultragcn",
-)
+]
 """Methods of every kind of loss and batch."""
 TINY: dict[str, Any] = {"embedding_size": 64, "layers": 1, "epochs": 2, "batch_size": 32, "threads": 1}
 
@@ -55,20 +53,20 @@ def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    found = world.simulate(users=80, items=50, seed=1)
-    return replace(found, randomised=found.valid)
+    simulated = world.simulate(users=80, items=50, seed=1)
+    return replace(simulated, randomised=simulated.valid)
 
 
 def trained(data: Dataset, name: str, count: int, **settings: Any) -> tuple[dict[str, torch.Tensor], Table]:
-    found: dict[str, torch.Tensor] = {}
+    state: dict[str, torch.Tensor] = {}
 
-    def lead(group: ThreadGroup) -> None:
+    def train(rank: int) -> None:
         method = make_method(data, name, TINY | settings)
-        fit_method(method, data, Callbacks(together=group), dial=False)
-        found.update(method.state())
+        fit_method(method, data, dial=False)
+        if not rank:
+            state.update(method.state())
 
-    table = in_threads(count, lead, lambda group: follow(group, data))  # type: ignore[arg-type]
-    return found, table
+    return state, in_threads(count, train)
 
 
 def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
@@ -77,8 +75,7 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_the_number_of_processes_changes_no_bit(name: str, data: Dataset) -> None:
-    alone, _ = trained(data, name, 1)
-    assert same(trained(data, name, 4)[0], alone)
+    assert same(trained(data, name, 4)[0], trained(data, name, 1)[0])
 
 
 @pytest.mark.parametrize(
@@ -89,41 +86,37 @@ def test_nor_do_other_numbers_of_processes_and_columns(name: str, count: int, si
     assert same(trained(data, name, count, embedding_size=size)[0], alone)
 
 
-def test_a_step_sends_a_number_per_triple_and_one_for_l2(data: Dataset) -> None:
+def test_a_step_sends_a_number_per_triple_one_for_l2_and_two_wishes(data: Dataset) -> None:
     _, table = trained(data, "lightgcn", 4, epochs=1)
-    steps = -(-len(data.train) // 32) + 3  # with two that tell how long an epoch takes, and a look at the end
-    assert len(table.sent) <= 2 * steps
+    steps = -(-len(data.train) // 32)
+    assert len(table.sent) <= 3 * steps + 2
     assert max(table.sent) == 4 * 32
 
 
-@pytest.mark.parametrize("name", ["simgcl", "ngcf"])
-def test_who_works_on_whole_tables_is_refused_in_a_sentence(name: str, data: Dataset) -> None:
-    with pytest.raises(
-        InputError, match=f"{name} works on whole tables, whose columns cannot lie in several processes"
-    ):
-        trained(data, name, 2)
-
-
-def test_too_many_processes_are_refused_before_anything_is_trained(data: Dataset) -> None:
-    with pytest.raises(InputError, match="embedding_size 16 can be shared by at most 1 processes"):
-        trained(data, "lightgcn", 2, embedding_size=16)
-
-
 @pytest.mark.parametrize(
-    ("name", "first"), [("lightgcn", 3), ("macr", 4), ("dpaa", 15)]
-)  # dpaa's is in the second part
+    ("name", "size", "sentence"),
+    [
+        ("simgcl", 64, "simgcl computes with whole tables, whose columns cannot be in several processes"),
+        ("lightgcn", 16, "embedding_size 16 can be shared by at most 1 processes"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(name: str, size: int, sentence: str, data: Dataset) -> None:
+    with pytest.raises(InputError, match=sentence):
+        trained(data, name, 2, embedding_size=size)
+
+
+@pytest.mark.parametrize(("name", "first"), [("lightgcn", 3), ("macr", 4), ("dpaa", 15)])  # dpaa's: after pre-training
 def test_resume_with_another_number_of_processes(name: str, first: int, data: Dataset, tmp_path: Path) -> None:
     """Stopped in two processes, then in one, finished in four: the bytes of one that was never stopped."""
-    settings = TINY | {"epochs": 4}
 
     def attempt(count: int, folder: Path, steps: int) -> None:
-        left = iter(range(steps))
+        left, resume = iter(range(steps)), folder.exists()
 
-        def lead(group: ThreadGroup) -> None:
-            callbacks = Callbacks(together=group, stop_requested=lambda: next(left, None) is None)
-            fit_into(folder, data, make_method(data, name, settings), resume=folder.exists(), callbacks=callbacks)
+        def train(rank: int) -> None:
+            callbacks = Callbacks(stop_requested=lambda: not rank and next(left, None) is None)
+            fit_into(folder, data, make_method(data, name, TINY | {"epochs": 4}), resume=resume, callbacks=callbacks)
 
-        in_threads(count, lead, lambda group: follow(group, data))  # type: ignore[arg-type]
+        in_threads(count, train)
 
     for count, steps in ((2, first), (1, 3)):
         with pytest.raises(Interrupted):
@@ -134,48 +127,33 @@ def test_resume_with_another_number_of_processes(name: str, first: int, data: Da
     assert read[0] == read[1]
 
 
-def test_a_process_that_cannot_read_the_dataset_is_named(data: Dataset) -> None:
-    with pytest.raises(InputError, match="process 1: there is no folder there"):
-        in_threads(
-            2,
-            lambda group: check_followers(group, data),
-            lambda group: follow(group, InputError("there is no folder there")),
-        )  # type: ignore[arg-type]
-    other = world.simulate(users=30, items=20, seed=3)
-    with pytest.raises(InputError, match="process 1 has read another dataset of the same name"):
-        in_threads(2, lambda group: check_followers(group, data), lambda group: follow(group, other))  # type: ignore[arg-type]
-
-
-def test_processes_need_a_number_of_their_own(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("RANK", "0")
-    said = run_dpaa("train", tmp_path, "--out", tmp_path / "run", "--processes", 2)
-    assert said.code == 2
-    assert "leave --processes out" in said.err
-
-
+@pytest.mark.parametrize("end", ["SIGINT to all", "SIGKILL to one"])
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
-def test_a_lost_process_ends_all_and_resume_gives_the_same_bytes(data: Dataset, tmp_path: Path) -> None:
-    """Real processes, started by the command line; one of them is killed, and one process finishes the run."""
-    place = tmp_path / "data"
+def test_torchrun_that_is_stopped_resumes_to_the_same_bytes(end: str, data: Dataset, tmp_path: Path) -> None:
+    """Real processes, started by torchrun; they are stopped, and a single process finishes the run."""
+    place, run = tmp_path / "data", tmp_path / "stopped"
     replace(data, randomised=None).write(place)
     wanted = [word for name in ("embedding_size=64", "layers=1", "batch_size=128") for word in ("--set", name)]
     wanted += ["--set", "epochs=200", "--set", "patience=200", "--checkpoint-seconds", "0.2"]
-    call = [sys.executable, "-m", "dpaa", "train", str(place), *wanted, "--out", str(tmp_path / "lost")]
-    started = subprocess.Popen(
-        [*call, "--processes", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "lost/checkpoint/state.safetensors").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    workers = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
-    assert len(workers) == 2
-    os.kill(int(workers[1]), signal.SIGKILL)
-    _, said = started.communicate(timeout=120)
-    assert started.returncode == 2
-    assert len(re.findall(r"^error: a process that trained with this one was lost", said, re.MULTILINE)) == 1
-    assert "Traceback" not in said
-    dpaa_ok("train", place, *wanted, "--out", tmp_path / "lost", "--resume")
+    call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    call += ["-m", "dpaa", "train", str(place), *wanted, "--out", str(run)]
+    started = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 90
+        while not (run / "checkpoint/state.safetensors").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        workers = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
+        assert len(workers) == 2
+        for worker in workers if end == "SIGINT to all" else workers[1:]:
+            os.kill(int(worker), signal.SIGINT if end == "SIGINT to all" else signal.SIGKILL)
+        _, said = started.communicate(timeout=90)
+    finally:
+        started.kill()
+    assert started.returncode
+    if end == "SIGINT to all":
+        assert said.count("stopped; continue with the same command and --resume") == 1
+    assert not (run / "manifest.json").exists()
+    dpaa_ok("train", place, *wanted, "--out", run, "--resume")
     dpaa_ok("train", place, *wanted, "--out", tmp_path / "whole")
-    read = [(tmp_path / run / "model.safetensors").read_bytes() for run in ("lost", "whole")]
+    read = [(one / "model.safetensors").read_bytes() for one in (run, tmp_path / "whole")]
     assert read[0] == read[1]

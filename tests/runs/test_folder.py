@@ -8,18 +8,15 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
 import dpaa
-from dpaa._io import digest, lock_of, locked
+from dpaa._io import lock_of, locked
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.errors import InputError
-from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.runs.fit import evaluate, fit, fit_into, make_method
-from dpaa.runs.folder import WRONG, Manifest, RunFolder, TrainedOn
-from dpaa.runs.folder import _history_line as history_line
+from dpaa.runs.folder import RunFolder, TrainedOn
 from dpaa.runs.model import load
 from tests.runs.conftest import SETTINGS
 
@@ -75,7 +72,7 @@ def test_what_is_there_is_not_overwritten(small_world: Dataset, run: Path, tmp_p
     with pytest.raises(InputError, match="holds something else than a run"):
         fit_into(tmp_path / "notes", small_world, method, overwrite=True)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="is a file"):
+    with pytest.raises(InputError, match="holds something else than a run"):
         fit_into(tmp_path / "file", small_world, method)
     fit_into(tmp_path / "again", small_world, method)
     fit_into(tmp_path / "again", small_world, method, overwrite=True)
@@ -107,17 +104,25 @@ def other_tensors(folder: Path) -> None:
         ),
         (lambda f: (f / "manifest.json").write_text("[]"), "manifest.json does not hold a JSON object"),
         (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "has run format 99, this version reads 1"),
+        (
+            lambda f: (f / "manifest.json").write_text('{"format": 1, "dataset": {"path": 7}}'),
+            r"is damaged \(dataset.path: input",
+        ),
+        (
+            lambda f: (f / "manifest.json").write_text('{"format": 1, "dataset": {}}'),
+            r"is damaged \(files: field required\)",
+        ),
         (lambda f: (f / "config.json").unlink(), r"is not a run folder \(it has no config.json\)"),
         (lambda f: edit_config(f, layers="many"), "hyperparameter layers: input should be a valid integer"),
         (lambda f: edit_config(f, colour="red"), "method lightgcn has no hyperparameter 'colour'"),
         (lambda f: edit_config(f, method="magic"), "there is no method 'magic'"),
-        (lambda f: edit_config(f, embedding_size=8), r"tensor 'user_ego' is F32 \(.*, 16\), expected F32 \(.*, 8\)"),
-        (lambda f: (f / "users.parquet").unlink(), "users.parquet is missing"),
-        (lambda f: (f / "items.parquet").write_text("x"), "items.parquet is not a readable Parquet file"),
+        (lambda f: edit_config(f, embedding_size=8), r"tensor 'user_ego' must be F32 \(.*, 8\), but is"),
+        (lambda f: (f / "users.parquet").unlink(), "there is no file .*users.parquet"),
+        (lambda f: (f / "items.parquet").write_text("x"), "items.parquet is not readable"),
         (drop_column, "edges.parquet lacks the column 'item_id'"),
-        (lambda f: (f / "model.safetensors").write_bytes(b"x"), "model.safetensors is not a readable safetensors file"),
-        (lambda f: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
-        (other_tensors, "tensor 'user_ego' is F32|lacks the tensor"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"x"), "model.safetensors is not readable"),
+        (lambda f: (f / "model.safetensors").unlink(), "there is no file .*model.safetensors"),
+        (other_tensors, "tensor '.*' must be F32"),
     ],
 )
 def test_a_damaged_or_foreign_run_is_refused(damage: Any, sentence: str, run: Path, tmp_path: Path) -> None:
@@ -156,7 +161,7 @@ def test_a_run_that_was_replaced_meanwhile_gets_no_metrics_of_the_old_model(
     found = evaluate(old, small_world)
     fit_into(folder.path, small_world, make_method(small_world, "lightgcn", SETTINGS | {"seed": 9}), overwrite=True)
     before = {file.name: file.read_bytes() for file in folder.path.iterdir()}
-    with pytest.raises(InputError, match="was replaced while its model was measured, so nothing was written"):
+    with pytest.raises(InputError, match="was replaced while its model was measured; measure the new one"):
         folder.write_evaluation(found, old)
     assert old.dial_curve is not None
     with pytest.raises(InputError, match="was replaced while"):
@@ -194,84 +199,32 @@ def test_metrics_without_a_value_are_null(tmp_path: Path) -> None:
     assert None in json.loads(text)["metrics"].values()
 
 
-def test_a_run_of_before_the_schedule_says_how_it_was_trained(small_world: Dataset, tmp_path: Path) -> None:
-    """Its config lacks what was no setting then: it is read with what was done, not with today's defaults."""
-    settings = PAPER_TRAINING | SETTINGS
-    before = fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", settings))
-    config, manifest = tmp_path / "run" / "config.json", tmp_path / "run" / "manifest.json"
-    content = {name: value for name, value in json.loads(config.read_text()).items() if name not in EARLIER_DEFAULTS}
-    config.write_text(json.dumps(content))
-    about = json.loads(manifest.read_text())
-    about["files"]["config.json"] = digest(config)
-    manifest.write_text(json.dumps(about))
-    found = load(tmp_path / "run")
-    assert found.method.get_params() == before.method.get_params()
-    assert RunFolder(tmp_path / "run").finished_before(before.method, small_world.fingerprint)
-    ours = make_method(small_world, "lightgcn", SETTINGS)
-    assert not RunFolder(tmp_path / "run").finished_before(ours, small_world.fingerprint)
-
-
 LINE: dict[str, Any] = {"epoch": 3, "loss": 0.5, "valid": {"recall@20": 0.25, "ndcg@20": None}}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("line", "sentence"),
     [
-        ({"epoch": "3"}, "epoch: input should be a valid integer"),
-        ({"epoch": -1}, "epoch: input should be greater than or equal to 0"),
-        ({"epoch": 2**31}, "epoch: input should be less than"),
-        ({"loss": "small"}, "loss: input should be a valid number"),
-        ({"valid": [1]}, "valid: input should be a valid dictionary"),
-        ({"pretrained_share": 1.5}, "pretrained_share: input should be less than or equal to 1"),
-        ({"embedding_shift": -0.5}, "embedding_shift: input should be greater than or equal to 0"),
-        ({"iiw_by_decile": [1.0] * 9}, "iiw_by_decile: list should have at least 10 items"),
-        ({"iiw_by_decile": [1.0] * 9 + [1e300]}, "iiw_by_decile.9: input should be less than or equal to 2.01"),
-    ],
-)
-def test_a_number_of_another_kind_or_far_outside_is_refused(wrong: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        history_line(json.dumps(LINE | wrong))
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "Expecting value"),
-        ("[1]", "no JSON object"),
-        ("7", "no JSON object"),
+        (json.dumps(LINE | {"epoch": "3"}), "epoch: input should be a valid integer"),
+        (json.dumps(LINE | {"epoch": 2**31}), "epoch: input should be less than"),
+        (json.dumps(LINE | {"valid": [1]}), "valid: input should be a valid dictionary"),
+        (json.dumps(LINE | {"pretrained_share": 1.5}), "pretrained_share: input should be less than or equal to 1"),
+        (json.dumps(LINE | {"iiw_by_decile": [1.0] * 9 + [1e300]}), "iiw_by_decile.9: input should be less than"),
+        ("[1]", "valid dictionary"),
         ('{"epoch": 1, "torn', "Unterminated string"),
         ('{"epoch": 1}', "loss: field required"),
         ('{"epoch": 1, "loss": 1e999, "valid": {}}', "a number that is none, or too large"),
     ],
 )
-def test_what_is_no_line_is_refused(text: str, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        history_line(text)
-
-
-@pytest.mark.parametrize(
-    ("content", "wrong"),
-    [
-        ({}, "dataset"),
-        ({"dataset": []}, "dataset"),
-        ({"dataset": {"path": 7}}, "dataset"),
-        ({"dataset": {"fingerprint": 7}}, "dataset"),
-        ({"dataset": {}, "files": "all"}, "files"),
-        ({"dataset": {}, "files": {"config.json": 1}}, "files"),
-    ],
-)
-def test_what_is_relied_on_is_checked(content: dict[str, object], wrong: str) -> None:
-    with pytest.raises(ValidationError) as refused:
-        Manifest.model_validate(content)
-    assert refused.value.errors()[0]["loc"][0] == wrong
-    assert wrong in WRONG
+def test_a_wrong_line_of_the_history_is_refused(line: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "history.jsonl").write_text(json.dumps(LINE) + "\n" + line + "\n")
+    with pytest.raises(InputError, match=f"history.jsonl is not readable .*{sentence}"):
+        RunFolder(tmp_path).history()
 
 
 def test_a_dataset_is_read_where_it_lay(small_world: Dataset, tmp_path: Path) -> None:
     small_world.write(tmp_path / "data")
     assert TrainedOn(path=str(tmp_path / "data")).read(tmp_path).fingerprint == small_world.fingerprint
-    with pytest.raises(InputError, match="does not say where its dataset is; name it with --dataset"):
-        TrainedOn().read(tmp_path)
     with pytest.raises(InputError, match="is no longer at /gone/data; name it with --dataset"):
         TrainedOn(path="/gone/data").read(tmp_path)
 

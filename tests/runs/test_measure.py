@@ -12,8 +12,9 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.splits import SplitRule
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.runs.fit import fit_final
+from dpaa.runs.fit import final_training, fit_method
 from dpaa.runs.measure import measured
+from dpaa.runs.model import Model
 from tests.command import run_dpaa
 from tests.conftest import TINY
 
@@ -25,6 +26,11 @@ def log(days: range) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row").unique(
         ["user_id", "item_id"], keep="first", maintain_order=True
     )
+
+
+def fit_final(chosen: Model, data: Dataset) -> Model:
+    method, whole, how = final_training(chosen, data)
+    return fit_method(method, whole, **how)
 
 
 RULE = SplitRule("temporal", valid=0.1, test=0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -21,7 +20,6 @@ from dpaa.errors import InputError
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from dpaa.runs.stream import check_vector_folder
 from dpaa.training.trainer import Interrupted
 from tests.command import run_dpaa
 
@@ -87,7 +85,7 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
     stopped(place / "seed-1", data)
     assert content(place / "seed-1") == before
     load(place / "seed-1")
-    with pytest.raises(InputError, match="continue with --resume --overwrite"):
+    with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
         fit_into(place / "seed-1", data, method, resume=True)
     fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True, resume=True)
     same = ("config.json", "model.safetensors", "edges.parquet")
@@ -133,7 +131,7 @@ def test_a_finished_training_that_cannot_take_its_place_survives(place: Path, mo
 
     data, before = read_dataset(place / "data"), content(place / "seed-1")
     monkeypatch.setattr(files, "_exchange", busy)
-    with pytest.raises(InputError, match=r"resource busy\); it waits in .*\.seed-1\.unfinished, move it"):
+    with pytest.raises(OSError, match="resource busy"):
         fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
     assert content(place / "seed-1") == before
     assert load(place / ".seed-1.unfinished").manifest["seed"] == 7
@@ -144,7 +142,7 @@ def test_a_folder_of_the_user_s_where_the_new_run_would_be_made_is_refused(place
     own.mkdir()
     (own / "notes.txt").write_text("mine")
     data, before = read_dataset(place / "data"), content(place)
-    with pytest.raises(InputError, match=r"seed-1\.unfinished, where the new run would be made, holds something else"):
+    with pytest.raises(InputError, match=r"seed-1\.unfinished holds something else than a run"):
         fit_into(place / "seed-1", data, make_method(data, "ease", {}), overwrite=True)
     assert content(place) == before
 
@@ -155,8 +153,6 @@ def test_a_folder_with_something_of_the_user_s_is_no_empty_one(place: Path, smal
     model, before = fit(small_world, "ease"), content(place)
     with pytest.raises(InputError, match="holds something else than a run"):
         model.save(place / "new", overwrite=True)
-    with pytest.raises(InputError, match="holds something else than exported vectors"):
-        check_vector_folder(place / "new", overwrite=True)
     assert content(place) == before
 
 
@@ -207,7 +203,7 @@ def test_an_interrupt_around_the_rename_of_a_dataset_loses_nothing(
 
 def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) -> None:
     model = fit(small_world, "ease")
-    with pytest.raises(InputError, match="holds a run; pass overwrite=True"):
+    with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
         model.save(place / "seed-1")
     model.save(place / "seed-1", overwrite=True)
     assert load(place / "seed-1").method.name == "ease"
@@ -303,16 +299,6 @@ def test_metrics_of_another_model_are_refused(place: Path) -> None:
     assert "measured with another model" in said.err
 
 
-def test_a_run_from_before_files_were_bound_is_read(place: Path) -> None:
-    file = place / "seed-1" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    assert set(manifest.pop("files")) == {
-        "config.json", "edges.parquet", "history.jsonl", "items.parquet", "model.safetensors", "users.parquet",
-    }  # fmt: skip
-    file.write_text(json.dumps(manifest))
-    assert len(load(place / "seed-1").recommend(k=3))
-
-
 def test_pipes_in_a_run_do_not_hang(place: Path) -> None:
     for name in ("manifest.json", "config.json", "model.safetensors", "edges.parquet", "users.parquet"):
         run = Path(shutil.copytree(place / "seed-1", place / f"spoilt-{name}"))
@@ -357,7 +343,7 @@ def test_a_kill_while_the_old_run_is_removed_leaves_nothing_that_looks_like_an_u
         with pytest.raises(SystemExit):
             fit_into(place / "seed-1", data, method, overwrite=True)
     assert load(place / "seed-1").method.name == "ease"
-    assert RunFolder.to_resume(place / "seed-1", overwrite=True) is None
+    assert not RunFolder(place / "seed-1").replacement.has_config
     files._swept.clear()
     fit_into(place / "seed-1", data, method, overwrite=True, resume=True)
     assert names(place) == ["data", "seed-1", "seed-2"]

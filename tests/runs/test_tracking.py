@@ -1,8 +1,7 @@
-"""Trainings in MLflow and Weights & Biases: what is told, when, and what happens where a tool fails."""
+"""Trainings in MLflow and Weights & Biases: what is logged, and what happens where a tool fails."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,108 +11,86 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.fit import Callbacks, fit_method, make_method
-from dpaa.runs.tracking import MLflow, Tracker, WandB, find_trackers, tracked
+from dpaa.runs.tracking import tracked
 from tests.conftest import TINY
 
 
-class Notebook(Tracker):
-    """Remembers; fails where it is told to."""
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a tool called `paper` is told."""
+    kept: list[Any] = []
 
-    name = "notebook"
+    def paper(*opened: Any) -> Any:
+        kept.append(opened)
+        return lambda *logged: kept.append(logged), kept.append
 
-    def __init__(self, fails: str = "") -> None:
-        self.lines: list[tuple[str, Any]] = []
-        self._fails = fails
-
-    def _note(self, what: str, content: Any) -> None:
-        if what == self._fails:
-            raise ConnectionError("the line is dead")
-        self.lines.append((what, content))
-
-    def begin(self, title: str, settings: Mapping[str, Any], about: Mapping[str, str]) -> None:
-        self._note("begin", (title, dict(settings), dict(about)))
-
-    def log(self, metrics: Mapping[str, float], epoch: int) -> None:
-        self._note("log", (dict(metrics), epoch))
-
-    def end(self, summary: Mapping[str, float], finished: bool) -> None:
-        self._note("end", (dict(summary), finished))
+    monkeypatch.setitem(__import__("dpaa.runs.tracking", fromlist=["x"]).TRACKERS, "paper", paper)
+    return kept
 
 
-def test_settings_epochs_and_what_came_of_it(small_world: Dataset) -> None:
-    tracker = Notebook()
-    model = dpaa.fit(small_world, "lightgcn", log_to=tracker, **TINY)
-    (_, (title, settings, about)), *epochs, (_, (summary, finished)) = tracker.lines
+def test_hyperparameters_epochs_and_the_best(small_world: Dataset, lines: list[Any]) -> None:
+    model = dpaa.fit(small_world, "lightgcn", log_to="paper", **TINY)
+    (title, params, tags), *epochs, finished = lines
     assert title == "lightgcn on demo"
-    assert settings["layers"] == 2
-    assert about["dataset_fingerprint"] == small_world.fingerprint
-    assert [line[1][1] for line in epochs] == [1, 2, 3]
-    assert {"loss", "seconds", "valid_recall_at_20", "valid_ndcg_at_20"} <= epochs[0][1][0].keys()
-    assert finished
-    assert summary["best_valid_recall_at_20"] == model.manifest["training"]["best_valid_recall@20"]
+    assert params["layers"] == 2
+    assert tags["dataset_fingerprint"] == small_world.fingerprint
+    assert [epoch for _, epoch in epochs] == [1, 2, 3]
+    assert {"loss", "seconds", "valid_recall_at_20", "valid_ndcg_at_20", "best_epoch"} <= epochs[0][0].keys()
+    assert epochs[-1][0]["best_valid_recall_at_20"] == model.manifest["training"]["best_valid_recall@20"]
+    assert finished is True
 
 
-def test_a_part_has_names_of_its_own(small_world: Dataset) -> None:
-    tracker = Notebook()
-    dpaa.fit(small_world, "dpaa", log_to=[tracker], **TINY)
-    names = [key for what, content in tracker.lines if what == "log" for key in content[0] if key.endswith("loss")]
-    assert len(names) == 6
-    assert all("/" in name for name in names[:3])
-    assert names[3:] == ["loss"] * 3
+def test_a_pre_trained_model_has_names_of_its_own(small_world: Dataset, lines: list[Any]) -> None:
+    dpaa.fit(small_world, "dpaa", log_to=["paper"], **TINY)
+    names = [name for numbers, _ in lines[1:-1] for name in numbers if name.endswith("loss")]
+    assert names == ["lightgcn/loss"] * 3 + ["loss"] * 3
 
 
-def test_a_tool_that_fails_on_the_way_is_told_of_once(small_world: Dataset) -> None:
+def test_a_tool_that_fails(small_world: Dataset, lines: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="no pre-trained model"):
+        dpaa.fit(small_world, "lightgcn", pretrained="nowhere", log_to="paper", **TINY)
+    assert lines[-1] is False
+    with pytest.raises(InputError, match="there is no tracker 'stone'; log to mlflow or wandb"):
+        dpaa.fit(small_world, "lightgcn", log_to="stone")
+
+    def dead(*_: object) -> Any:
+        raise ConnectionError("the line is dead")
+
+    trackers = __import__("dpaa.runs.tracking", fromlist=["x"]).TRACKERS
+    monkeypatch.setitem(trackers, "paper", dead)
+    with pytest.raises(InputError, match=r"cannot log to paper \(the line is dead\)"):
+        dpaa.fit(small_world, "most-popular", log_to="paper")
+    monkeypatch.setitem(trackers, "paper", lambda *_: (dead, dead))
     said: list[str] = []
     method = make_method(small_world, "lightgcn", TINY)
-    with tracked(Notebook("log"), method, small_world, Callbacks(say=said.append)) as (callbacks, told):
-        told(fit_method(method, small_world, callbacks))
-    assert said == ["notebook failed (the line is dead); nothing more is logged there"]
-
-
-def test_a_tool_that_cannot_begin_is_an_error_and_a_stopped_training_is_told(small_world: Dataset) -> None:
-    with pytest.raises(InputError, match=r"cannot log to notebook \(the line is dead\)"):
-        dpaa.fit(small_world, "most-popular", log_to=Notebook("begin"))
-    tracker = Notebook()
-    with pytest.raises(InputError, match="no pre-trained model"):
-        dpaa.fit(small_world, "lightgcn", pretrained="nowhere", log_to=tracker, **TINY)
-    assert tracker.lines[-1] == ("end", ({}, False))
-
-
-def test_names() -> None:
-    assert [type(one) for one in find_trackers(["mlflow", "wandb"])] == [MLflow, WandB]
-    assert find_trackers(None) == []
-    with pytest.raises(InputError, match="there is no tracker 'paper'; log to mlflow or wandb"):
-        find_trackers("paper")
+    with tracked("paper", method, small_world, Callbacks(say=said.append)) as callbacks:
+        fit_method(method, small_world, callbacks)
+    assert said == ["paper failed (the line is dead); nothing more is logged there"]
 
 
 @pytest.mark.filterwarnings("ignore")  # those of the tools themselves
-def test_mlflow_keeps_a_training_in_a_local_file(small_world: Dataset, tmp_path: Path) -> None:
+def test_mlflow_keeps_a_training_in_a_local_file(
+    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mlflow = pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
     store = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    model = dpaa.fit(small_world, "lightgcn", log_to=MLflow("ours", store, "first"), **TINY)
+    mlflow.set_tracking_uri(store)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "ours")
+    dpaa.fit(small_world, "lightgcn", log_to="mlflow", **TINY)
     client = mlflow.MlflowClient(store)
-    experiment = client.get_experiment_by_name("ours")
-    (run,) = client.search_runs([experiment.experiment_id])
-    assert run.info.run_name == "first"
-    assert run.info.status == "FINISHED"
+    (run,) = client.search_runs([client.get_experiment_by_name("ours").experiment_id])
+    assert (run.info.run_name, run.info.status) == ("lightgcn on demo", "FINISHED")
     assert run.data.params["layers"] == "2"
-    assert run.data.tags["dataset_fingerprint"] == small_world.fingerprint
-    losses = client.get_metric_history(run.info.run_id, "loss")
-    assert [one.step for one in losses] == [1, 2, 3]
-    best = run.data.metrics["best_valid_recall_at_20"]
-    assert best == pytest.approx(model.manifest["training"]["best_valid_recall@20"])
+    assert [one.step for one in client.get_metric_history(run.info.run_id, "loss")] == [1, 2, 3]
     assert mlflow.active_run() is None
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_wandb_keeps_a_training_offline(small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb", reason="the extra wandb is not installed")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    tracker = WandB("ours", "first")
-    dpaa.fit(small_world, "lightgcn", log_to=tracker, **TINY)
-    assert tracker._run.config["layers"] == 2
+    for name, value in (("MODE", "offline"), ("DIR", str(tmp_path)), ("SILENT", "true")):
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    dpaa.fit(small_world, "lightgcn", log_to="wandb", **TINY)
     (kept,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     content = kept.read_bytes()
     assert all(name in content for name in (b"best_valid_recall_at_20", b"valid_ndcg_at_20", b"loss"))

@@ -9,7 +9,7 @@ from torch import Tensor
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Rows
-from dpaa.training.optimizer import TiledAdam
+from dpaa.training.trainer import TiledAdam
 from tests.methods.tools import some_graph, started
 
 CHOSEN = {"embedding_size": 40, "layers": 2, "batch_size": 16, "learning_rate": 0.01, "kernel": "bag", "seed": 5}

@@ -17,7 +17,7 @@ def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:
         False,
         False,
     ]
-    assert (stopping.best_epoch, stopping.best_value) == (2, 0.3)
+    assert (stopping.best.epoch, stopping.best.value) == (2, 0.3)
     assert [stopping.exhausted(epoch) for epoch in (3, 4, 5)] == [False, False, True]
 
 
@@ -35,11 +35,11 @@ def test_smoothing_by_hand() -> None:
     compared, better = [], []
     for epoch, value in enumerate([0.2, 0.4, 0.4, 0.1], 1):
         better.append(stopping.improved(epoch, value))
-        compared.append(stopping.smoothed)
+        compared.append(stopping.best.smoothed)
     assert compared == pytest.approx([0.2, 0.25, 0.2875, 0.240625])
     assert better == [True, True, True, False]
-    assert (stopping.best_epoch, stopping.best_measured) == (3, 0.4)
-    assert stopping.best_value == pytest.approx(0.2875)
+    assert (stopping.best.epoch, stopping.best.measured) == (3, 0.4)
+    assert stopping.best.value == pytest.approx(0.2875)
 
 
 def test_auto_steps_grow_as_the_learning_rate_falls() -> None:

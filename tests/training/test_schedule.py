@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.training.stopping import learning_rate_at
+from dpaa.training.trainer import learning_rate_at
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from rich.text import Text
 from dpaa._text import json_text, on_one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
@@ -109,23 +109,6 @@ class Screen:
                 table.add_row(*(_cell(text, column) for text, column in zip(row, columns, strict=True)))
         wide = PipedConsole(width=WIDE, markup=False, emoji=False, highlight=False)
         (self._console if self.is_terminal else wide).print(table)
-
-    def bar(self, line: Callable[[int], str]) -> Bar:
-        """A line below what is printed meanwhile, asked for again and again with the width there is."""
-        return Bar(self._console, line)
-
-
-class Bar:
-    """A line that stays in its place while it changes; gone when it stops."""
-
-    def __init__(self, console: Console, line: Callable[[int], str]) -> None:
-        from rich.live import Live  # only training needs it
-
-        def shown() -> Text:
-            return Text(on_one_line(line(console.width - 1)), no_wrap=True, overflow="crop", end="")
-
-        live = Live(console=console, get_renderable=shown, transient=True, redirect_stdout=False)
-        self.start, self.stop = live.start, live.stop
 
 
 def _cell(text: str, column: Column) -> Text:

@@ -57,11 +57,11 @@ def debias(
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out trade
     """
     from dpaa.cli.interrupts import StopSignals
-    from dpaa.cli.progress import watched_training
     from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
     from dpaa.debiasing import debias as choose
+    from dpaa.runs.progress import watched_training
     from dpaa.training.trainer import Interrupted
 
     data = read_dataset(dataset)

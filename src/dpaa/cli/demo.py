@@ -89,8 +89,8 @@ def demo(
 
 def _train(data: Dataset, runs: Path, seed: int, overwrite: bool) -> dict[str, Evaluation]:
     """Every method of the demo, trained and measured on the test split."""
-    from dpaa.cli.progress import watched_training
     from dpaa.runs.fit import fit_into, make_method
+    from dpaa.runs.progress import watched_training
 
     found = {}
     for name, settings in METHODS.items():

@@ -9,6 +9,7 @@ from typer import Option
 
 from dpaa.cli import options
 from dpaa.cli.console import out, print_json, print_notes, print_table
+from dpaa.errors import InputError
 
 
 def similar(
@@ -16,9 +17,8 @@ def similar(
     item: Annotated[list[str], Option("--item", help="Items like these: ID,ID or @FILE of ids; repeatable.")],
     k: Annotated[int, Option("--k", min=1, help="Similar items for each.")] = 10,
     out_file: Annotated[
-        Path | None, Option("--out", help="Parquet or CSV file to write (by its ending); without it, they are shown.")
+        Path | None, Option("--out", help="File to write (.parquet, .csv, .tsv, .jsonl); without it, they are shown.")
     ] = None,
-    strict: Annotated[bool, Option("--strict", help="Items that the model does not know are an error.")] = False,
     as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -32,7 +32,6 @@ def similar(
       dpaa similar runs/lightgcn --item @items.txt --k 20 --out similar.parquet
     """
     from dpaa.cli.ids import read_ids
-    from dpaa.data.ids import look_up
     from dpaa.runs.lists import known_ids
     from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
@@ -40,23 +39,16 @@ def similar(
     if out_file is not None:
         check_target(out_file, overwrite)
     model = load(run)
-    asked = read_ids(item, model.item_ids, "item")
-    known, notes = known_ids(asked, model.item_ids, "item", "asked for", strict)
-    if not len(known):
-        known = look_up(asked, model.item_ids, "item")  # says so
-    found = model.similar_items(model.item_ids.gather(known), k)
+    index, notes = known_ids(read_ids(item, model.item_ids, "item"), model.item_ids, "item")
+    if not len(index):
+        raise InputError(f"{notes[0]}; give an item of the training log")
+    table = model.similar_items(model.item_ids.gather(index), k)
     print_notes(notes)
     if out_file is not None:
-        rows = write_stream(iter([found]), found.schema, out_file)
-        out.print(f"{rows:,} similar items written to {out_file}")
+        out.print(f"{write_stream(iter([table]), table.schema, out_file):,} similar items written to {out_file}")
     elif as_json:
-        print_json({"kind": "similar", "k": k, "similar": found.to_dicts()})
+        print_json({"kind": "similar", "k": k, "similar": table.to_dicts()})
     else:
-        for (owner,), part in found.group_by("item_id", maintain_order=True):
-            titled = ["title"] if "title" in part.columns else []
-            shown = part.select("rank", "similar_item_id", "score", *titled)
-            lines = [
-                [rank, like, f"{score:.4f}", *(title or "" for title in rest)]
-                for rank, like, score, *rest in shown.iter_rows()
-            ]
-            print_table(f"Items like {owner}", ["rank", "item", "cosine", *titled], lines)
+        rows = [[one, like, rank, f"{score:.4f}", *more] for one, like, score, rank, *more in table.iter_rows()]
+        header = ["item", "similar item", "rank", "cosine", *table.columns[4:]]
+        print_table("Similar items", header, rows)

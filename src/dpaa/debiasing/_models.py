@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class ModelStore:
     data : the dataset
     settings : hyperparameters, for every method that has them
     seed : of every training
-    deadline : `time.monotonic()` at which no training begins any more, once there is a model
+    deadline : `time.monotonic()` at which no training begins any more, once there is a model,
+        and of one under way the best epoch so far is used
     overwrite : whether to train models again
     watch, say : callbacks of trainings, and who gets lines of progress
     """
@@ -89,8 +90,7 @@ class ModelStore:
         for number, (name, given) in enumerate(names.items(), start=1):
             home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY)
             folder = check_within(home / name, self.folder)
-            late = self.deadline is not None and time.monotonic() >= self.deadline
-            if late and self.models and not RunFolder(folder).finished:
+            if self._late() and self.models and not RunFolder(folder).finished:
                 self.notes.append(f"{name} was not tried, as the time is up; call again with a larger --budget")
                 continue
             self.say(f"model {number} of {len(names)}: {name}")
@@ -105,16 +105,26 @@ class ModelStore:
         known = find_method(given).hyperparameters.model_fields
         own = {key: value for key, value in self.settings.items() if key in known}
         method = make_method(self.data, given, own | {"seed": self.seed})
-        run, resume = RunFolder(folder), folder.exists() and not self.overwrite
+        run, overwrite = RunFolder(folder), self.overwrite
+        if run.finished and not overwrite:  # one that the budget cut short is trained again where there is time
+            overwrite = "stopped" in (run.read_manifest()[0].get("training") or {}) and not self._late()
+        resume = folder.exists() and not overwrite
         if resume and run.finished and not run.finished_before(method, self.data.fingerprint):
             raise OtherRunError(
                 f"{folder} holds a run with other hyperparameters or of another dataset; pass --overwrite to train it "
                 "again, or choose another folder with --out"
             )
         before = self.models.get(PRETRAINED) if needed_layers(method) is not None else None
-        how: dict[str, Any] = {"overwrite": self.overwrite, "resume": resume, "pretrained": before and before.path}
+        how: dict[str, Any] = {"overwrite": overwrite, "resume": resume, "pretrained": before and before.path}
         with self.watch(method) as callbacks:
-            return fit_into(folder, self.data, method, callbacks=callbacks, **how)
+            limited = replace(callbacks, finish_requested=self._late)
+            model = fit_into(folder, self.data, method, callbacks=limited, **how)
+        if "stopped" in (model.manifest.get("training") or {}):
+            self.notes.append(f"the time was up before {method.name} was trained; its best epoch so far is used")
+        return model
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _check_settings(self, names: Sequence[str]) -> None:
         known = {key for name in names for key in find_method(name).hyperparameters.model_fields} - {"seed"}

@@ -1,33 +1,31 @@
-"""Lists for anybody: users with training pairs by the model, others by their history, the rest by popularity.
+"""Lists for everybody: users with training pairs by the model, others by their history, the rest by popularity.
 
-Whose list comes from where is one rule, here: a user with training pairs gets the model's list; of the others, those
-with a history of items the model knows get one computed from it; the rest get the most popular items
+Which list a user gets is one rule, here: a user with training pairs gets the model's list; of the others, those with a
+history of items that the model knows get one computed from it; the rest get the most popular items
 (`dpaa.ranking.rank.ColdUsers`).  The service follows it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypedDict
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
 
 from dpaa._text import counted
-from dpaa.data.attributes import ItemAttributes, no_column
+from dpaa.data.attributes import ItemAttributes
 from dpaa.data.columns import Column
-from dpaa.data.ids import check_ids, encode, look_up
+from dpaa.data.ids import check_ids, encode
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.methods.base import Histories, Method
-from dpaa.ranking.dial import DialVectors
+from dpaa.methods.base import Histories
 from dpaa.ranking.quotas import NO_VALUE, Quota
-from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
+from dpaa.ranking.rank import RankedBlock
 from dpaa.ranking.reranker import Reranker
 
 Ids = Iterable[object] | pl.Series
@@ -36,24 +34,25 @@ Ints = NDArray[Any]
 SCORE, RANK, SOURCE = "score", "rank", "source"
 MODEL, HISTORY, POPULARITY = "model", "history", "popularity"
 SOURCES = (MODEL, HISTORY, POPULARITY)
-"""Where a list comes from: what column `source` says."""
+"""Where a list comes from: values of column `source`."""
+BY_MODEL, BY_HISTORY, BY_POPULARITY = range(len(SOURCES))
 BLOCK_USERS = 4096
-"""Users of several sources whose lists are put in order at once."""
+"""Users whose lists are put in order at once."""
 LONGEST_NUMBER = 9
 """Digits of a limit: no list is longer."""
 
 
 class ListOptions(TypedDict, total=False):
-    """How lists are made; all that recommends takes these."""
+    """How lists are made; everything that recommends takes these."""
 
     seen: bool
-    """Whether what a user has taken may be recommended again (no)."""
+    """Whether items that a user has already taken may be recommended again (no)."""
     items: Ids | None
     """An allow list, what is in stock for example; None allows all candidates."""
     exclude: Ids
-    """What to leave out."""
+    """Items to leave out."""
     exclude_pairs: pl.DataFrame | None
-    """What to leave out of single users' lists: `user_id, item_id`."""
+    """Items to leave out of single users' lists: `user_id, item_id`."""
     only: Mapping[str, object] | None
     """Column of the items → the value that items must have there, or several values."""
     at_most: Mapping[str, int] | None
@@ -61,147 +60,95 @@ class ListOptions(TypedDict, total=False):
     at_least: Mapping[str, int] | None
     """Column of the items → how many different values a list must have, as far as there are so many."""
     popularity_dial: Dial
-    """κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself.
-
-    Without it, or with "run", it stands where the run keeps it.
-    """
+    """κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; None or "run": the run's."""
     rerank: Reranker | str | None
-    """What makes lists from scores: "run" (without it) is the one that the run keeps, None is none."""
-    strict: bool
-    """Whether ids that the model does not know are an error, instead of being counted."""
+    """Re-ranker that makes lists from scores: "run" (the default) is the one that the run keeps, None is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Lists that are made as they are asked for."""
+    """Lists that are computed while they are read.
+
+    Parameters
+    ----------
+    blocks : `user_id, item_id, score, rank`, and `source` where some are not the model's own
+    schema : column → type
+    notes : on ids that the model does not know
+    """
 
     blocks: Iterator[pl.DataFrame]
-    """`user_id, item_id, score, rank`, and `source` where some are not the model's own."""
     schema: dict[str, Any]
     notes: list[str]
-    """What was unknown, in words."""
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Whose lists are asked for, in this order."""
+    """Users whose lists are wanted, in this order.
+
+    Parameters
+    ----------
+    ids : of the users
+    source : (n,) index into `SOURCES`
+    index : (n,) within the source: of the model's users, of the histories', 0 … of the others
+    histories : of users that the model does not know
+    """
 
     ids: pl.Series
     source: NDArray[np.int8]
-    """Index into `SOURCES`.  (n,)"""
     index: Ints
-    """Within the source: of the model's users, of the histories', 0 … of the unknown.  (n,)"""
     histories: Histories | None = None
 
     @property
     def marked(self) -> bool:
-        """Whether column `source` has anything to say."""
-        return bool((self.source != 0).any())
+        """Whether some lists are not the model's own, so that column `source` is needed."""
+        return bool((self.source != BY_MODEL).any())
 
+    @property
+    def notes(self) -> list[str]:
+        """How many users have no training pairs, and which lists they get."""
+        folded, unknown = (int((self.source == one).sum()) for one in (BY_HISTORY, BY_POPULARITY))
+        if not folded + unknown:
+            return []
+        who = counted(folded + unknown, "user has", "users have")
+        get = f"{folded:,} get lists from their history, {unknown:,} the popularity list"
+        return [f"{who} no training pairs: {get} (column {SOURCE!r})"]
 
-@dataclass(frozen=True, eq=False)
-class Engine:
-    """What makes lists from scores, the same for everybody."""
-
-    method: Method
-    train: Pairs
-    k: int
-    kappa: float
-    seen: bool
-    candidates: Ints | None
-    dial: DialVectors | None
-    reranker: Reranker | None
-    quotas: tuple[Quota, ...]
-    popularity: torch.Tensor
-    """(n_items,): what the list of users without training pairs or history is ranked by."""
-    excluded: Pairs | None
-    """Pairs of a person (index in `People`) and an item that must not be listed."""
-
-    def blocks(self, people: People, part: slice | None = None) -> Iterator[tuple[slice, RankedBlock]]:
-        """Lists in the order of the people, a block at a time; users are indices into `people`.
+    def blocks(
+        self, rank: Callable[[int, Ints], Iterator[RankedBlock]], step: int, part: slice | None = None
+    ) -> Iterator[tuple[slice, RankedBlock]]:
+        """Lists in the order of the people, a block at a time.
 
         Parameters
         ----------
-        people : whose lists
-        part : only these of them.  Scores are computed in the same blocks whatever the part, so that the lists of all
-            parts are those of the whole, bit by bit.
+        rank : ranks for people (by their index here) of one source
+        step : people whose scores are computed at once
+        part : only these of the people.  Scores are computed in the same blocks whatever the part, so that the lists
+            of all parts are those of the whole, bit by bit.
 
         Returns
         -------
         pairs of a slice of the people and their lists
         """
-        if not people.marked and part is None:
-            first = 0
-            for block in self._of_source(0, people, np.arange(len(people.ids))):
-                yield slice(first, first + len(block.users)), block
-                first += len(block.users)
-            return
-        part = part or slice(0, len(people.ids))
-        readers = [self._reader(number, people, part) for number in range(len(SOURCES))]
+        part = part or slice(0, len(self.ids))
+        readers = [self._reader(source, rank, step, part) for source in range(len(SOURCES))]
         for first in range(part.start, part.stop, BLOCK_USERS):
             where = slice(first, min(first + BLOCK_USERS, part.stop))
-            rows = [next(readers[number]) for number in people.source[where]]
+            rows = [next(readers[source]) for source in self.source[where]]
             items, scores = (np.stack(column) for column in zip(*rows, strict=True))
             yield where, RankedBlock(np.arange(where.start, where.stop), items, scores)
 
-    def _reader(self, number: int, people: People, part: slice) -> Iterator[tuple[Ints, Ints]]:
+    def _reader(
+        self, source: int, rank: Callable[[int, Ints], Iterator[RankedBlock]], step: int, part: slice
+    ) -> Iterator[tuple[Ints, Ints]]:
         """Lists of a source one by one, from the first of the part on; whole blocks are computed."""
-        members = np.flatnonzero(people.source == number)
+        members = np.flatnonzero(self.source == source)
         first, last = (int(index) for index in np.searchsorted(members, [part.start, part.stop]))
-        step = users_at_once(self.method.graph.n_items, self.candidates)
-        begin, end = first // step * step, -(-last // step) * step
-        blocks = self._of_source(number, people, members[begin:end] if last > first else members[:0])
-        return islice(
-            ((row, score) for block in blocks for row, score in zip(block.items, block.scores, strict=True)),
-            first - begin,
-            None,
-        )
-
-    def _of_source(self, number: int, people: People, members: Ints) -> Iterator[RankedBlock]:
-        if not len(members):
+        if first == last:
             return iter(())
-        users = people.index[members]
-        if number == SOURCES.index(POPULARITY):
-            return self._popular(members)
-        histories = people.histories if number == SOURCES.index(HISTORY) else None
-        taken = None if self.seen else self.train if histories is None else histories.pairs
-        return rank(
-            self.method,
-            users,
-            self.k,
-            masked=_joined(taken, self._excluded(members, users)),
-            candidates=self.candidates,
-            histories=histories,
-            dial=self.kappa,
-            prepared=self.dial,
-            reranker=self.reranker,
-            quotas=self.quotas,
-        )
-
-    def _popular(self, members: Ints) -> Iterator[RankedBlock]:
-        """The same list for all, but for what each must not get."""
-        masked = self._excluded(members, np.arange(len(members)))
-        ranker = Ranker(self.method.graph.n_items, torch.device("cpu"), masked, self.candidates, self.quotas)
-        for block, _ in ranker.blocks(np.arange(len(members))):
-            yield ranker.rank_popular(self.popularity, block, self.k)
-
-    def _excluded(self, members: Ints, users: Ints) -> Pairs | None:
-        """Pairs that these people must not get, by the numbers they have in their source."""
-        if self.excluded is None:
-            return None
-        row = np.full(int(max(members.max(), self.excluded.user.max(initial=0))) + 1, -1, dtype=np.int64)
-        row[members] = users
-        owner = row[self.excluded.user]
-        return Pairs.of(owner[owner >= 0], self.excluded.item[owner >= 0])
-
-
-def _joined(one: Pairs | None, other: Pairs | None) -> Pairs | None:
-    if one is None or other is None or not len(other):
-        return other if one is None else one
-    return Pairs.of(np.concatenate([one.user, other.user]), np.concatenate([one.item, other.item]))
-
-
-# ------------------------------------------------------------------ who and what is known
+        begin, end = first // step * step, -(-last // step) * step
+        blocks = rank(source, members[begin:end])
+        rows = ((items, scores) for one in blocks for items, scores in zip(one.items, one.scores, strict=True))
+        return islice(rows, first - begin, None)
 
 
 def people_of(
@@ -210,182 +157,189 @@ def people_of(
     user_ids: pl.Series,
     item_ids: pl.Series,
     warm: NDArray[np.bool_],
-) -> tuple[People, list[str]]:
-    """Whose lists are asked for: these users (all of the log without), or all who have a history; and notes.
+) -> People:
+    """Users whose lists are wanted, and where each list comes from.
 
-    `warm` says which users have training pairs, (n_users,): about the others the model knows nothing.
+    Parameters
+    ----------
+    users : ids; default: all who have a history, or all of the log
+    histories : `user_id, item_id` of users that the model does not know
+    user_ids, item_ids : of the model
+    warm : (n_users,) which users have training pairs
+
+    Returns
+    -------
+    the users
     """
-    notes: list[str] = []
-    known_items = pl.DataFrame()
-    if histories is not None:
-        known_items, notes = _known_rows(histories, item_ids)
-    if users is None and histories is not None:
-        ids = histories[Column.USER].unique().sort()
-        index = np.full(len(ids), -1, dtype=np.int64)
-    elif users is None:
-        ids, index = user_ids, np.arange(len(user_ids))
+    if users is None:
+        ids = user_ids if histories is None else _pairs_frame(histories, "histories")[Column.USER].unique().sort()
     else:
         ids = check_ids(users, user_ids, "user").alias(Column.USER)
-        index = encode(ids, user_ids).astype(np.int64)
-    index = np.where((index >= 0) & warm[index], index, -1)
-    source = np.where(index >= 0, 0, SOURCES.index(POPULARITY)).astype(np.int8)
+    # Histories alone are of new users, whatever their ids.
+    known = np.full(len(ids), -1) if users is None and histories is not None else encode(ids, user_ids)
+    index = np.where((known >= 0) & warm[known], known, -1).astype(np.int64)
+    source = np.where(index >= 0, BY_MODEL, BY_POPULARITY).astype(np.int8)
     folded = None
     if histories is not None:
-        owners = known_items[Column.USER].unique().sort()
+        _pairs_frame(histories, "histories")
+        rows = histories.filter(pl.Series(encode(histories[Column.ITEM], item_ids) >= 0))
+        owners = rows[Column.USER].unique().sort()
         owner = encode(ids, owners).astype(np.int64)
         mine = (index < 0) & (owner >= 0)
-        source[mine], index[mine] = SOURCES.index(HISTORY), owner[mine]
-        pairs = Pairs.of(encode(known_items[Column.USER], owners), encode(known_items[Column.ITEM], item_ids))
+        source[mine], index[mine] = BY_HISTORY, owner[mine]
+        pairs = Pairs.of(encode(rows[Column.USER], owners), encode(rows[Column.ITEM], item_ids))
         folded = Histories(pairs, len(owners))
-    unknown = source == SOURCES.index(POPULARITY)
+    unknown = source == BY_POPULARITY
     index[unknown] = np.arange(int(unknown.sum()))
-    return People(ids, source, index, folded), [*notes, *_source_notes(source, histories is not None)]
+    return People(ids, source, index, folded)
 
 
-def _known_rows(histories: pl.DataFrame, item_ids: pl.Series) -> tuple[pl.DataFrame, list[str]]:
-    need_type(histories, pl.DataFrame, "histories", "give a polars frame of user_id and item_id")
-    if missing := {Column.USER, Column.ITEM} - set(histories.columns):
-        raise InputError(f"histories have no column {min(missing)!r}; give a frame of user_id and item_id")
-    known = histories.filter(pl.Series(encode(histories[Column.ITEM], item_ids) >= 0))
-    if len(known) == len(histories):
-        return known, []
-    rows = counted(len(histories) - len(known), "history row names", "history rows name")
-    return known, [f"{rows} an item the model does not know; left out"]
+def _pairs_frame(pairs: pl.DataFrame, name: str) -> pl.DataFrame:
+    need_type(pairs, pl.DataFrame, name, "give a polars frame of user_id and item_id")
+    if missing := {Column.USER, Column.ITEM} - set(pairs.columns):
+        raise InputError(f"{name} have no column {min(missing)!r}; give a frame of user_id and item_id")
+    return pairs
 
 
-def _source_notes(source: NDArray[np.int8], with_histories: bool) -> list[str]:
-    """How many are not known, and what they get."""
-    folded, unknown = (int((source == SOURCES.index(one)).sum()) for one in (HISTORY, POPULARITY))
-    if not unknown and (not folded or (with_histories and folded == len(source))):
-        return []
-    get = [
-        *([f"{folded:,} get lists from their history"] if folded else []),
-        *([f"{unknown:,} get the popularity list"] if unknown else []),
-    ]
-    who = counted(folded + unknown, "user has", "users have")
-    return [f"{who} no training pairs: {', '.join(get)} (column {SOURCE!r})"]
+def known_ids(given: Ids, ids: pl.Series, what: str) -> tuple[Ints, list[str]]:
+    """Indices of the ids that are known, and a note on the others.
 
+    Parameters
+    ----------
+    given : ids of a user
+    ids : known ones
+    what : "user" or "item"
 
-def known_ids(given: Ids, ids: pl.Series, what: str, role: str, strict: bool) -> tuple[Ints, list[str]]:
-    """Indices of the ids that are known, and a note on the others; with `strict` they are an error."""
-    if strict:
-        return look_up(given, ids, what), []
+    Returns
+    -------
+    indices, and a note where some are unknown
+    """
     values = check_ids(given, ids, what)
-    index = encode(values, ids) if len(values) else np.empty(0, dtype=np.int32)
-    unknown = values.filter(pl.Series(index < 0)).unique(maintain_order=True) if len(values) else values
+    index = encode(values, ids)
+    unknown = values.filter(pl.Series(index < 0)).unique(maintain_order=True)
     if not len(unknown):
         return index, []
-    some = ", ".join(repr(one) for one in unknown.head(3)) + (", …" if len(unknown) > 3 else "")
-    are = counted(len(unknown), f"{what} {role} is", f"{what}s {role} are")
+    some = ", ".join(map(repr, unknown.head(3))) + (", …" if len(unknown) > 3 else "")
+    are = counted(len(unknown), f"{what} is", f"{what}s are")
     return index[index >= 0], [f"{are} not known to the model and left out ({some})"]
 
 
-def excluded_pairs(
-    pairs: pl.DataFrame | None, people: People, item_ids: pl.Series, strict: bool
-) -> tuple[Pairs | None, list[str]]:
-    """What single people must not get, by index in `people`; rows of others are not looked at."""
-    if pairs is None:
-        return None, []
-    need_type(pairs, pl.DataFrame, "exclude_pairs", "give a polars frame of user_id and item_id")
-    if missing := {Column.USER, Column.ITEM} - set(pairs.columns):
-        raise InputError(f"exclude_pairs have no column {min(missing)!r}; give a frame of user_id and item_id")
+def excluded_pairs(pairs: pl.DataFrame, people: People, item_ids: pl.Series) -> Pairs:
+    """Items that single people must not get.
+
+    Parameters
+    ----------
+    pairs : `user_id, item_id`; rows of others, or of unknown items, are ignored
+    people : whose lists are wanted
+    item_ids : of the model
+
+    Returns
+    -------
+    pairs of an index in `people` and an item
+    """
+    _pairs_frame(pairs, "exclude_pairs")
     owners = check_ids(pairs[Column.USER], people.ids, "user").cast(people.ids.dtype, strict=False)
-    items = check_ids(pairs[Column.ITEM], item_ids, "item")
-    given = pl.DataFrame([owners.alias(Column.USER), pl.Series(Column.ITEM, encode(items, item_ids))])
+    items = encode(check_ids(pairs[Column.ITEM], item_ids, "item"), item_ids)
+    given = pl.DataFrame([owners.alias(Column.USER), pl.Series(Column.ITEM, items)]).filter(pl.col(Column.ITEM) >= 0)
     persons = pl.DataFrame([people.ids.alias(Column.USER), pl.Series("person", np.arange(len(people.ids)))])
     mine = given.join(persons, on=Column.USER)
-    unknown = mine.filter(pl.col(Column.ITEM) < 0)
-    if strict and len(unknown):
-        look_up(items, item_ids, "item")
-    notes = []
-    if len(unknown):
-        rows = counted(len(unknown), "row to exclude names", "rows to exclude name")
-        notes.append(f"{rows} an item the model does not know; left out")
-    mine = mine.filter(pl.col(Column.ITEM) >= 0)
-    return Pairs.of(mine["person"].to_numpy(), mine[Column.ITEM].to_numpy()), notes
+    return Pairs.of(mine["person"].to_numpy(), mine[Column.ITEM].to_numpy())
 
 
-def shortest(k: int, n_items: int) -> int:
-    """Nobody's list is longer than the catalogue."""
-    return min(need_whole(k, "k"), max(n_items, 1))
+def masked_pairs(taken: Pairs | None, excluded: Pairs | None, members: Ints, users: Ints) -> Pairs | None:
+    """Pairs that some people must not get, by their index in a source.
+
+    Parameters
+    ----------
+    taken : what users of the source have already
+    excluded : pairs of a person and an item
+    members, users : (n,) persons, and their indices in the source
+
+    Returns
+    -------
+    pairs of an index in the source and an item
+    """
+    if excluded is None or not len(excluded):
+        return taken
+    row = np.full(int(max(members.max(), excluded.user.max())) + 1, -1, dtype=np.int64)
+    row[members] = users
+    owner = row[excluded.user]
+    own = Pairs.of(owner[owner >= 0], excluded.item[owner >= 0])
+    if taken is None:
+        return own
+    return Pairs.of(np.concatenate([taken.user, own.user]), np.concatenate([taken.item, own.item]))
 
 
 # ------------------------------------------------------------------ columns of the items as limits of lists
 
 
-@dataclass(frozen=True, eq=False)
-class CodedColumn:
-    """A column of the items, its values as whole numbers."""
-
-    name: str
-    codes: NDArray[np.int32]
-    """Values of each item, −1 where there are fewer.  (n_items, most values of an item)."""
-    words: pl.Series
-    """What each number stands for, ascending."""
-
-    @classmethod
-    def of(cls, values: pl.Series) -> CodedColumn:
-        """From the values of each item as lists of text (`ItemAttributes.values`)."""
-        lengths = values.list.len().to_numpy().astype(np.int64)
-        codes = np.full((len(values), max(int(lengths.max(initial=0)), 1)), NO_VALUE, dtype=np.int32)
-        flat = values.filter(values.list.len() > 0).explode().cast(pl.String)
-        rows = np.repeat(np.arange(len(values)), lengths)
-        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        if len(flat):
-            codes[rows, slots] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
-        return cls(values.name, codes, flat.unique().sort())
-
-    def having(self, wanted: object) -> NDArray[np.bool_]:
-        """Which items have this value, or one of these values, among theirs; compared as text."""
-        several = wanted if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
-        words = sorted({str(one).lower() if isinstance(one, bool) else str(one) for one in several})
-        codes = self.words.is_in(words).arg_true().to_numpy()
-        if not len(codes):
-            some = ", ".join(repr(one) for one in self.words.head(3))
-            raise InputError(
-                f"no item has {' or '.join(map(repr, words))} in column {self.name!r} (some have {some}); "
-                "give a value that is there"
-            )
-        return np.asarray(np.isin(self.codes, codes).any(axis=1))
-
-    def quota(self, at_most: int | None, at_least: int | None) -> Quota:
-        """Limits by the values; items without one are held to nothing, those with several count for each."""
-        for limit, name in ((at_most, "at most"), (at_least, "at least")):
-            if limit is not None:
-                need_whole(limit, f"{name} of column {self.name!r}")
-        return Quota(self.codes, at_most, at_least)
-
-
 class ItemColumns:
-    """Columns of the items by name; each is coded when it is first used, and kept."""
+    """Columns of the items, their values as whole numbers; each is coded when it is first used.
 
-    def __init__(self, attributes: ItemAttributes | None, coded: Iterable[CodedColumn] = ()) -> None:
-        self._attributes, self._coded = attributes, {one.name: one for one in coded}
+    Parameters
+    ----------
+    attributes : of the items
+    """
+
+    def __init__(self, attributes: ItemAttributes | None) -> None:
+        self._attributes = attributes
+        self._coded: dict[str, tuple[NDArray[np.int32], pl.Series]] = {}
 
     @property
     def names(self) -> list[str]:
-        """Those there are."""
-        return list(self._coded) if self._attributes is None else self._attributes.columns
+        """Names of the columns."""
+        return [] if self._attributes is None else self._attributes.columns
 
-    def __getitem__(self, name: str) -> CodedColumn:
+    def coded(self, name: str) -> tuple[NDArray[np.int32], pl.Series]:
+        """Values of each item as numbers, (n_items, most values of an item), −1 where there are fewer; their texts."""
         if name not in self._coded:
-            if not self.names:
-                raise InputError(
-                    f"nothing is known of the items, no column {name!r} either; make the dataset with --items"
-                )
             if self._attributes is None:
-                raise no_column(name, self.names)
-            self._coded[name] = CodedColumn.of(self._attributes.values(name))
+                raise InputError(f"the items have no columns, so no {name!r} either; make the dataset with --items")
+            values = self._attributes.values(name)
+            lengths = values.list.len().to_numpy().astype(np.int64)
+            codes = np.full((len(values), max(int(lengths.max(initial=0)), 1)), NO_VALUE, dtype=np.int32)
+            flat = values.filter(values.list.len() > 0).explode().cast(pl.String)
+            rows = np.repeat(np.arange(len(values)), lengths)
+            slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            if len(flat):
+                codes[rows, slots] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
+            self._coded[name] = codes, flat.unique().sort()
         return self._coded[name]
 
     def quotas(self, at_most: Mapping[str, int], at_least: Mapping[str, int]) -> tuple[Quota, ...]:
-        """The limits of every column that is named."""
-        return tuple(self[name].quota(at_most.get(name), at_least.get(name)) for name in {**at_most, **at_least})
+        """Limits of every named column; items without a value are not limited, those with several count for each.
+
+        Parameters
+        ----------
+        at_most, at_least : column → number
+        """
+        for limits, name in ((at_most, "at most"), (at_least, "at least")):
+            for column, limit in limits.items():
+                need_whole(limit, f"{name} of column {column!r}")
+        return tuple(
+            Quota(self.coded(name)[0], at_most.get(name), at_least.get(name)) for name in {**at_most, **at_least}
+        )
 
     def allowed(self, only: Mapping[str, object], some: NDArray[Any]) -> NDArray[Any]:
-        """Those of some items that have a wanted value in every column that is named."""
+        """Those of some items that have a wanted value in every named column.
+
+        Parameters
+        ----------
+        only : column → a value or several, compared as text
+        some : item indices
+        """
         for name, wanted in only.items():
-            some = some[self[name].having(wanted)[some]]
+            codes, texts = self.coded(name)
+            several = wanted if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+            values = sorted({str(one).lower() if isinstance(one, bool) else str(one) for one in several})
+            present = texts.is_in(values).arg_true().to_numpy()
+            if not len(present):
+                examples = ", ".join(map(repr, texts.head(3)))
+                raise InputError(
+                    f"no item has {' or '.join(map(repr, values))} in column {name!r} (some have {examples}); "
+                    "give a value that is there"
+                )
+            some = some[np.isin(codes[some], present).any(axis=1)]
         return some
 
 
@@ -393,24 +347,42 @@ class ItemColumns:
 
 
 def read_only(given: Sequence[str], option: str, example: str) -> dict[str, list[str]]:
-    """`COLUMN=VALUE` → the values that are allowed in each column."""
+    """Parse `COLUMN=VALUE`.
+
+    Parameters
+    ----------
+    given : as typed
+    option, example : for the message
+
+    Returns
+    -------
+    column → values that are allowed
+    """
     allowed: dict[str, list[str]] = {}
     for text in given:
-        column, equals, value = text.rpartition("=")
-        if not equals or not column.strip() or not value.strip():
+        column, _, value = (part.strip() for part in text.rpartition("="))
+        if not column or not value:
             raise InputError(f"{option} takes COLUMN=VALUE, got {text!r}; write for example {example}")
-        allowed.setdefault(column.strip(), []).append(value.strip())
+        allowed.setdefault(column, []).append(value)
     return allowed
 
 
 def read_limits(given: Sequence[str], option: str, example: str) -> dict[str, int]:
-    """`COLUMN=N` → N of each column."""
+    """Parse `COLUMN=N`; a column that is given twice has the last limit.
+
+    Parameters
+    ----------
+    given : as typed
+    option, example : for the message
+
+    Returns
+    -------
+    column → number
+    """
     limits: dict[str, int] = {}
     for text in given:
         column, _, number = (part.strip() for part in text.rpartition("="))
         if not column or not re.fullmatch(rf"0*[1-9][0-9]{{0,{LONGEST_NUMBER - 1}}}", number):
             raise InputError(f"{option} takes COLUMN=N with N from 1, got {text!r}; write for example {example}")
-        if column in limits:
-            raise InputError(f"{option} is given twice for column {column!r}; give it once")
         limits[column] = int(number)
     return limits

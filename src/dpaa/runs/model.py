@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 import torch
 
-from dpaa._html import html_facts
-from dpaa._text import in_digits
 from dpaa.data.attributes import TITLE
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
@@ -25,18 +23,19 @@ from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods import find_method
-from dpaa.methods.base import Method, Randomised, attach, changed_params
+from dpaa.methods.base import Method, Randomised, attach
 from dpaa.ranking.dial import DialVectors
-from dpaa.ranking.rank import RankedBlock
+from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
 from dpaa.runs.folder import RunFolder, RunRecord, save_model
 from dpaa.runs.lists import (
+    BY_HISTORY,
+    BY_POPULARITY,
     RANK,
     SCORE,
     SOURCE,
     SOURCES,
     Dial,
-    Engine,
     Ids,
     Ints,
     ItemColumns,
@@ -45,39 +44,23 @@ from dpaa.runs.lists import (
     People,
     excluded_pairs,
     known_ids,
+    masked_pairs,
     people_of,
-    shortest,
 )
 
 BLOCK_VECTORS = 65_536
-"""Users or items whose vectors are handed out at once."""
+"""Users or items whose vectors are exported at once."""
+BLOCK_ITEMS = 1024
+"""Items whose similar items are computed at once."""
 SIMILAR = "similar_item_id"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(RunRecord):
-    """Scores, recommendations and similar items, in the ids the log came with."""
+    """Scores, recommendations and similar items, in the ids of the log."""
 
     def __repr__(self) -> str:
         return f"Model({self.method.name}: {len(self.user_ids):,} users × {len(self.item_ids):,} items)"
-
-    def _repr_html_(self) -> str:
-        training = self.manifest.get("training") or {}
-        recall = training.get("best_valid_recall@20")
-        trained_on = self.manifest.get("dataset") or {}
-        reranker = self.manifest.get("rerank")
-        changed = changed_params(self.method)
-        facts = {
-            "users × items": f"{len(self.user_ids):,} × {len(self.item_ids):,}",
-            "trained on": trained_on.get("name"),
-            "hyperparameters": ", ".join(f"{name} = {value}" for name, value in changed.items()) or "defaults",
-            "best epoch": f"{training['best_epoch']:,} of {training['epochs']:,}" if training else None,
-            "validation recall@20": None if recall is None else f"{recall:.4f}",
-            "popularity dial": f"κ = {self.kappa():g}",
-            "re-ranker": reranker.get("name") if isinstance(reranker, dict) else None,
-            "folder": self.path,
-        }
-        return html_facts(f"Model: {self.method.name}", facts)
 
     def recommend(
         self,
@@ -102,8 +85,7 @@ class Model(RunRecord):
         `source` (`model`, `history` or `popularity`) where some users are not known to the model
         """
         lists = self.lists(users, k, histories=histories, **how)
-        blocks = list(lists.blocks)
-        return pl.concat(blocks) if blocks else pl.DataFrame(schema=lists.schema)
+        return pl.concat([pl.DataFrame(schema=lists.schema), *lists.blocks])
 
     def recommend_for(self, history: Ids, k: int = 20, **how: Unpack[ListOptions]) -> pl.DataFrame:
         """Recommend the k best items to one user that the model does not know.
@@ -121,10 +103,8 @@ class Model(RunRecord):
         taken = check_ids(history, self.item_ids, "item").alias(Column.ITEM)
         if not len(taken):
             raise InputError("the history is empty; give at least one item")
-        if how.get("strict"):
-            look_up(taken, self.item_ids, "item")
         table = pl.DataFrame([pl.Series(Column.USER, np.zeros(len(taken), dtype=np.int64)), taken])
-        return pl.concat(list(self.lists(None, k, histories=table, **how).blocks)).drop(Column.USER, SOURCE)
+        return self.recommend(None, k, histories=table, **how).drop(Column.USER, SOURCE)
 
     def lists(
         self,
@@ -139,25 +119,52 @@ class Model(RunRecord):
 
         Parameters
         ----------
-        users, k, histories, how : as in `recommend`; histories without users are those of everybody to list for
+        users, k, histories, how : as in `recommend`; with histories alone, all of their users
         shard : only this part of the users; the lists of all shards, one after the other, are the whole, bit by bit
 
         Returns
         -------
-        blocks, their columns, and notes on what was unknown
+        blocks, their columns, and notes on unknown ids
         """
-        strict = how.get("strict", False)
-        if strict and users is not None and histories is None:
-            look_up(users, self.user_ids, "user")
+        if unknown := how.keys() - ListOptions.__annotations__.keys():
+            raise TypeError(f"recommendations have no option {min(unknown)!r}")
+        k = min(need_whole(k, "k"), max(len(self.item_ids), 1))
         warm = np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
-        people, notes = people_of(users, histories, self.user_ids, self.item_ids, warm)
-        engine, more = self._engine(people, k, **how)
+        people = people_of(users, histories, self.user_ids, self.item_ids, warm)
+        kappa, reranker = self.kappa(how.get("popularity_dial")), self.reranker(how.get("rerank", "run"))
+        candidates, notes = self._allowed(how.get("items"), how.get("exclude", ()), how.get("only") or {})
+        quotas = self.columns.quotas(how.get("at_most") or {}, how.get("at_least") or {})
+        pairs = how.get("exclude_pairs")
+        excluded = None if pairs is None else excluded_pairs(pairs, people, self.item_ids)
+        n_items = len(self.item_ids)
+
+        def rank_source(source: int, members: Ints) -> Iterator[RankedBlock]:
+            index = people.index[members]
+            if source == BY_POPULARITY:
+                masked = masked_pairs(None, excluded, members, index)
+                ranker = Ranker(n_items, torch.device("cpu"), masked, candidates, quotas)
+                return (ranker.rank_popular(self.fallback, block, k) for block, _ in ranker.blocks(index))
+            own = people.histories if source == BY_HISTORY else None
+            taken = None if how.get("seen") else self.train if own is None else own.pairs
+            return rank(
+                self.method,
+                index,
+                k,
+                masked=masked_pairs(taken, excluded, members, index),
+                candidates=candidates,
+                histories=own,
+                dial=kappa,
+                prepared=self.prepared_dial if kappa else None,
+                reranker=reranker,
+                quotas=quotas,
+            )
+
         schema = self.recommendation_schema | {Column.USER: people.ids.dtype}
-        if people.marked:
-            schema |= {SOURCE: pl.String}
+        schema |= {SOURCE: pl.String} if people.marked else {}
         part = None if shard is None else shard.rows(len(people.ids))
-        blocks = (self._frame(where, block, people) for where, block in engine.blocks(people, part))
-        return Lists(blocks, schema, [*notes, *more])
+        blocks = people.blocks(rank_source, users_at_once(n_items, candidates), part)
+        frames = (self._frame(where, block, people) for where, block in blocks)
+        return Lists(frames, schema, [*people.notes, *notes])
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
         """The k items most similar to each of these, by the cosine of their vectors.
@@ -171,39 +178,37 @@ class Model(RunRecord):
         -------
         `item_id, similar_item_id, score, rank`, and `title` of the similar item where the items have titles
         """
-        index = look_up(items, self.item_ids, "item")
-        unit = self.unit_vectors
+        index, unit = look_up(items, self.item_ids, "item"), self.unit_vectors
+        k = min(need_whole(k, "k"), len(self.item_ids) - 1)
         frames = []
-        for first in range(0, len(index), 1024):
-            block = torch.from_numpy(index[first : first + 1024].astype(np.int64)).to(unit.device)
+        for first in range(0, max(len(index), 1), BLOCK_ITEMS):
+            some = index[first : first + BLOCK_ITEMS].astype(np.int64)
+            block = torch.from_numpy(some).to(unit.device)
             cosines = unit[block] @ unit.T
             cosines[torch.arange(len(block)), block] = -torch.inf
-            values, similar = top_k(cosines, min(need_whole(k, "k"), len(self.item_ids) - 1))
-            owners = self.item_ids.gather(index[first : first + 1024]).alias(Column.ITEM)
+            values, similar = top_k(cosines, k)
+            owners = self.item_ids.gather(some).alias(Column.ITEM)
             frames.append(self._lists(owners, SIMILAR, similar.cpu().numpy(), values.cpu().numpy()))
-        schema: dict[str, Any] = {
-            Column.ITEM: self.item_ids.dtype,
-            SIMILAR: self.item_ids.dtype,
-            SCORE: pl.Float32,
-            RANK: pl.Int32,
-        }
-        schema |= {} if self.titles is None else {TITLE: pl.String}
-        return pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+        return pl.concat(frames)
 
     def kappa(self, dial: Dial = None) -> float:
-        """The dial's κ as a number; None and "run" are the one that the run keeps in force."""
+        """κ of the popularity dial.
+
+        Parameters
+        ----------
+        dial : a number; None and "run" are the one that the run keeps
+
+        Returns
+        -------
+        κ
+        """
         if dial is None or dial == "run":
             return kappa_in_force(self.manifest.get("dial"))
-        if str(dial) == "auto":
-            raise InputError(
-                "the popularity dial has no value 'auto'; write `run` for the κ that the run keeps, or a number for "
-                "another"
-            )
         try:
             kappa = float(dial)
         except (TypeError, ValueError, OverflowError):
             kappa = float("nan")
-        if not abs(kappa) <= LARGEST_DIAL or not in_digits(dial, kappa):
+        if not abs(kappa) <= LARGEST_DIAL:
             raise InputError(
                 f"the popularity dial must be `run` or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, "
                 f"got {dial!r}"
@@ -211,11 +216,19 @@ class Model(RunRecord):
         return kappa
 
     def reranker(self, rerank: Reranker | str | None = "run") -> Reranker | None:
-        """What makes lists from scores: "run" is the one that the run keeps, text is read like `--rerank`."""
-        if isinstance(rerank, str):
-            kept = rerank.strip().lower() == "run"
-            return stored_reranker(self.manifest.get("rerank"), self.path or self) if kept else parse_reranker(rerank)
-        return rerank
+        """The re-ranker that makes lists from scores.
+
+        Parameters
+        ----------
+        rerank : "run" is the one that the run keeps, other text is read like `--rerank`
+
+        Returns
+        -------
+        the re-ranker, or None
+        """
+        if isinstance(rerank, str) and rerank.strip().lower() == "run":
+            return stored_reranker(self.manifest.get("rerank"), self.path or self)
+        return parse_reranker(rerank) if isinstance(rerank, str) else rerank
 
     @property
     def dial_curve(self) -> DialCurve | None:
@@ -225,45 +238,14 @@ class Model(RunRecord):
             return None
         return DialCurve.from_json(stored)
 
-    def dial_vectors(self, users: Ids | None = None) -> tuple[Iterator[pl.DataFrame], Iterator[pl.DataFrame]]:
-        """Vectors of users and items that serve every κ, a block at a time.
-
-        The score at κ is the inner product of the v's plus `κ · deviation · popularity`: give an index the items with
-        `popularity` as one more coordinate, and query it with `κ · deviation` as that of the user.
+    def save(self, folder: str | Path, overwrite: bool = False) -> None:
+        """Write a run folder; `dpaa.load` reads it back.
 
         Parameters
         ----------
-        users : ids; default: all
-
-        Returns
-        -------
-        frames of `user_id, v0 …, deviation` and of `item_id, v0 …, popularity`; at least one each, perhaps empty
+        folder : where to
+        overwrite : whether a run there is replaced
         """
-        prepared, vectors = self.prepared_dial, self.method.vectors()
-        if prepared is None or vectors is None:
-            raise InputError(
-                f"method {self.method.name} does not rank by an inner product, so it has no vectors to export; "
-                "use its recommendations"
-            )
-        people = np.arange(len(self.user_ids)) if users is None else look_up(users, self.user_ids, "user")
-        items = np.arange(len(self.item_ids)) if self.candidates is None else self.candidates
-
-        def of_users() -> Iterator[pl.DataFrame]:
-            for block in _blocks(people):
-                queries = vectors.queries(torch.from_numpy(block.astype(np.int64)))
-                ids = self.user_ids.gather(block).alias(Column.USER)
-                yield _vector_frame(ids, queries, "deviation", prepared.deviation(queries))
-
-        def of_items() -> Iterator[pl.DataFrame]:
-            for block in _blocks(items):
-                rows = prepared.items[torch.from_numpy(block.astype(np.int64))]
-                ids = self.item_ids.gather(block).alias(Column.ITEM)
-                yield _vector_frame(ids, rows[:, :-1], "popularity", rows[:, -1])
-
-        return of_users(), of_items()
-
-    def save(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Write a run folder; `dpaa.load` reads it back."""
         save_model(self, folder, overwrite)
 
     @property
@@ -275,7 +257,7 @@ class Model(RunRecord):
 
     @cached_property
     def unit_vectors(self) -> torch.Tensor:
-        """Item vectors of length 1, whose inner products are the cosines of `similar_items`; made once, and kept."""
+        """(n_items, d) item vectors of length 1, whose inner products are the cosines of `similar_items`."""
         vectors = self.method.item_vectors()
         if vectors is None:
             raise InputError(f"method {self.method.name} has no item vectors to compare; use a trained method")
@@ -283,12 +265,12 @@ class Model(RunRecord):
 
     @cached_property
     def prepared_dial(self) -> DialVectors | None:
-        """Made when the dial is first turned, and kept: about as large as the table of item vectors."""
+        """Vectors of the popularity dial, computed on first use: about as large as the table of item vectors."""
         return DialVectors.of(self.method)
 
     @cached_property
     def columns(self) -> ItemColumns:
-        """Columns of the items as limits of lists see them; kept."""
+        """Columns of the items as limits of lists."""
         return ItemColumns(self.attributes)
 
     @cached_property
@@ -297,47 +279,12 @@ class Model(RunRecord):
         counts = self.method.graph.item_degree.cpu()
         return counts if self.popularity is None else torch.tensor(self.popularity, dtype=torch.float32)
 
-    def _engine(
-        self,
-        people: People,
-        k: int,
-        *,
-        seen: bool = False,
-        items: Ids | None = None,
-        exclude: Ids = (),
-        exclude_pairs: pl.DataFrame | None = None,
-        only: Mapping[str, object] | None = None,
-        at_most: Mapping[str, int] | None = None,
-        at_least: Mapping[str, int] | None = None,
-        popularity_dial: Dial = None,
-        rerank: Reranker | str | None = "run",
-        strict: bool = False,
-    ) -> tuple[Engine, list[str]]:
-        kappa = self.kappa(popularity_dial)
-        allowed, notes = self._allowed(items, exclude, only or {}, strict)
-        excluded, more = excluded_pairs(exclude_pairs, people, self.item_ids, strict)
-        engine = Engine(
-            method=self.method,
-            train=self.train,
-            k=shortest(k, len(self.item_ids)),
-            kappa=kappa,
-            seen=seen,
-            candidates=allowed,
-            dial=self.prepared_dial if kappa else None,
-            reranker=self.reranker(rerank),
-            quotas=self.columns.quotas(at_most or {}, at_least or {}),
-            popularity=self.fallback,
-            excluded=excluded,
-        )
-        return engine, [*notes, *more]
-
-    def _allowed(
-        self, items: Ids | None, exclude: Ids, only: Mapping[str, object], strict: bool
-    ) -> tuple[Ints | None, list[str]]:
-        denied, notes = known_ids(exclude, self.item_ids, "item", "to exclude", strict)
+    def _allowed(self, items: Ids | None, exclude: Ids, only: Mapping[str, object]) -> tuple[Ints | None, list[str]]:
+        """Indices of the items that may be listed, None = all; notes on unknown ids."""
+        denied, notes = known_ids(exclude, self.item_ids, "item")
         allowed = self.candidates
         if items is not None:
-            listed, more = known_ids(items, self.item_ids, "item", "to allow", strict)
+            listed, more = known_ids(items, self.item_ids, "item")
             allowed, notes = np.unique(listed), [*notes, *more]
         if len(denied) or only:
             some = np.arange(len(self.item_ids)) if allowed is None else allowed
@@ -351,9 +298,10 @@ class Model(RunRecord):
         frame = self._lists(owners, Column.ITEM, block.items, block.scores)
         if not people.marked:
             return frame
-        source = pl.Series(SOURCE, SOURCES).gather(people.source[where])
         lengths = (block.items >= 0).sum(axis=1)
-        return frame.with_columns(source.gather(np.repeat(np.arange(len(owners)), lengths)).alias(SOURCE))
+        return frame.with_columns(
+            pl.Series(SOURCE, SOURCES).gather(np.repeat(people.source[where], lengths)).alias(SOURCE)
+        )
 
     def _lists(self, owners: pl.Series, name: str, items: Ints, scores: Ints) -> pl.DataFrame:
         """One row per owner and rank, the items in column `name`, titles last; lists that end early are shorter."""
@@ -369,16 +317,6 @@ class Model(RunRecord):
         if self.titles is not None:
             columns.append(self.titles.gather(index).alias(TITLE))
         return pl.DataFrame([column.filter(there) for column in columns])
-
-
-def _vector_frame(ids: pl.Series, vectors: torch.Tensor, name: str, last: torch.Tensor) -> pl.DataFrame:
-    columns = [pl.Series(f"v{number}", column.numpy()) for number, column in enumerate(vectors.cpu().T.contiguous())]
-    return pl.DataFrame([ids, *columns, pl.Series(name, last.cpu().numpy())])
-
-
-def _blocks(index: Ints) -> Iterator[Ints]:
-    for first in range(0, max(len(index), 1), BLOCK_VECTORS):
-        yield index[first : first + BLOCK_VECTORS]
 
 
 def load(folder: str | Path, method: str | type[Method] | None = None, device: str = "cpu") -> Model:
@@ -407,7 +345,7 @@ def make_method(data: Dataset, method: str | type[Method] | Method, hyperparamet
     ----------
     data : the dataset
     method : name, class or configured object
-    hyperparameters : checked; those of a configured object come below these
+    hyperparameters : checked; they override those of a configured object
 
     Returns
     -------
@@ -421,7 +359,7 @@ def make_method(data: Dataset, method: str | type[Method] | Method, hyperparamet
     if isinstance(attached, Randomised):
         if data.randomised is None:
             raise InputError(
-                f"{attached.name} also learns from pairs of randomised exposure, and {data.name} carries none; make a "
+                f"{attached.name} also learns from pairs of randomised exposure, and {data.name} has none; make a "
                 "dataset that does with `dpaa data randomised DATASET --out DIR`, or use another method"
             )
         attached.take(data.randomised)
@@ -429,12 +367,21 @@ def make_method(data: Dataset, method: str | type[Method] | Method, hyperparamet
 
 
 def resolve_device(wanted: str) -> str:
-    """`cpu` or a GPU as torch names it; of several processes on a machine each takes its own."""
+    """Name of a device as torch has it; of several processes on a machine each takes its own GPU.
+
+    Parameters
+    ----------
+    wanted : auto, cpu or cuda
+
+    Returns
+    -------
+    `cpu`, `cuda` or `cuda:N`
+    """
     if wanted not in ("auto", "cpu", "cuda"):
         raise InputError(f"device must be auto, cpu or cuda, got {wanted!r}")
     if wanted == "cuda" and not torch.cuda.is_available():
         raise InputError("hyperparameter device: torch finds no CUDA device here; use device=cpu or device=auto")
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    here = os.environ.get("LOCAL_RANK", "")
-    return f"cuda:{here}" if wanted == "cuda" and here.isdigit() else wanted
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return "cpu"
+    local = os.environ.get("LOCAL_RANK", "")
+    return f"cuda:{local}" if local.isdigit() else "cuda"

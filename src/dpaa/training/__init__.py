@@ -1,1 +1,1 @@
-"""Method in, trained method out."""
+"""Training of graph methods: the loop, early stopping, checkpoints, several processes."""

@@ -1,14 +1,13 @@
-"""One file that holds everything a stopped training needs; replaced as a whole or not at all."""
+"""Where a training starts or resumes: tables of another run, or the checkpoint of a stopped training."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -16,43 +15,78 @@ from torch import Tensor
 from dpaa._io import check_regular, own_folder, remove_folder, write_file
 from dpaa.errors import InputError, reason
 
-DIGEST = "digest"
-"""Of all that is in the file, so that damage is found; a checkpoint of before it was kept has none."""
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Tables that were trained before, and how far the schedule has come.
 
-STARTED_FROM = "start"
-"""In what a checkpoint was made with: the digest of the tables of another run, where training started from them."""
+    Parameters
+    ----------
+    table : (n_nodes, d) layer 0, users then items
+    parameters : what a method trains besides the table, as far as it is known
+    epoch : the first to be trained
+    step : steps that count as done: the learning rate continues from there
+    best_epoch : epoch of the earlier training in which the table was best
+    patience_share : of the method's epochs of patience
+    history : lines of the epochs before
+    origin : where the tables come from, for the manifest
+    """
+
+    table: Tensor
+    parameters: dict[str, Tensor] = field(default_factory=dict)
+    epoch: int = 1
+    step: int = 0
+    best_epoch: int = 0
+    patience_share: float = 1.0
+    history: tuple[dict[str, Any], ...] = ()
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Digest of all numbers: a checkpoint belongs to one start."""
+        content = hashlib.sha256(f"{self.epoch} {self.step} {sorted(self.parameters)}".encode())
+        for tensor in (self.table, *(self.parameters[name] for name in sorted(self.parameters))):
+            content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return content.hexdigest()
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Tensors by name, and the small rest as JSON."""
+    """State of a stopped training.
+
+    Parameters
+    ----------
+    tensors : tables, the best epoch's, and Adam's moments, as `part.name`
+    at : progress within the training (`Progress` as JSON)
+    identity : what the training was started with; another training refuses the checkpoint
+    """
 
     tensors: dict[str, Tensor]
-    progress: dict[str, Any]
+    at: dict[str, Any]
+    identity: dict[str, Any] = field(default_factory=dict)
 
     @property
     def epoch(self) -> int:
-        """The epoch it stands in."""
-        return int(self.progress["at"]["epoch"])
-
-    def part(self, name: str) -> dict[str, Tensor]:
-        """The tensors whose names begin with `name.`, without that beginning."""
-        return {key[len(name) + 1 :]: value for key, value in self.tensors.items() if key.startswith(f"{name}.")}
+        """The epoch in which training was stopped."""
+        return int(self.at["epoch"])
 
 
 class CheckpointFolder:
-    """`checkpoint/` of a run folder."""
+    """`checkpoint/` of a run folder, which holds one file; it is replaced whole or not at all.
+
+    Parameters
+    ----------
+    folder : of the checkpoint
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / "state.safetensors"
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """A crash leaves the old checkpoint or the new one, never half of one."""
+        """Replace the checkpoint."""
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
-        text = json.dumps(checkpoint.progress)
-        about = {"progress": text, DIGEST: _digest(tensors, text)}
+        about = {"progress": json.dumps({"at": checkpoint.at, "identity": checkpoint.identity})}
         remedy = "make room and continue with --resume"
         own_folder(self.folder, remedy)
         write_file(self.file, lambda file: save_file(tensors, file, metadata=about), remedy)
@@ -64,27 +98,15 @@ class CheckpointFolder:
         check_regular(self.file)
         try:
             with safe_open(self.file, framework="pt") as opened:
+                about = json.loads((opened.metadata() or {})["progress"])
+                int(about["at"]["epoch"])
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a dict
-                about = opened.metadata() or {}
-                progress = json.loads(about["progress"])
-                int(progress["at"]["epoch"]), dict(progress["identity"])
-                if DIGEST in about and about[DIGEST] != _digest(tensors, about["progress"]):
-                    raise ValueError("its content is not what its digest says")
+                return Checkpoint(tensors, about["at"], dict(about["identity"]))
         except (SafetensorError, KeyError, ValueError, TypeError, RecursionError, OverflowError, OSError) as error:
             raise InputError(
                 f"{self.file} is not a readable checkpoint ({reason(error)}); remove {self.folder} to start afresh"
             ) from None
-        return Checkpoint(tensors, progress)
 
     def remove(self) -> None:
-        """Training has ended."""
+        """Remove the checkpoint of a training that has ended."""
         remove_folder(self.folder)
-
-
-def _digest(tensors: dict[str, Tensor], text: str) -> str:
-    found = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()

@@ -1,248 +1,288 @@
-"""The loop: it asks the method and knows none by name."""
+"""The training loop: batches, Adam, validation, early stopping, checkpoints."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from dpaa._machine import computing, give_back_memory, lasting
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.columns import split_columns
-from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
+from dpaa.graph.kernels import Adam
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, Tables
-from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
-from dpaa.training.optimizer import TiledAdam
-from dpaa.training.start import Start
-from dpaa.training.stopping import EarlyStopping, learning_rate_at
-from dpaa.training.together import ONE_PROCESS, LostProcessError, Together
+from dpaa.training import distributed
+from dpaa.training.checkpoint import Checkpoint, CheckpointFolder, Start
+from dpaa.training.stopping import Best, EarlyStopping
 
 Validate = Callable[[GraphMethod], dict[str, float]]
-
-
 MONITOR = "recall@20"
 CHECKPOINT_SECONDS = 30.0
 GIVE_BACK_SECONDS = 1.0
 """Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
-LONG = 10
-"""Epochs in a row above the start's loss after which a training has diverged."""
-ABOVE, FAR_ABOVE = 3.0, 30.0
-"""Times the start's loss: above which for `LONG` epochs, and above which all along where a training is shorter.
+MOMENTS = ("mean", "square")
+DIVERGED_EPOCHS = 10
+DIVERGED_FACTOR, SHORT_DIVERGED_FACTOR = 3.0, 30.0
+"""Times the first loss: training has diverged when ten epochs in a row, or all of a shorter training, are above.
 
-On the built-in world with learning rates up to .1 (every method, l2 up to 1, 0 to 4 layers, D up to 256) only
-`dpaa-as-printed` has epochs above 1.1 times the start: two in a row above 3 times, one at 8.4 times.  With learning
-rates of 10 and more the last ten of 60 epochs of every method are all above 25 times.
+With learning rates up to 0.1 no method has three epochs in a row above 3 times its first loss; with learning rates of
+10 and more the last ten of 60 epochs of every method are above 25 times.
 """
 
 
-GO_ON, SAVE, STOP = range(3)
-"""What is done after a step."""
-
-
-class Interrupted(Exception):  # noqa: N818  # it is not an error: the user asked
-    """Training was asked to stop and has left a checkpoint."""
+class Interrupted(Exception):  # noqa: N818  # it is not an error: the user wanted it
+    """Training was stopped on request and has left a checkpoint."""
 
 
 @dataclass(frozen=True)
 class EpochReport:
-    """A line of `history.jsonl`."""
+    """Results of an epoch.
+
+    Parameters
+    ----------
+    epoch, loss, seconds : number, mean loss and duration
+    valid : validation metrics; empty where none was due
+    extras : what the method's `refresh` returned
+    best_epoch : so far
+    learning_rate : of the last step; None where it is constant
+    """
 
     epoch: int
     loss: float
     seconds: float
     valid: dict[str, float]
-    """Empty where there was no validation after this epoch."""
     extras: dict[str, Any]
-    """What the method's `refresh` said."""
     best_epoch: int
     learning_rate: float | None = None
-    """Of the epoch's last step; None where it is the same all along."""
 
     def line(self) -> dict[str, Any]:
-        """As it is stored: what a method adds stands beside the rest."""
+        """The epoch's line of `history.jsonl`."""
         fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
         rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         return fixed | rate | self.extras
 
 
-REMEMBERED = ("best_value", "best_epoch", "best_step", "best_measured", "smoothed")
-"""Of early stopping, in a checkpoint."""
-
-
 @dataclass
 class Progress:
-    """Where training stands; with the tensors it is a whole checkpoint."""
+    """Where a training is: what a checkpoint keeps besides tensors."""
 
     epoch: int = 1
     batch: int = 0
+    """Batches of the epoch that are done."""
+    step: int = 0
+    """Steps that are done, in all epochs."""
     loss_sum: float = 0.0
     triples: int = 0
     epoch_seconds: float = 0.0
-    extras: dict[str, Any] = field(default_factory=dict)
-    best_value: float = -math.inf
-    best_epoch: int = 0
+    extras: dict[str, Any] | None = None
+    """What `refresh` returned for this epoch; None before it is called."""
     start_loss: float | None = None
-    """Of the first step, before anything has changed; None in a checkpoint that was made before it was kept."""
+    """Loss of the very first batch."""
     epochs_above: int = 0
-    """How many epochs in a row, up to the last, had a mean loss above `ABOVE` times the start's."""
+    """Epochs in a row far above it."""
     lowest_loss: float = math.inf
-    """The lowest mean loss of an epoch after the first."""
-    step: int = 0
-    """Steps done, in all epochs."""
+    """Of an epoch after the first."""
     validated_step: int | None = None
-    """The step after which validation came last."""
-    best_step: int = 0
-    best_measured: float = -math.inf
-    smoothed: float | None = None
+    """The step after which the last validation was."""
+    best: Best = field(default_factory=Best)
 
-    def check(self) -> None:
-        """Refuse what no training has written, with a TypeError."""
-        whole = [self.epoch, self.batch, self.triples, self.best_epoch, self.epochs_above, self.step, self.best_step]
-        whole += [] if self.validated_step is None else [self.validated_step]
-        numbers = [self.loss_sum, self.epoch_seconds, self.best_value, self.lowest_loss, self.best_measured]
-        numbers += [number for number in (self.start_loss, self.smoothed) if number is not None]
-        fine = all(type(number) is int and number >= 0 for number in whole)
-        if not (fine and all(type(number) in (int, float) for number in numbers) and isinstance(self.extras, dict)):
-            raise TypeError("its progress is damaged")
+    @property
+    def loss(self) -> float:
+        """Mean loss of the epoch so far."""
+        return self.loss_sum / max(self.triples, 1)
 
     @property
     def start_level(self) -> float:
-        """The start's loss; of a coin's throw at least, which trained tables that are trained on begin below."""
+        """The first loss, at least that of random guessing: tables that were trained before begin below it."""
         return math.inf if self.start_loss is None else max(self.start_loss, math.log(2))
 
-    def after_epoch(self, stopping: EarlyStopping) -> Progress:
-        """The next epoch's beginning."""
-        loss = self.loss_sum / max(self.triples, 1)
-        following = Progress(
+    def next_epoch(self) -> Progress:
+        """The beginning of the next epoch."""
+        return Progress(
             self.epoch + 1,
-            start_loss=self.start_loss,
-            epochs_above=self.epochs_above + 1 if loss > ABOVE * self.start_level else 0,
-            lowest_loss=self.lowest_loss if self.epoch == 1 else min(self.lowest_loss, loss),
             step=self.step,
+            start_loss=self.start_loss,
+            epochs_above=self.epochs_above + 1 if self.loss > DIVERGED_FACTOR * self.start_level else 0,
+            lowest_loss=self.lowest_loss if self.epoch == 1 else min(self.lowest_loss, self.loss),
             validated_step=self.validated_step,
+            best=self.best,
         )
-        following.remember(stopping)
-        return following
 
-    def stopping(self, settings: GraphMethod) -> EarlyStopping:
-        """Patience as it stands here."""
-        found = EarlyStopping.of(settings)
-        for name in REMEMBERED:
-            setattr(found, name, getattr(self, name))
-        return found
 
-    def remember(self, stopping: EarlyStopping) -> None:
-        """What is best so far."""
-        for name in REMEMBERED:
-            setattr(self, name, getattr(stopping, name))
+def learning_rate_at(step: int, method: GraphMethod) -> float:
+    """The learning rate of a step, counted from 1: `learning_rate · min(step / w, √(w / step))`, w = `warmup_steps`.
 
-    def validation_is_due(self, settings: GraphMethod) -> bool:
-        """After the first and the last epoch, and where enough steps have passed since the last time."""
-        if self.validated_step is None or self.epoch == settings.epochs:
-            return True
-        return self.step - self.validated_step >= settings.validation_steps
+    Adam divides each gradient by its own size, so its first steps move every number by the whole learning rate,
+    however small or noisy its gradient: small first steps keep that noise out of the tables.  The fall afterwards
+    (that of "Attention is all you need") needs no end of training to be known; `constant` leaves it out.
+    """
+    warmup = max(method.warmup_steps, 1)
+    if step < warmup:
+        return method.learning_rate * step / warmup
+    if method.learning_rate_schedule == "constant":
+        return method.learning_rate
+    return method.learning_rate * math.sqrt(warmup / step)
+
+
+class TiledAdam(Adam):
+    """Adam over the tiles of the ego table, each updated right after its gradient while it is still in cache.
+
+    Parameters
+    ----------
+    tables : whose tiles and further parameters are updated
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__([*tables.ego.tiles, *tables.parameters.values()])
+        self._tables = tables
+
+    def step(self, rows: Rows, learning_rate: float) -> None:
+        """Update everything after `loss.backward()`."""
+        tables, n_tiles = self._tables, len(self._tables.ego.tiles)
+        tables.propagation.workers.map(
+            lambda tile: self.update(tile, tables.tile_gradient(rows, tile), learning_rate), n_tiles
+        )
+        for index, parameter in enumerate(tables.parameters.values(), start=n_tiles):
+            if parameter.grad is not None:
+                self.update(index, parameter.grad, learning_rate)
+                parameter.grad = None
+
+    def state(self) -> dict[str, Tensor]:
+        """Moments as tables of all columns that are held here, `mean` and `square`; then those of the parameters."""
+        own, n_tiles = super().state(), len(self._tables.ego.tiles)
+        state = {part: torch.cat([own[f"{part}.{tile}"] for tile in range(n_tiles)], dim=1) for part in MOMENTS}
+        state["steps"] = own["steps.0"]
+        for index, name in enumerate(self._tables.parameters, start=n_tiles):
+            state |= {f"{part}.{name}": own[f"{part}.{index}"] for part in (*MOMENTS, "steps")}
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Restore what `state` returned."""
+        tiles = self._tables.ego.columns
+        own = {f"steps.{index}": state["steps"] for index in range(len(tiles))}
+        own |= {f"{part}.{index}": state[part][:, tile] for part in MOMENTS for index, tile in enumerate(tiles)}
+        for index, name in enumerate(self._tables.parameters, start=len(tiles)):
+            own |= {f"{part}.{index}": state[f"{part}.{name}"] for part in (*MOMENTS, "steps")}
+        with torch.no_grad():
+            for name, tensor in super().state().items():
+                tensor.copy_(own[name])
 
 
 @dataclass
 class Trainer:
-    """Trains a method, keeps its best epoch, and can go on where it was stopped."""
+    """Trains a method, keeps its best epoch, and can resume where it was stopped.
+
+    Parameters
+    ----------
+    method : attached to a graph
+    validate : computes validation metrics of the current epoch; None trains all epochs and keeps the last
+    on_epoch : called after every epoch
+    checkpoints : where checkpoints go; None writes none
+    identity : what a checkpoint must have been made with (dataset, hyperparameters) to be resumed from
+    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`; checked after every step
+    finish_requested : whether to end with the best epoch so far; checked after every epoch
+    checkpoint_seconds : seconds between two checkpoints
+    start : tables that training starts from; default: random numbers
+    keep_last : train all epochs and keep the last, instead of the best on validation
+    """
 
     method: GraphMethod
     validate: Validate | None = None
-    """A validation number for the current epoch; None trains all epochs and keeps the last."""
     on_epoch: Callable[[EpochReport], None] = lambda _: None
     checkpoints: CheckpointFolder | None = None
     identity: dict[str, Any] = field(default_factory=dict)
-    """What a checkpoint must have been made with (data fingerprint, settings) to be taken up again."""
     stop_requested: Callable[[], bool] = lambda: False
+    finish_requested: Callable[[], bool] = lambda: False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     start: Start | None = None
-    """What training begins with; without it, random numbers."""
     keep_last: bool = False
-    """Whether all epochs are trained and the last is kept, instead of the best on validation."""
-    together: Together = ONE_PROCESS
-    """The processes that train other parts of the same tables, step by step with this one; one of them leads."""
-    finish: bool = False
-    """Whether nothing is trained on: the best epoch of the checkpoint is kept."""
-    _gave_back_at: float = field(default=-math.inf, init=False, repr=False)
-    _refreshed: int = field(default=0, init=False, repr=False)
-    """The epoch that the method has been refreshed for already."""
 
-    def run(self, checkpoint: Checkpoint | None = None) -> EarlyStopping:
-        """Train to the end, from the beginning or a checkpoint.  The method then holds its best epoch."""
+    def run(self, checkpoint: Checkpoint | None = None) -> Best:
+        """Train to the end, from the start or a checkpoint.
+
+        Parameters
+        ----------
+        checkpoint : of the same training
+
+        Returns
+        -------
+        the best epoch, which the method then holds
+        """
         with computing():
             return self._run(checkpoint)
 
-    def _run(self, checkpoint: Checkpoint | None) -> EarlyStopping:
-        method = settings = self.method
-        start = self.start
-        tables = Tables.start(
-            method, start.table if start else None, split_columns(settings.embedding_size, self.together.peers)
-        )
+    def _run(self, checkpoint: Checkpoint | None) -> Best:
+        method, start = self.method, self.start
+        self._columns = split_columns(method.embedding_size, distributed.peers())
+        tables = Tables.start(method, start.table if start else None, self._columns)
         if start:
             tables.load_parameters(start.parameters)
-            if not tables.columns.alone:  # it is of all users and columns, and needed no more
-                self.start = start = replace(start, table=start.table.new_empty(0))
         self._adam = TiledAdam(tables)
         self._best: dict[str, Tensor] = {}
-        self._saved_at = time.monotonic()
-        at = self._resume(checkpoint) if checkpoint else Progress(start.epoch, step=start.step) if start else Progress()
-        stopping = at.stopping(settings)
+        self.ended_early = False  # by `finish_requested`
+        self._saved_at, self._gave_back_at = time.monotonic(), -math.inf
+        self._first_epoch = start.epoch if start else 1
+        at = self._resume(checkpoint) if checkpoint else Progress(self._first_epoch, step=start.step if start else 0)
+        stopping = EarlyStopping.of(method)
+        stopping.best = at.best
         if start:
-            stopping.patience = start.patience(settings)
+            stopping.patience = max(1, math.ceil(start.patience_share * method.patience))
         early = self.validate is not None and not self.keep_last
-        if start and start.measured and early and not checkpoint:
-            self._measure_start(at, stopping)
-        last = at.epoch - 1 if self.finish else settings.epochs
-        while at.epoch <= last and not (early and stopping.exhausted(at.epoch - 1, at.step)):
+        if start and early and not checkpoint:
+            self._validate_start(at, stopping)
+        while at.epoch <= method.epochs and not (early and stopping.exhausted(at.epoch - 1, at.step)):
             self._train_epoch(at)
             began = time.perf_counter()
             valid = self._validate(at)
             better = bool(valid) and stopping.improved(at.epoch, valid[MONITOR], at.step)
-            if better or not self.validate or self.keep_last:
-                self._best = {}  # let the old best go first: two at once would be a table more
+            if better or not early:
+                self._best = {}  # free the old one first: two at once would be a table more
                 with lasting():
-                    stopping.best_epoch, self._best = at.epoch, tables.snapshot()
+                    at.best.epoch, self._best = at.epoch, tables.snapshot()
             seconds = at.epoch_seconds + time.perf_counter() - began
-            loss = at.loss_sum / max(at.triples, 1)
-            changes = settings.warmup_steps > 1 or settings.learning_rate_schedule != "constant"
-            rate = learning_rate_at(at.step, settings) if changes else None
-            self.on_epoch(EpochReport(at.epoch, loss, seconds, valid, at.extras, stopping.best_epoch, rate))
-            at = at.after_epoch(stopping)
-            if at.epochs_above >= LONG:
-                raise self._diverged(f"was {loss:.4g} in epoch {at.epoch - 1}, the {LONG}th in a row far", at)
+            constant = method.warmup_steps <= 1 and method.learning_rate_schedule == "constant"
+            rate = None if constant else learning_rate_at(at.step, method)
+            self.on_epoch(EpochReport(at.epoch, at.loss, seconds, valid, at.extras or {}, at.best.epoch, rate))
+            loss, at = at.loss, at.next_epoch()
+            if at.epochs_above >= DIVERGED_EPOCHS:
+                raise self._diverged(loss, at)
             self._maybe_save(at)
-        self._check_end(at)
+            self.ended_early = self._agreed(self.finish_requested())[0]
+            if self.ended_early:
+                break
+        if at.epoch > 2 and at.lowest_loss > SHORT_DIVERGED_FACTOR * at.start_level:
+            raise self._diverged(at.lowest_loss, at)
         tables.restore(self._best)
-        self._best = {}  # with Adam's moments three tables less, just before the vectors are made
+        self._best = {}  # with Adam's moments three tables less, just before the vectors are computed
         del self._adam
-        leads = tables.columns.leads
         tables.collect()
-        if leads:
+        if self._columns.leads:
             method.finish()
-        return stopping
+        return at.best
 
-    def _measure_start(self, at: Progress, stopping: EarlyStopping) -> None:
-        """What training begins with is the first to be beaten."""
-        at.extras, self._refreshed = self.method.refresh(at.epoch), at.epoch
-        valid = self._validate(at)
-        at.validated_step = None  # the first epoch is validated as ever
-        stopping.improved(at.epoch - 1, valid[MONITOR], at.step)
-        at.remember(stopping)
+    def _validate_start(self, at: Progress, stopping: EarlyStopping) -> None:
+        """Validate the tables that training starts from: they are kept where no epoch is better."""
+        at.extras = self.method.refresh(at.epoch)
+        stopping.improved(at.epoch - 1, self._validate(at)[MONITOR], at.step)
+        at.validated_step = None  # the first epoch is validated as in any training
         with lasting():
             self._best = self.method.tables.snapshot()
 
     def _train_epoch(self, at: Progress) -> None:
         began, before = time.perf_counter(), at.epoch_seconds
-        if at.batch == 0 and self._refreshed != at.epoch:
+        if at.extras is None:
             at.extras = self.method.refresh(at.epoch)
         for batch in self.method.batches(at.epoch, at.batch):
+            if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
+                give_back_memory()
+                self._gave_back_at = time.monotonic()
             loss = self._step(batch, learning_rate_at(at.step + 1, self.method)).item()
             if not math.isfinite(loss):
                 raise DivergedError(
@@ -258,127 +298,87 @@ class Trainer:
             at.epoch_seconds = before + time.perf_counter() - began
             self._maybe_save(at)
 
-    @property
-    def _first_epoch(self) -> int:
-        return self.start.epoch if self.start else 1
-
-    def _check_end(self, at: Progress) -> None:
-        """A training too short to be above the start for long, but far above it all along, has diverged too."""
-        limit = FAR_ABOVE * at.start_level
-        if at.lowest_loss <= limit:
-            return
-        # A single epoch may be a single step, whose loss is the start's: what the step did is seen afterwards.
-        first = next(iter(self.method.batches(1)))
-        with torch.no_grad():
-            loss = self._loss(first, self.method.tables.forward(first)).item()
-        if not loss <= limit:
-            raise self._diverged(f"was {loss:.4g} at the end, after epoch {at.epoch - 1}, far", at)
-
-    def _diverged(self, found: str, at: Progress) -> DivergedError:
-        return DivergedError(
-            f"training diverged: the loss {found} above the {at.start_loss:.4g} it began with, with learning_rate "
-            f"{self.method.learning_rate:g}; train with a smaller learning_rate"
-        )
-
-    def _step(self, batch: Batch, learning_rate: float | None = None) -> Tensor:
-        if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
-            give_back_memory()
-            self._gave_back_at = time.monotonic()
+    def _step(self, batch: Batch, learning_rate: float) -> Tensor:
         rows = self.method.tables.forward(batch)
-        loss = self._loss(batch, rows)
+        loss = self.method.loss(batch, rows)
+        if not isinstance(loss, Tensor) or loss.ndim:  # of a first try it is often one number per triple
+            got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            must = f"the loss of method {self.method.name} must be a tensor of one number"
+            raise InputError(f"{must}, got {got}; return a mean or a sum")
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        self._adam.step(rows, self.method.learning_rate if learning_rate is None else learning_rate)
+        self._adam.step(rows, learning_rate)
         return loss.detach()
 
-    def _loss(self, batch: Batch, rows: Rows) -> Tensor:
-        """The method's; of somebody's first try it is often one number per triple."""
-        loss = self.method.loss(batch, rows)
-        if not isinstance(loss, Tensor) or loss.ndim:
-            made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            told = f"the loss of method {self.method.name} must be a tensor of one number, got {made}"
-            raise InputError(f"{told}; return a mean or a sum")
-        return loss
+    def _diverged(self, loss: float, at: Progress) -> DivergedError:
+        return DivergedError(
+            f"training diverged: the loss was {loss:.4g} after epoch {at.epoch - 1}, far above the {at.start_loss:.4g} "
+            f"it began with, with learning_rate {self.method.learning_rate:g}; train with a smaller learning_rate"
+        )
 
     def _validate(self, at: Progress) -> dict[str, float]:
-        if self.validate is None or not at.validation_is_due(self.method):
+        """Validate after the first and the last epoch, and where enough steps have passed since the last time."""
+        waited = math.inf if at.validated_step is None else at.step - at.validated_step
+        due = waited >= self.method.validation_steps or at.epoch == self.method.epochs
+        if self.validate is None or not due:
             return {}
         at.validated_step = at.step
-        validate = partial(self.validate, self.method)
         self.method.tables.update_embeddings()
-        found = self.together.share(validate)
+        valid = self.validate(self.method) if self._columns.leads else {}
         self.method.tables.drop_embeddings()
-        return found
+        return valid if self._columns.alone else distributed.broadcast(valid)
+
+    def _agreed(self, *wishes: bool) -> tuple[bool, ...]:
+        """What rank 0 wishes."""
+        if self._columns.alone:
+            return wishes
+        return tuple(map(bool, self._columns.peers.everyone(torch.tensor(wishes))[0]))
 
     def _maybe_save(self, at: Progress) -> None:
-        due = self.checkpoints is not None and time.monotonic() - self._saved_at >= self.checkpoint_seconds
-        wish = self.together.agree(STOP if self.stop_requested() else SAVE if due else GO_ON)
-        if wish != GO_ON and (self.checkpoints or not self.method.tables.columns.alone):
-            tensors = self._whole_state()
+        stop = self.stop_requested()
+        due = stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds
+        stop, save = self._agreed(stop, due and self.checkpoints is not None)
+        if save:
+            tensors = self._state()
             if self.checkpoints:
-                self.checkpoints.save(Checkpoint(tensors, {"at": asdict(at), "identity": self.identity}))
+                self.checkpoints.save(Checkpoint(tensors, asdict(at), self.identity))
             self._saved_at = time.monotonic()
-        if wish == STOP:
+        if stop:
             raise Interrupted
 
-    def _whole_state(self) -> dict[str, Tensor]:
-        """All columns of everything, in the process that leads: a checkpoint does not know how many trained."""
-        tables = self.method.tables
-        states = {"method": tables.snapshot(), "best": self._best}
-        found = {
-            f"{part}.{name}": tables.columns.to_leader(tensor) if tables.is_cut(name) else tensor
-            for part, state in states.items()
-            for name, tensor in state.items()
-        }
-        return found | {f"adam.{name}": tensor for name, tensor in self._adam.whole_state().items()}
-
-    def _own_part(self, name: str, tensor: Tensor) -> Tensor:
-        """What this process needs of a checkpoint's tensor."""
+    def _is_cut(self, name: str) -> bool:
+        """Whether a tensor of a checkpoint is a table whose columns may be in several processes."""
         part, _, rest = name.partition(".")
-        tables = self.method.tables
-        if tables.columns.alone:
-            return tensor
-        if part == "adam":
-            return self._adam.own_part(rest, tensor).clone()
-        return tables.columns.cut(tensor).clone() if tables.is_cut(rest) else tensor
+        return rest in MOMENTS if part == "adam" else self.method.tables.is_cut(rest)
 
-    def check(self, checkpoint: Checkpoint) -> None:
-        """Refuse a checkpoint that was made with something else, naming the difference."""
-        made_with = dict(checkpoint.progress["identity"])
-        for name, value in self.identity.items():
-            found = made_with.get(name)
-            if name == "settings" and isinstance(found, dict):
-                found = with_earlier_defaults(type(self.method), found)
-            if found == value:
-                continue
-            if isinstance(found, dict) and isinstance(value, dict):
-                changed = [key for key in value if found.get(key) != value[key]]
-                told = ", ".join(f"{key} was {found.get(key)!r}, is now {value[key]!r}" for key in changed)
-            else:
-                told = f"it was {found!r}, is now {value!r}"
-            raise InputError(
-                f"the checkpoint was made with another {name} ({told}); "
-                "resume with the same call or train into a new folder"
-            )
+    def _state(self) -> dict[str, Tensor]:
+        """All columns of everything at rank 0: a checkpoint does not depend on the number of processes."""
+        parts = {"method": self.method.tables.snapshot(), "best": self._best, "adam": self._adam.state()}
+        tensors = {f"{part}.{name}": tensor for part, state in parts.items() for name, tensor in state.items()}
+        return {name: self._columns.to_leader(one) if self._is_cut(name) else one for name, one in tensors.items()}
 
     def _resume(self, checkpoint: Checkpoint) -> Progress:
-        self.check(checkpoint)
-        if self.finish and not checkpoint.part("best"):
-            raise InputError("training was stopped in its first epoch and has none to keep; continue with --resume")
+        for name in checkpoint.identity.keys() | self.identity.keys():
+            before, now = checkpoint.identity.get(name), self.identity.get(name)
+            if before != now:
+                raise InputError(
+                    f"the checkpoint was made with another {name} ({before!r}, now {now!r}); resume with the same "
+                    "command or train into a new folder"
+                )
+        parts: dict[str, dict[str, Tensor]] = {"method": {}, "best": {}, "adam": {}}
         try:
-            at = Progress(**{"best_measured": checkpoint.progress["at"]["best_value"]} | checkpoint.progress["at"])
-            at.check()
-            tensors = self.together.from_leader(checkpoint.tensors)
-            own = Checkpoint({name: self._own_part(name, tensor) for name, tensor in tensors}, checkpoint.progress)
-            self._best = own.part("best")
-            if self._best or at.best_epoch or at.epoch > self.method.epochs:
-                self.method.tables.restore(self._best)  # as it will be at the end: better refused now than then
-            self.method.tables.restore(own.part("method"))
-            self._adam.load_own_parts(own.part("adam"))
-            return at
-        except LostProcessError:
-            raise  # no fault of the checkpoint's
-        except (KeyError, RuntimeError, TypeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            at = TypeAdapter(Progress).validate_python(checkpoint.at)
+            for name, tensor in checkpoint.tensors.items():
+                part, _, rest = name.partition(".")
+                own = tensor if self._columns.alone or not self._is_cut(name) else self._columns.cut(tensor).clone()
+                parts[part][rest] = own
+            self._best = parts["best"]
+            if at.best.epoch or at.epoch > self.method.epochs:
+                self.method.tables.restore(self._best)  # as at the end: better refused now than then
+            self.method.tables.restore(parts["method"])
+            self._adam.load_state(parts["adam"])
+        except (KeyError, RuntimeError, TypeError, ValueError, ValidationError) as error:
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
             raise InputError(
-                f"the checkpoint does not fit this training ({reason}); remove the folder checkpoint to start afresh"
+                f"the checkpoint does not fit this training ({why}); remove the folder checkpoint to start afresh"
             ) from None
+        return at
