@@ -94,6 +94,6 @@ def plants() -> list[Plant]:
               ("study.json", "trials.jsonl", "best.toml", "runs", "lock", "locks", "study.sqlite"), ("study/",),
               ("study/",)),
         Plant("planted: reproduce", ("coat", "reproduced/kept:kept"), tuple(reproduce()), ".",
-              ("pages/overall-quick.csv", "pages/overall-quick.html", "results/overall", "kept/coat", "pages"),
+              ("pages/overall-smoke.csv", "pages/overall-smoke.md", "results/overall", "kept/coat", "pages"),
               ("results/", "pages/", "kept/"), ("results/", "kept/", "pages/")),
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .world import SMALL, YAHOO, benchmark, debias, interrupted, reproduce, settings, train, tune, tuned_reproduction
+from .world import SMALL, YAHOO, benchmark, debias, interrupted, reproduce, settings, train, tune
 
 BOUND = ("config.json", "model.safetensors", "users.parquet", "items.parquet", "edges.parquet")
 """Files of a run whose digests are in its manifest: not a byte of them may change unnoticed."""
@@ -289,10 +289,6 @@ def _studies() -> list[Reader]:
         others = ("twin-reproduced/results/overall/lightgcn-*.json",) if file.startswith("results") else ()
         words = tuple(reproduce())
         found.append(Reader(f"reproduce {file}", parts, file, kind, words, kept, kept[:2], others=others, share=0.6))
-    parts = ("coat", "tuned-reproduced/results:results", "tuned-reproduced/kept:kept")
-    file, words = "results/tuned/lightgcn-*.json", tuple(tuned_reproduction())
-    others = (f"twin-tuned-reproduced/{file}",)
-    found.append(Reader(f"reproduce {file}", parts, file, "json", words, kept, kept[:2], others=others, share=0.6))
     return found
 
 

@@ -34,7 +34,7 @@ LONG = SMALL | {"epochs": 40, "patience": 40}
 """Long enough to be stopped half-way."""
 GRID = ("--space", "paper", "--try", "learning_rate=0.001,0.01,0.1", "--try", "l2=0.0001")
 """Every point is tried, so the best is the same however often a study was killed."""
-COAT = ("--coat", "coat", "--method", "lightgcn", "--method", "most-popular", "--no-figures")
+COAT = ("--coat", "coat", "--method", "lightgcn", "--method", "most-popular")
 PLACES = ("--results", "results", "--work", "kept", "--out", "pages")
 YAHOO = "ydata-ymusic-rating-study-v1_0-{}.txt"
 
@@ -64,8 +64,8 @@ def debias(out: str, data: str = "data") -> list[str]:
 
 def reproduce(*more: str) -> list[str]:
     """The smallest table that trains."""
-    small = settings({"epochs": 2, "embedding_size": 4, "layers": 1})
-    return ["reproduce", "overall", *COAT, *small, *PLACES, *more]
+    budget = () if "--budget" in more else ("--budget", "smoke")
+    return ["reproduce", "overall", *COAT, *budget, *PLACES, *more]
 
 
 def benchmark(out: str) -> list[str]:
@@ -346,17 +346,11 @@ def _audit_json(arena: Arena, name: str) -> None:
 
 
 def _reproduced(arena: Arena, name: str) -> None:
-    """`results` and `kept` of a table; `tuned-…`: of one with tuned settings, `twin-…`: of one with other settings."""
-    other = settings({"l2": 0.01}) if name == "twin-reproduced" else settings({"layers": 2}) if "twin" in name else []
-    _ok(arena, tuned_reproduction(*other) if "tuned" in name else reproduce(*other))
+    """`results` and `kept` of a table; `twin-…`: of one with other hyperparameters."""
+    _ok(arena, reproduce(*(["--budget", "quick"] if "twin" in name else [])))
     (arena.work / name).mkdir()
     for part in ("results", "kept", "pages"):
         (arena.work / part).rename(arena.work / name / part)
-
-
-def tuned_reproduction(*more: str) -> list[str]:
-    """A table whose settings are tuned first."""
-    return reproduce("--budget", "standard", "--seeds", "1", *more)
 
 
 RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
@@ -385,7 +379,6 @@ RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
     "benched": (_called(*benchmark("benched")), ("data",)),
     "run-*": (_run, ("data",)),
     "twin-reproduced": (_reproduced, ("coat",)),
-    "twin-tuned-reproduced": (_reproduced, ("coat",)),
     "twin-*": (_other_run, ("data",)),
     "stranger-*": (_other_run, ("other",)),
     "unfinished*": (_unfinished, ("data",)),
@@ -407,5 +400,4 @@ RECIPES: dict[str, tuple[Recipe, tuple[str, ...]]] = {
     "study": (_called(*tune("study", trials=2)), ("data",)),
     "study-twin": (_called(*tune("study-twin", trials=2, seed=1)), ("data",)),
     "reproduced": (_reproduced, ("coat",)),
-    "tuned-reproduced": (_reproduced, ("coat",)),
 }  # fmt: skip

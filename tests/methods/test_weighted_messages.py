@@ -56,5 +56,4 @@ def test_weights_survive_the_folder_and_the_trace(name: str, source: str, small_
     plain = model.method.graph.symmetric_weights().to_user
     assert not torch.allclose(weights[0], plain)
     trace = trace_run(tmp_path / "run")
-    assert trace.emphasis == 1.0
-    assert trace.headline.startswith(f"{name} weights messages")
+    assert trace.verdict.startswith(f"{name} weights messages")
