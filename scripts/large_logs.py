@@ -22,7 +22,6 @@ import duckdb
 import numpy as np
 import polars as pl
 from benchmarks.timing import machine
-from dpaa.reproduction.tables import markdown
 
 
 def write_log(file: Path, rows: int, n_users: int, n_items: int, seed: int = 0) -> None:
@@ -96,7 +95,8 @@ def main() -> None:
     rows = beyond_memory(chosen.rows) if chosen.rows else all_at_once()
     again = f" --rows {chosen.rows:_}" if chosen.rows else ""
     text = f"# Large logs\n\nMade by `python -m scripts.large_logs{again}`: {machine()}.\n\n"
-    text += markdown(["what", "time", "peak memory", "within the limit"], rows)
+    lines = [["what", "time", "peak memory", "within the limit"], ["---"] * 4, *rows]
+    text += "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
     if chosen.out:
         chosen.out.write_text(text, encoding="utf-8")
 

@@ -26,7 +26,7 @@ def test_the_page_has_its_title_and_figures_have_files(demo_folder: Path, tmp_pa
     assert "<h1>Tea &amp; cake</h1>" in out.read_text(encoding="utf-8")
     assert said.out == f"page written to {out} ({out.stat().st_size / 1e6:.1f} MB)\n"
     assert f"figures written to {figures}" in said.err
-    assert {file.name for file in figures.iterdir()} == {"long-tail.json", "concentration.json"}
+    assert {file.name for file in figures.iterdir()} == {"long-tail.json"}
 
 
 def test_a_page_is_replaced_only_where_this_is_asked_for(demo_folder: Path, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_lists_are_as_long_as_asked_for(demo_folder: Path, tmp_path: Path) -> No
     pytest.importorskip("altair")
     dpaa_ok("report", demo_folder / "runs" / "most-popular", "--k", 3, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "recommended items (lists of 3 for all" in " ".join(page.split())
+    assert "recommended items (lists of 3 for " in " ".join(page.split())
 
 
 @pytest.mark.parametrize(

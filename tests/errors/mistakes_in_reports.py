@@ -40,10 +40,10 @@ SECTIONS = {
             {"other.json": '{"kind": "shopping list"}'},
         ),
         Mistake(
-            "a page of an audit with the names of before",
+            "a page of an audit that is damaged",
             "dpaa report audit.json --out page.html",
-            ("audit.json has a number 'head_share'", "make it again with `dpaa audit"),
-            {"audit.json": '{"kind": "audit", "numbers": {"head_share": 0.9}}'},
+            ("audit.json is damaged or of another version (source: Field required)",),
+            {"audit.json": '{"kind": "audit", "numbers": {"log_gini": 0.9}}'},
         ),
         Mistake(
             "a page of a run with spoiled metrics",

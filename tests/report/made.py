@@ -11,19 +11,19 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.dataset import Dataset
-from dpaa.report._inputs import Family, Inputs, Run
-from dpaa.report._partial import Partial
+from dpaa.report._inputs import Document, Family, Inputs, Measured, Run
 from dpaa.runs.fit import fit
-from dpaa.runs.folder import RunFolder
 
 TRAIN = {"user_id": [1, 1, 2, 2, 3, 3, 4, 4], "item_id": ["a", "b", "a", "c", "a", "b", "a", "d"]}
-TEST = {"user_id": [1, 2, 3, 4], "item_id": ["c", "b", "d", "e"]}
 QUICK: dict[str, dict[str, Any]] = {"lightgcn": {"embedding_size": 2, "layers": 1, "epochs": 1, "threads": 1}}
 
 
 def made_family(name: str = "hand") -> Family:
-    """Items a to e were used 4, 2, 1, 1 and 0 times: a, b and c are popular, and the top fifth, a, has half of all."""
-    data = Dataset.from_frame(pl.DataFrame(TRAIN), test=pl.DataFrame(TEST), name=name)
+    """Items a to d were used 4, 2, 1 and 1 times, e only in the test: a, b and c are popular, and the top fifth, a,
+    has half of all.
+    """
+    test = pl.DataFrame({"user_id": [1, 2, 3, 4], "item_id": ["c", "b", "d", "e"]})
+    data = Dataset.from_frame(pl.DataFrame(TRAIN), test=test, name=name)
     return Family(name, data.fingerprint, data, 2)
 
 
@@ -33,24 +33,24 @@ def add_run(
     method: str = "ease",
     *,
     metrics: dict[str, float | None] | None = None,
-    lists: Sequence[str] | None = None,
+    exposure: Sequence[int] | None = None,
     history: Sequence[dict[str, Any]] = (),
     manifest: dict[str, Any] | None = None,
     groups: Any = None,
     **protocol: Any,
 ) -> Run:
-    """A run of the family: its `lists` are items such as "cd", one for each user; without metrics it is unmeasured."""
-    assert family.dataset is not None
-    model = fit(family.dataset, method, **QUICK.get(method, {}))
+    """A run of the family; `exposure` counts the lists that hold items a to e; without metrics it is unmeasured."""
+    assert isinstance(family.source, Dataset)
+    model = fit(family.source, method, **QUICK.get(method, {}))
     model = replace(model, manifest=model.manifest | (manifest or {}))
     content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"} | protocol, "groups": groups or {}}
-    evaluation = None if metrics is None else Partial(content)
-    run = Run(name, RunFolder(Path(name)), model, list(history), evaluation, family)
-    if lists is not None:
-        vars(run)["lists"] = np.array([["abcde".index(item) for item in one] for one in lists])
+    measured = None if metrics is None else Measured.model_validate(content)
+    run = Run(name, Path(name), model, list(history), measured, family)
+    if exposure is not None:
+        vars(run)["exposure"] = np.array(exposure)
     family.runs.append(run)
     return run
 
 
-def made_inputs(*families: Family) -> Inputs:
-    return Inputs(list(families))
+def made_inputs(*families: Family, documents: Sequence[Document] = ()) -> Inputs:
+    return Inputs(list(families), list(documents))

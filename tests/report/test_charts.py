@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from math import nan
@@ -19,26 +18,16 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, MissingExtraError
 from dpaa.evaluation.dial_curve import DialCurve, DialPoint, Objective
 from dpaa.evaluation.offpolicy import ValidationExposure
-from dpaa.report import (
-    PAPER,
-    PHONE,
-    WIDE,
-    check_figure,
-    dial_figure,
-    lorenz_curve,
-    popularity_curves,
-    save,
-    trace_figures,
-)
-from dpaa.report._charts import POINTS, Dot, Interval, Line, curves, intervals, popularity_line, scatter
-from dpaa.report._svg import _clean, inline_svg
+from dpaa.report import check_figure, dial_figure, lorenz_curve, popularity_curves, save, trace_figures
+from dpaa.report._charts import PALETTE, POINTS, SOFT, Dot, Line, bars, line, popularity_line, scatter
+from dpaa.report._html import SVG, cleaned_svg, inline_svg
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.trace import trace_run
 from tests.report.reader import Reader
 
 pytest.importorskip("altair")
 BEGINS = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>", "json": b"{"}
-HEAD = '<svg xmlns="http://www.w3.org/2000/svg">'
+HEAD = f'<svg xmlns="{SVG}">'
 
 
 def rows_of(chart: Any, *columns: str) -> list[tuple[Any, ...]]:
@@ -49,36 +38,35 @@ def rows_of(chart: Any, *columns: str) -> list[tuple[Any, ...]]:
 
 def test_popularity_falls_from_the_first_item_to_the_last_used_one() -> None:
     counts = np.array([1, 4, 0, 2, 1])
-    line = popularity_line("all", counts, 0)
-    assert (list(line.x), list(line.y)) == ([1, 2, 3, 4], [4, 2, 1, 1])
+    drawn = popularity_line("all", counts, 0)
+    assert (list(drawn.x), list(drawn.y)) == ([1, 2, 3, 4], [4, 2, 1, 1])
     assert list(popularity_line("niche", counts, 0, first=3).x) == [3, 4]
     assert list(popularity_line("nothing", np.zeros(3), 0).x) == []
     many = {str(seed): np.random.default_rng(seed).zipf(1.5, 9_000) - 1 for seed in range(10)}
-    drawn = rows_of(popularity_curves(many, by="severity"), "name", "y")
-    assert len(drawn) <= len(many) * POINTS
-    assert {name for name, _ in drawn} == {f"severity {seed}" for seed in many}
+    rows = rows_of(popularity_curves(many, by="severity"), "name", "y")
+    assert len(rows) <= len(many) * POINTS
+    assert {name for name, _ in rows} == {f"severity {seed}" for seed in many}
 
 
 def test_what_has_no_value_is_left_out_and_lines_beyond_the_palette_are_dashed() -> None:
-    n = len(PAPER.palette)
-    lines = [Line("one", [1, 2, 3], [0.1, None, 0.3], 0), Line("two", [1], [0.2], n), Line("base", [0], [0], None)]
-    chart = curves(lines, PAPER, "x", "y")
+    lines = [Line("one", [1, 2, 3], [0.1, None, 0.3], 0), Line("two", [1], [0.2], 7), Line("base", [0], [0], None)]
+    chart = line(lines, "x", "y")
     assert rows_of(chart, "name", "x", "y")[:2] == [("one", 1.0, 0.1), ("one", 3.0, 0.3)]
     encoding = chart.to_dict()["layer"][0]["encoding"]
-    assert encoding["color"]["scale"]["range"] == [PAPER.colour(0), PAPER.colour(0), PAPER.soft]
+    assert encoding["color"]["scale"]["range"] == [PALETTE[0], PALETTE[0], SOFT]
     assert encoding["strokeDash"]["scale"]["range"] == [[1, 0], [6, 3], [3, 3]]
 
 
 @pytest.mark.parametrize(
     ("values", "domain"),
-    [((0.1, 0.2), (0.088, 0.212)), ((0.001, 0.2), (0.0, 0.22388)), ((5.0, 5.0), (4.5, 5.5)), ((0.0, 0.0), (0.0, 1.0)),
+    [((0.1, 0.2), (0.088, 0.212)), ((0.001, 0.2), (0.0, 0.22388)), ((0.0, 0.0), (0.0, 1.0)),
      ((-1.0, 1.0), (-1.24, 1.24))],
 )  # fmt: skip
 def test_dots_have_space_around_them_but_none_below_zero(
     values: tuple[float, float], domain: tuple[float, float]
 ) -> None:
     dots = [Dot(str(index), index, value, value, "") for index, value in enumerate(values)]
-    encoding = scatter(dots, PAPER, "x", "y").to_dict()["layer"][0]["encoding"]
+    encoding = scatter(dots, "x", "y").to_dict()["layer"][0]["encoding"]
     for axis in ("x", "y"):
         assert encoding[axis]["scale"]["domain"] == pytest.approx(domain)
 
@@ -87,26 +75,19 @@ def test_a_frontier_marks_the_choice_and_turns_a_falling_goal() -> None:
     dots = [
         Dot("a", 0, x, x, "", joined=True, mark=mark) for x, mark in ((0.0, "baseline"), (0.5, ""), (1.0, "chosen"))
     ]
-    chart = scatter(dots, WIDE, "x", "y", relative=True, falling=True).to_dict()
-    labels = {str(each["transform"]): each["mark"] for each in chart["layer"] if each["mark"]["type"] == "text"}
-    assert len(labels) == 2
-    (baseline,) = [mark for transform, mark in labels.items() if "baseline" in transform]
-    assert baseline["align"] == "left", "to the right of the leftmost dot"
+    chart = scatter(dots, "x", "y", relative=True, falling=True).to_dict()
+    labels = [str(each["transform"]) for each in chart["layer"] if each["mark"]["type"] == "text"]
+    assert ["baseline" in one for one in labels] == [False, True]
     (y,) = [each["encoding"]["y"] for each in chart["layer"] if each["mark"]["type"] == "line"]
     assert y["scale"]["reverse"] is True
 
 
-def test_intervals_keep_their_order_and_legends_take_more_rows_on_a_phone() -> None:
-    rows = [Interval(label, name, 0, 0.1, 0.0, 0.2, "") for label in ("z", "a") for name in ("new", "best")]
-    chart = intervals(rows, WIDE, "change").to_dict()
+def test_bars_keep_their_order() -> None:
+    rows = [{"label": label, "name": name, "value": 0.1, "low": 0.0, "high": 0.2, "tip": ""}
+            for label in ("z", "a") for name in ("new", "best")]  # fmt: skip
+    chart = bars(rows, "change").to_dict()
     assert chart["layer"][1]["encoding"]["y"]["sort"] == ["z", "a"]
-    assert chart["height"] == 60 + 2 * 26 + 20
-    lines = [Line(f"a name of some length {index}", [0, 1], [0, 1], index) for index in range(4)]
-    heights = [curves(lines, theme, "x", "y").to_dict()["height"] - theme.height for theme in (WIDE, PHONE)]
-    assert heights == [40, 80]
-    title = "popularity decile (1 = rarest items, 10 = most popular)"
-    assert WIDE.lines(title) == title
-    assert PHONE.lines(title) == ["popularity decile (1 = rarest", "items, 10 = most popular)"]
+    assert chart["height"] == 60 + 2 * 26 + 22
 
 
 # ---------------------------------------------------------------------- figures of commands
@@ -133,22 +114,20 @@ def test_the_dial_is_drawn_in_shares_and_what_has_no_value_is_left_out() -> None
 
 
 def test_trace_figures_hold_the_numbers(small_world: Dataset, tmp_path: Path) -> None:
-    chosen = {"embedding_size": 8, "layers": 3, "epochs": 4, "threads": 1}
     for name in ("dpaa", "lightgcn"):
+        chosen = {"embedding_size": 8, "layers": 3, "epochs": 4, "threads": 1}
         fit_into(tmp_path / name, small_world, make_method(small_world, name, chosen))
     traced = trace_run(tmp_path / "dpaa")
     charts = trace_figures(traced)
-    always = ["relative-weights", "message-mass", "inverse-interaction-weights"]
-    assert list(charts) == [*always, "share-and-shift", "weights-over-epochs"]
-    drawn = {name: json.loads(chart.to_json())["datasets"] for name, chart in charts.items()}
-    values = [row["value"] for row in next(iter(drawn["relative-weights"].values()))]
+    always = ["relative-weights", "inverse-interaction-weights"]
+    assert list(charts) == [*always, "pretrained-share"]
+    values = [y for (y,) in rows_of(charts["relative-weights"], "y")]
     assert values == pytest.approx([value for layer in traced.weights for value in layer.relative])
-    assert len(next(iter(drawn["inverse-interaction-weights"].values()))) == 10 * len(traced.premises)
-    assert len(next(iter(drawn["weights-over-epochs"].values()))) == 10 * len(traced.epochs)
-    assert list(trace_figures(trace_run(tmp_path / "lightgcn"))) == always, "its history has no weights"
+    assert len(rows_of(charts["inverse-interaction-weights"], "y")) == 10 * len(traced.premises)
+    assert list(trace_figures(trace_run(tmp_path / "lightgcn"))) == always, "its history has no share"
 
 
-# ---------------------------------------------------------------------- files
+# ---------------------------------------------------------------------- files and SVG
 
 
 @pytest.mark.parametrize("ending", BEGINS)
@@ -175,15 +154,12 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         check_figure(tmp_path / "x.png")
 
 
-# ---------------------------------------------------------------------- SVG
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("<script>alert(1)</script><g />", "<g />"),
         ('<image href="http://x" /><a href="x"><path /></a><foreignObject /><g />', "<g />"),
-        ('<rect fill="white" /><rect fill="red" />', '<rect fill="red" />'),
+        ('<rect fill="white" /><rect fill="#0072B2" />', '<rect fill="var(--c0)" />'),
         ('<path d="" /><path display="none" /><path d="M1.23456,2" />', '<path d="M1.23,2" />'),
         ('<g id="a" clip-path="url(#b)" />', '<g id="fig-a" clip-path="url(#fig-b)" />'),
         ('<path aria-label="0.5" aria-roledescription="point" style="x" />', '<path data-tip="0.5" />'),
@@ -191,16 +167,15 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     ],
 )
 def test_what_draws_is_kept(before: str, after: str) -> None:
-    root = ElementTree.fromstring(f"{HEAD}{before}</svg>")
-    ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
-    _clean(root, "fig")
+    ElementTree.register_namespace("", SVG)
+    root = cleaned_svg(f"{HEAD}{before}</svg>", "fig")
     assert ElementTree.tostring(root, encoding="unicode").removeprefix(HEAD).removesuffix("</svg>") == after
 
 
 def test_text_of_a_chart_stays_text_and_is_a_hint_of_its_mark() -> None:
     hostile = "</svg><b onclick=a>&"
     dots = [Dot(hostile, 0, 1.0, 1.0, hostile), Dot("other", 1, 2.0, 2.0, "other")]
-    page = Reader(str(inline_svg(scatter(dots, WIDE, "x", "y"), "one", '"<i>')))
+    page = Reader(str(inline_svg(scatter(dots, "x", "y"), "one", '"<i>')))
     (svg,) = page.named("svg")
     assert (svg.attributes["aria-label"], svg.attributes["role"]) == ('"<i>', "img")
     assert not page.named("b") + page.named("i")

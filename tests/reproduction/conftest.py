@@ -13,10 +13,11 @@ import pytest
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
+from dpaa.reproduction import BUDGETS
 from tests.command import dpaa_ok
 
-TINY = ("--set", "embedding_size=4", "--set", "layers=1", "--set", "epochs=2", "--no-figures")
-"""A training that takes a moment."""
+SMOKE = ("--budget", "smoke")
+"""Trainings that take a moment."""
 
 
 @pytest.fixture(scope="session")
@@ -58,8 +59,8 @@ ROWS = ("--method", "lightgcn", "--method", "dpaa", "--method", "dpaa-as-printed
 def made(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """Everything at once; the folder, stdout and stderr."""
     folder = tmp_path_factory.mktemp("made")
-    done = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *TINY[:-1],
-                   "--severity", 9, *places(folder))  # fmt: skip
+    done = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *SMOKE,
+                   "--severity", 9, *folders(folder))  # fmt: skip
     return folder, done.out, done.err
 
 
@@ -73,15 +74,15 @@ def twice(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def overall_of_ips(files: Path, folder: Path) -> tuple[object, ...]:
     """The call behind `twice`."""
-    return ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *TINY, "--seeds", 2, *places(folder))
+    return ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *SMOKE, "--seeds", 2, *folders(folder))
 
 
-def places(folder: Path) -> tuple[object, ...]:
+def folders(folder: Path) -> tuple[object, ...]:
     return ("--results", folder / "results", "--work", folder / "work", "--out", folder / "out")
 
 
 def cells(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / "out" / f"{name}-quick.csv").open(encoding="utf-8") as file:
+    with (folder / "out" / f"{name}-smoke.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -94,15 +95,18 @@ class Trial:
 
 @pytest.fixture
 def studies(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """A stand-in for `dpaa tune` that records its calls; its choice depends on data and method."""
+    """A stand-in for `dpaa tune` that records its calls, its choice depends on data and method; small trainings."""
     calls: list[dict[str, Any]] = []
+    small = BUDGETS["smoke"].hyperparameters
+    for name in ("standard", "paper"):
+        monkeypatch.setitem(BUDGETS, name, BUDGETS[name].model_copy(update={"hyperparameters": small, "coat_seeds": 1}))
 
     def tune(folder: Path, data: Any, method: str, **options: Any) -> SimpleNamespace:
         calls.append(options | {"data": data.name, "method": method})
         own = {"layer_emphasis": 2.0} if method.startswith("dpaa") else {}
         best = Trial({"learning_rate": 1e-4 if "s9" in data.name else 1e-2} | own, 0.5)
         trials = [best, Trial({"learning_rate": 1e-3}, None, "pruned")]
-        return SimpleNamespace(trials=trials, best=best, kept=1)  # one of an earlier call that was killed
+        return SimpleNamespace(trials=trials, best=best)
 
     stand_in = ModuleType("dpaa.tuning.tune")
     stand_in.tune = tune  # type: ignore[attr-defined]

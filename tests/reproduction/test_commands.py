@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dpaa._io import MARK
+from dpaa.reproduction import BUDGETS
 from tests.command import dpaa_ok, run_dpaa
-from tests.reproduction.conftest import ROWS, TINY, cells, overall_of_ips, places
+from tests.reproduction.conftest import ROWS, SMOKE, cells, folders, overall_of_ips
 
 TABLES = ("datasets", "overall", "groups", "severity", "ablation", "settings")
 
@@ -17,16 +17,16 @@ TABLES = ("datasets", "overall", "groups", "severity", "ablation", "settings")
 def test_all_tables_figures_and_the_page_are_there(made: tuple[Path, str, str]) -> None:
     folder, out, err = made
     names = {file.name for file in (folder / "out").iterdir()}
-    figures = ("severity-quick", "ablation-quick-dpaa", "ablation-quick-dpaa-as-printed")
-    assert names == {f"{name}-quick.csv" for name in TABLES} | {"all-quick.html"} | {
+    figures = ("severity-smoke", "ablation-dpaa-smoke", "ablation-dpaa-as-printed-smoke")
+    assert names == {f"{name}-smoke.csv" for name in TABLES} | {"all-smoke.md"} | {
         f"{name}.{form}" for name in figures for form in ("png", "svg")
     }
-    page = (folder / "out" / "all-quick.html").read_text(encoding="utf-8")
-    assert all(f'id="{name}"' in page for name in TABLES)
-    assert 'src="http' not in page
-    assert "Spearman" in out
-    assert "trainings in" in err
-    assert "an hour with --jobs 1" in err
+    page = (folder / "out" / "all-smoke.md").read_text(encoding="utf-8")
+    assert page.count("\n## ") == len(TABLES)
+    rows = "".join(f" --method {row}" for row in ROWS[1::2])
+    assert f"`dpaa reproduce all --budget smoke --coat DIR --kuairec DIR{rows} --severity 9`" in page
+    assert "(0.0278, " in out, "the paper's recall of LightGCN at severity 9"
+    assert " trained, " in err
     left = {run.parent.name.rpartition("-")[0] for run in (folder / "work").glob("*/*/config.json")}
     assert left == {"pretrained-lightgcn"}, "finished trainings are removed"
 
@@ -72,27 +72,24 @@ def test_the_ablation_takes_its_variants_from_hyperparameters(made: tuple[Path, 
 
 
 def test_again_nothing_is_trained(made: tuple[Path, str, str], files: Path) -> None:
-    call = ("reproduce", "groups", "--coat", files / "coat", *ROWS, *TINY, *places(made[0]), "--json")
+    call = ("reproduce", "groups", "--coat", files / "coat", *ROWS, *SMOKE, *folders(made[0]), "--json")
     done = dpaa_ok(*call)
-    assert "nothing was trained; 5 results" in done.err
+    assert "0 trained, 5 results taken from" in done.err
     assert [table["table"] for table in json.loads(done.out)["groups"]] == ["coat-drop", "coat-mask", "coat-keep"]
 
 
-def test_a_label_keeps_a_part_beside_the_whole_table(files: Path, tmp_path: Path) -> None:
-    dpaa_ok("reproduce", "datasets", "--budget", "standard", "--coat", files / "coat", "--label", "mine",
-            *places(tmp_path))  # fmt: skip
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"datasets-mine.csv", "datasets-mine.html"}
-    assert "--coat DIR --label mine" in (tmp_path / "out" / "datasets-mine.html").read_text(encoding="utf-8")
-
-
-def test_a_training_that_diverges_is_reported_and_the_others_continue(files: Path, tmp_path: Path) -> None:
+def test_a_training_that_diverges_is_reported_and_the_others_continue(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = {"embedding_size": 4, "layers": 1, "epochs": 2, "learning_rate": 1e30}
+    monkeypatch.setitem(BUDGETS, "smoke", BUDGETS["smoke"].model_copy(update={"hyperparameters": fast}))
     call = ("reproduce", "severity", "--kuairec", files / "kuairec", "--method", "lightgcn", "--severity", 0,
-            "--method", "lightgcn learning_rate=1e30", *TINY, *places(tmp_path))  # fmt: skip
+            *SMOKE, *folders(tmp_path))  # fmt: skip
     assert "the loss became" in dpaa_ok(*call).err
     rows = {row["row"]: row["mean"] for row in cells(tmp_path, "severity") if row["table"] == "recall@20"}
-    assert rows["lightgcn learning_rate=1e30"] == ""
-    assert float(rows["lightgcn"]) > 0
-    assert "nothing was trained" in dpaa_ok(*call).err
+    assert rows["lightgcn"] == ""
+    assert float(rows["most-popular"]) > 0
+    assert "0 trained" in dpaa_ok(*call).err
 
 
 def test_results_of_other_trainings_are_refused(twice: Path, files: Path) -> None:
@@ -101,33 +98,19 @@ def test_results_of_other_trainings_are_refused(twice: Path, files: Path) -> Non
     before = one.read_text()
     content = json.loads(before)
     details = content["details"]
-    spoilt = {
-        "(seed=": other.read_text(),
-        "(l2=0.5, not 0.0001); remove it": json.dumps(content | {"settings": content["settings"] | {"l2": 0.5}}),
-        "(data=f, not": json.dumps(content | {"details": details | {"fingerprint": "f"}}),
-        "(method=macr, not ips)": json.dumps(content | {"method": "macr"}),
-    }
-    for message, text in spoilt.items():
+    spoilt = [
+        other.read_text(),
+        json.dumps(content | {"settings": content["settings"] | {"l2": 0.5}}),
+        json.dumps(content | {"details": details | {"fingerprint": "f"}}),
+        json.dumps(content | {"method": "macr"}),
+    ]
+    for text in spoilt:
         one.write_text(text)
         done = run_dpaa(*call)
         assert done.code == 2
-        assert f"{one.name} is the result of another training {message}" in "".join(done.err.splitlines())
+        assert f"{one.name} is the result of another training; remove it" in "".join(done.err.splitlines())
     one.write_text(before)
     assert dpaa_ok(*call)
-
-
-def test_what_killed_processes_left_is_removed(twice: Path, files: Path) -> None:
-    home = next(folder for folder in (twice / "work").iterdir() if folder.name != "coat" and folder.is_dir())
-    key = min((twice / "results" / "overall").glob("ips-*.json")).stem
-    left = [home.parent / ".dpaa-0123456789ab", home / ".dpaa-new-0123456789ab"]
-    for folder in left:
-        folder.mkdir()
-    (left[0] / ".lock").write_bytes(MARK)
-    left += [home / f".{key}.lock", home / f".{key}.turn"]
-    for file in left[2:]:
-        file.write_bytes(MARK)
-    dpaa_ok(*overall_of_ips(files, twice))
-    assert [file for file in left if file.exists()] == []
 
 
 @pytest.mark.parametrize("name", ["results/overall", "work/coat"])

@@ -41,16 +41,13 @@ def runs(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.mark.parametrize("name", ["lightgcn", "first", "all", "as-printed"])
-def test_lemma_1_holds_in_trained_runs(runs: Path, name: str) -> None:
+def test_shares_of_trained_runs_add_up(runs: Path, name: str) -> None:
     found = trace_run(runs / name)
     assert [pair.groups for pair in found.contributions] == ["popular / niche", "decile 10 / decile 1"]
-    assert max(pair.difference for pair in found.contributions) < 1e-6
     assert found.notes == []
     for shares in (layer.mass_share for layer in found.weights):
         assert shares is not None
         assert sum(share or 0 for share in shares) == pytest.approx(1)
-    for values in ([row.readout for row in found.shares], [row.gradient for row in found.shares]):
-        assert sum(values) == pytest.approx(1)
     assert sum(found.edges) == len(pl.read_parquet(runs / name / "edges.parquet"))
 
 
@@ -59,8 +56,6 @@ def test_a_neutral_run_equals_the_plain_one(runs: Path) -> None:
     assert neutral.premises == plain.premises
     assert neutral.weights == plain.weights
     assert neutral.contributions == plain.contributions
-    for one, other in zip(neutral.shares, plain.shares, strict=True):
-        assert (one.readout, one.gradient) == (other.readout, other.gradient)
     assert neutral.epochs == plain.epochs == []
     for layer in plain.weights:
         assert layer.relative == pytest.approx([1] * 10)
@@ -75,19 +70,19 @@ def test_layers_are_those_of_training(runs: Path) -> None:
     ]
     history = found.epochs
     assert [line["epoch"] for line in history] == [1, 2, 3, 4, 5]
-    # Epoch 1 has β = 1: the weights in force were the pre-trained model's.
+    # Epoch 1 has β = 1: the weights that were applied were the pre-trained model's.
     assert history[0]["iiw_by_decile"] == pytest.approx(found.premises[4].iiw, abs=1e-5)
     emphasis = 2 / 3  # λ_0 with mean 1 over two layers
     assert found.weights[1].relative == pytest.approx([4 / 3] * 10)
     best = RunFolder(runs / "first").read_json("manifest.json")["training"]["best_epoch"]
-    in_force = np.array(found.weights[0].relative, dtype=float) / emphasis
-    assert in_force == pytest.approx(history[best - 1]["iiw_by_decile"], abs=1e-5)
+    applied = np.array(found.weights[0].relative, dtype=float) / emphasis
+    assert applied == pytest.approx(history[best - 1]["iiw_by_decile"], abs=1e-5)
 
 
 def test_the_pretrained_model_equals_its_own_trace(runs: Path) -> None:
     before = next(runs.glob("pretrained-lightgcn-*"))
-    own = [premise.cosine for premise in trace_run(before).premises]
-    found = [premise.cosine for premise in trace_run(runs / "first").premises if premise.vectors == "pretrained"]
+    own = [premise.iiw for premise in trace_run(before).premises]
+    found = [premise.iiw for premise in trace_run(runs / "first").premises if premise.vectors == "pretrained"]
     for one, other in zip(own, found, strict=True):
         assert one == pytest.approx(other, abs=1e-6)
 
@@ -95,9 +90,9 @@ def test_the_pretrained_model_equals_its_own_trace(runs: Path) -> None:
 def test_a_pretrained_model_that_is_gone_is_a_note(runs: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(runs / "first", tmp_path / "run"))
     manifest = (run / "manifest.json").read_text()
-    place = str(next(runs.glob("pretrained-lightgcn-*")).resolve())
-    assert place in manifest
-    (run / "manifest.json").write_text(manifest.replace(place, str(tmp_path / "gone")))
+    path = str(next(runs.glob("pretrained-lightgcn-*")).resolve())
+    assert path in manifest
+    (run / "manifest.json").write_text(manifest.replace(path, str(tmp_path / "gone")))
     found = trace_run(run)
     assert {premise.vectors for premise in found.premises} == {"own"}
     assert "the pre-trained model is not traced" in found.notes[0]
@@ -108,7 +103,6 @@ def test_what_a_method_does_besides_weighting_is_said(runs: Path) -> None:
     assert "does more to its layers than weighting" in found.notes[0]
     assert [premise.layer for premise in found.premises] == [0, None]
     assert found.weights[1].mass_share is None
-    assert found.shares == []
 
 
 def unbound(run: Path, copy: Path) -> Path:
@@ -127,11 +121,9 @@ def test_the_order_of_edges_does_not_matter(runs: Path, tmp_path: Path) -> None:
     assert trace_run(run).weights == trace_run(runs / "all").weights
 
 
-@pytest.mark.parametrize(
-    ("name", "says"), [("none", "has layers=0 and weights no messages"), ("most-popular", "is one of most-popular and")]
-)
-def test_runs_without_messages_are_refused(runs: Path, name: str, says: str) -> None:
-    with pytest.raises(InputError, match=says):
+@pytest.mark.parametrize("name", ["none", "most-popular"])
+def test_runs_without_messages_are_refused(runs: Path, name: str) -> None:
+    with pytest.raises(InputError, match="weights no messages"):
         trace_run(runs / name)
 
 

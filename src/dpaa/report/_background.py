@@ -6,28 +6,24 @@ import shlex
 from collections.abc import Callable
 from itertools import islice
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from dpaa.evaluation.dial_curve import BY_DEBIAS, DialCurve
 from dpaa.methods.base import changed_params
-from dpaa.report._charts import POINTS, Line, curves
-from dpaa.report._drawing import PAPER, Chart
+from dpaa.report._charts import POINTS, Chart, Line, line
 from dpaa.report._html import Cell, Figure, Section, number, render, suffix, table
 from dpaa.report._inputs import Inputs, Run
-from dpaa.report._partial import Partial
-from dpaa.report._runs import colour_index
-from dpaa.report._trace_charts import relative_weights
 from dpaa.trace import Trace
 
 MOST_FIGURES = 6
-MOST_LINES = 24
-"""Runs with a line in the figures of training; more cannot be told apart."""
 DIAL_LINES = {
-    "ndcg@{}": "accuracy (NDCG@{})",
-    "recall@{}/niche": "recall of niche items",
-    "coverage@{}": "items shown to anybody",
-    "arp@{}": "mean popularity (ARP)",
+    "ndcg": "accuracy (NDCG@{})",
+    "niche_recall": "recall of niche items",
+    "coverage": "items shown to anybody",
+    "arp": "mean popularity (ARP)",
 }
+DECILES = "popularity decile (1 = rarest items, 10 = most popular)"
 
 
 # ---------------------------------------------------------------------- popularity dial
@@ -35,18 +31,14 @@ DIAL_LINES = {
 
 def dial(inputs: Inputs) -> Section:
     """What the popularity dial does, for each run that measured it on validation."""
-    drawn: list[tuple[Figure, float, str]] = []
-    for run in inputs.runs:
-        content = run.manifest.part("dial")
-        figure = _dial(run.name, content, run.model.kappa(), suffix(len(drawn)))
-        if figure is not None and len(drawn) < MOST_FIGURES:
-            drawn.append((figure, run.model.kappa(), content.text("in_words")))
-    figures = [figure for figure, *_ in drawn]
+    curves = [(run.name, curve) for run in inputs.runs if (curve := run.model.dial_curve) is not None][:MOST_FIGURES]
+    drawn = [(_dial(name, curve, suffix(index)), curve) for index, (name, curve) in enumerate(curves)]
+    figures = [figure for figure, _ in drawn]
     return Section("dial", "The popularity dial", "Dial", render("dial.html", drawn=drawn), figures, folded=True)
 
 
 def dial_figure(curve: DialCurve, name: str) -> Chart:
-    """Draw the curve of the popularity dial for paper.
+    """Draw the curve of the popularity dial.
 
     Parameters
     ----------
@@ -57,38 +49,32 @@ def dial_figure(curve: DialCurve, name: str) -> Chart:
     -------
     the chart
     """
-    figure = _dial(name, Partial(curve.as_json()), curve.kappa, "")
-    assert figure is not None  # a curve has points
-    return figure.draw(PAPER).properties(title=figure.title)
+    figure = _dial(name, curve, "")
+    return figure.chart.properties(title=figure.title)
 
 
-def _dial(name: str, content: Partial, kappa: float, suffix: str) -> Figure | None:
-    points = sorted((p for p in content.parts("curve") if isfinite(p.number("kappa"))), key=lambda p: p.number("kappa"))
-    if not points:
-        return None
-    k, kappas = content.whole("k") or 20, [point.number("kappa") for point in points]
+def _dial(name: str, curve: DialCurve, suffix: str) -> Figure:
+    points = sorted(curve.points, key=lambda point: point.kappa)
     lines = []
-    for index, (metric, title) in enumerate(DIAL_LINES.items()):
-        values = [point.number(metric.format(k)) for point in points]
+    for index, (field, title) in enumerate(DIAL_LINES.items()):
+        values = [getattr(point, field) for point in points]
         largest = max((value for value in values if isfinite(value)), default=0.0)
         if largest > 0:
             shares = [value / largest if isfinite(value) else None for value in values]
-            lines.append(Line(title.format(k), kappas, shares, index))
-    metrics = [metric.format(k) for metric in (*DIAL_LINES, "recall@{}")]
-    metrics = [metric for metric in metrics if any(isfinite(point.number(metric)) for point in points)]
-    marks = {content.number("suggested"): " (suggested)", kappa: " (applied)"}
+            lines.append(Line(title.format(curve.k), [point.kappa for point in points], shares, index))
+    marks = {curve.suggested: " (suggested)", curve.kappa: " (applied)"}
     rows = [
-        [Cell(f"{value:g}{marks.get(value, '')}", value), *(number(point.number(metric)) for metric in metrics)]
-        for value, point in zip(kappas, points, strict=True)
+        [Cell(f"{point.kappa:g}{marks.get(point.kappa, '')}", point.kappa)]
+        + [number(getattr(point, field)) for field in ("recall", *DIAL_LINES)]
+        for point in points
     ]
     axes = ("popularity dial κ", "share of the highest value")
     return Figure(
         f"dial-curve{suffix}",
         f"{name}: turning the popularity dial",
-        "Metrics over κ of the dial, each as a share of its own highest value. "
-        f"The dotted line marks the κ that is applied, {kappa:g}.",
-        lambda theme: curves(lines, theme, *axes, across="symlog", upwards="percent", mark=kappa),
-        table(f"The dial of {name}", ["κ", *metrics], rows),
+        f"Metrics over κ, each as a share of its own highest value; κ = {curve.kappa:g} is applied.",
+        line(lines, *axes, x_axis="symlog", y_axis="percent", mark=curve.kappa),
+        table(f"The dial of {name}, lists of {curve.k}", ["κ", "recall", *DIAL_LINES], rows),
     )
 
 
@@ -97,77 +83,65 @@ def _dial(name: str, content: Partial, kappa: float, suffix: str) -> Figure | No
 
 def training(inputs: Inputs) -> Section:
     """Validation accuracy and loss over the epochs, and how far DPAA trusts its pre-trained model."""
-    runs = [run for run in inputs.runs if run.history][:MOST_LINES]
-    stopped = "; ".join(map(_stopped, runs))
-    figures: dict[str, Figure] = {}
-
-    def draw(key: str, name: str, title: str, y: str, value: Callable[[Partial], float], **axes: Any) -> None:
-        lines = _lines(runs, value)
-        ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in lines)
-        words = f"{y[:1].upper()}{y[1:]} over the epochs of training. {stopped if key == 'accuracy' else ends}."
-        chart: Callable[..., Chart] = lambda theme: curves(lines, theme, "epoch", y, across="steps", **axes)  # noqa: E731
+    charts: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
+        "training-accuracy": ("validation recall@20", lambda one: one["valid"].get("recall@20")),
+        "training-loss": ("training loss", lambda one: one["loss"]),
+        "pretrained-share": ("β, share of the pre-trained model", lambda one: one.get("pretrained_share")),
+    }
+    runs, figures = [run for run in inputs.runs if run.history], {}
+    for name, (y, value) in charts.items():
+        lines = []
+        for run in runs:
+            points = [(one["epoch"], value(one)) for one in run.history if value(one) is not None]
+            thinned = [*points[: -1 : max(1, -(-len(points) // POINTS))], *points[-1:]]
+            if thinned:
+                lines.append(Line(run.name, [x for x, _ in thinned], [y for _, y in thinned], run.colour))
         if lines:
-            figures[key] = Figure(name, title, words, chart)
-
-    title = "Learning: validation recall by epoch"
-    recall = "validation recall@20"
-    draw("accuracy", "training-accuracy", title, recall, lambda line: line.part("valid").number("recall@20"))
-    draw("loss", "training-loss", "Learning: loss by epoch", "training loss", lambda line: line.number("loss"))
-    title, share = "How far the pre-trained model is trusted (β)", "β, share of the pre-trained model"
-    draw("trust", "pretrained-share", title, share, lambda line: line.number("pretrained_share"), top=1.0)
-    content = render("training.html", figures=figures, stopped=stopped)
+            chart = line(lines, "epoch", y, x_axis="steps")
+            figures[name] = Figure(name, f"{y} by epoch", f"{y} of each run over the epochs of training.", chart)
+    content = render("training.html", figures=figures, runs=runs)
     return Section("training", "How training went", "Training", content, list(figures.values()), folded=True)
-
-
-def _lines(runs: list[Run], value: Callable[[Partial], float]) -> list[Line]:
-    """A line per run that has values, with at most as many points as can be seen."""
-    # By method where each has one run, as in the other figures; else one colour per run.
-    by_kind = len({run.kind for run in runs}) == len(runs) and len({run.family.fingerprint for run in runs}) == 1
-    lines = []
-    for index, run in enumerate(runs):
-        epochs = [(line.number("epoch"), value(line)) for line in map(Partial, run.history)]
-        points = [point for point in epochs if all(map(isfinite, point))]
-        step = max(1, -(-len(points) // POINTS))
-        kept = points[::step] + ([points[-1]] if points and (len(points) - 1) % step else [])
-        colour = colour_index(run, run.family.runs) if by_kind else index
-        if kept:
-            lines.append(Line(run.name, [x for x, _ in kept], [y for _, y in kept], colour))
-    return lines
-
-
-def _stopped(run: Run) -> str:
-    about, total = run.manifest.part("training"), len(run.history)
-    best, epochs = about.whole("best_epoch"), about.whole("epochs") or total
-    return f"{run.name}: {total} epochs" if best is None else f"{run.name}: best epoch {best} of {epochs}"
 
 
 # ---------------------------------------------------------------------- message weights
 
 
 def trace(inputs: Inputs) -> Section:
-    """How loud messages over rare and popular items are: a heat map per run that weights them in its own way."""
-    traced = islice(((run, run.trace) for run in inputs.runs if run.trace is not None), MOST_FIGURES)
-    drawn = [(run.folder.path, each, _heat_map(run.name, each, suffix(i))) for i, (run, each) in enumerate(traced)]
-    figures = [figure for *_, figure in drawn]
+    """How loud messages over rare and popular items are, for runs that weight them in their own way."""
+    drawn: list[tuple[Path, Trace, Figure]] = []
+    for run, each in islice(((run, run.trace) for run in inputs.runs if run.trace is not None), MOST_FIGURES):
+        name, title = f"message-weights{suffix(len(drawn))}", f"{run.name}: how loud messages are"
+        description = "Message weights relative to LightGCN's, by layer and popularity decile of the item."
+        drawn.append((run.path, each, Figure(name, title, description, trace_figures(each)["relative-weights"])))
     content = render("trace.html", drawn=drawn)
-    return Section("trace", "Where popularity enters", "Messages", content, figures, folded=True)
+    return Section("trace", "Where popularity enters", "Messages", content, [one for *_, one in drawn], folded=True)
 
 
-def _heat_map(name: str, trace: Trace, suffix: str) -> Figure:
-    rows = [
-        [Cell(f"{layer.layer} → {layer.layer + 1}", layer.layer), *(number(value, ".3f") for value in layer.relative)]
-        for layer in trace.weights
-    ]
-    first = [value for value in trace.weights[0].relative if value is not None]
-    ends = f" In the first layer from {first[0]:.2f} (rarest) to {first[-1]:.2f} (most popular)." if first else ""
-    caption = "Message weight relative to LightGCN's, by layer and popularity decile (1 = rarest)"
-    return Figure(
-        f"message-weights{suffix}",
-        f"{name}: how loud messages are",
-        f"Heat map of message weights relative to LightGCN's, by layer and popularity decile of the item.{ends}",
-        lambda theme: relative_weights(trace, theme),
-        table(caption, ["layer", *map(str, range(1, 11))], rows),
-    )
+def trace_figures(trace: Trace) -> dict[str, Chart]:
+    """Draw a trace: message weights, inverse interaction weights, and β where the history has it.
+
+    Parameters
+    ----------
+    trace : of one run
+
+    Returns
+    -------
+    name of a figure → chart
+    """
+    weights = {f"layer {one.layer} → {one.layer + 1}": one.relative for one in trace.weights}
+    premises = {f"{one.where}, {one.vectors}": one.iiw for one in trace.premises}
+    charts = {}
+    for name, series, y in (
+        ("relative-weights", weights, "message weight, relative to LightGCN's"),
+        ("inverse-interaction-weights", premises, "mean of 1 − cos(eᵤ, eᵢ) over edges"),
+    ):
+        lines = [Line(label, range(1, 11), values, index) for index, (label, values) in enumerate(series.items())]
+        charts[name] = line(lines, DECILES, y, x_axis="steps")
+    share = [(one["epoch"], value) for one in trace.epochs if (value := one.get("pretrained_share")) is not None]
+    if share:
+        beta = Line("β, pre-trained share", [epoch for epoch, _ in share], [value for _, value in share], 0)
+        charts["pretrained-share"] = line([beta], "epoch", beta.name, x_axis="steps")
+    return charts
 
 
 # ---------------------------------------------------------------------- provenance
@@ -179,11 +153,9 @@ def provenance(inputs: Inputs) -> Section:
         [
             run.name,
             run.method,
-            number(run.manifest.whole("seed"), "d"),
-            number(run.manifest.part("training").number("epochs"), ",.0f"),
-            number(run.manifest.number("seconds"), ",.1f"),
-            run.manifest.text("finished") or "–",
-            ", ".join(f"{name} {version}" for name, version in run.manifest.part("versions").content.items()),
+            number(run.model.method.seed, "d"),
+            number(len(run.history) or None, ",d"),
+            *(run.model.manifest.get(name, "–") for name in ("seconds", "finished", "versions")),
         ]
         for run in inputs.runs
     ]
@@ -195,22 +167,20 @@ def provenance(inputs: Inputs) -> Section:
 
 def commands_of(run: Run) -> list[str]:
     """The `dpaa train` and `dpaa evaluate` that make a run and its metrics."""
-    train = ["dpaa", "train", run.manifest.part("dataset").text("path") or "DATASET", "--method", run.method]
+    train = ["dpaa", "train", run.model.trained_on.path or "DATASET", "--method", run.method]
     for name, value in changed_params(run.model.method).items():
         if name != "seed":
             train += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
     train += ["--seed", str(run.model.method.seed)]
-    if origin := run.manifest.part("pretrained").text("run"):
-        train += ["--pretrained", origin]
+    train += ["--pretrained", run.origin] if run.origin else []
     if kept := run.model.reranker():
         train += ["--rerank", kept.in_words()]
-    train += ["--out", str(run.folder.path)]
-    evaluate = ["dpaa", "evaluate", str(run.folder.path)]
-    for k in run.protocol.texts("k"):
-        evaluate += ["--k", k]
-    evaluate += ["--overlap", run.protocol.text("overlap") or "drop"]
-    objective = run.manifest.part("dial").text("chosen_for")
-    if objective not in ("", BY_DEBIAS):  # `dpaa debias` put its κ into the run without an objective
-        evaluate += ["--dial-objective", objective]
-    evaluate += ["--mask-valid"] if run.protocol.get("mask_valid") is True else []
-    return [shlex.join(words) for words in ([train, evaluate] if run.evaluation else [train])]
+    commands = [[*train, "--out", str(run.path)]]
+    if run.measured is not None:
+        protocol, curve = run.measured.protocol, run.model.dial_curve
+        evaluate = ["dpaa", "evaluate", str(run.path), *(word for k in protocol.k for word in ("--k", str(k)))]
+        evaluate += ["--overlap", protocol.overlap]
+        if curve is not None and curve.chosen_for not in (None, BY_DEBIAS):  # `dpaa debias` has no objective
+            evaluate += ["--dial-objective", str(curve.chosen_for)]
+        commands.append(evaluate + ["--mask-valid"] * protocol.mask_valid)
+    return [shlex.join(words) for words in commands]

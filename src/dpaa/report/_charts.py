@@ -1,36 +1,120 @@
-"""The kinds of charts on the page; the theme decides whether one is for the page, a phone or paper."""
+"""Charts in one look, drawn by Altair, and their files.
+
+Colours can be distinguished with any colour vision (Okabe and Ito's).  Charts hold literal colours; the page replaces
+them by CSS variables, which follow light and dark (`VARIABLES`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.report._drawing import PAPER, SHAPES, Chart, Theme, altair, by_name, styled
+from dpaa._io import check_file_target, write_file
+from dpaa.errors import InputError, MissingExtraError
 
+Chart = Any
+"""A chart of Altair, which is an extra."""
+FORMATS = ("png", "svg", "pdf", "html", "json")
+SAVE_OPTIONS: dict[str, dict[str, Any]] = {"png": {"ppi": 200}, "html": {"inline": True}}
+"""Sharp enough for print; a page that needs no network."""
+WIDTH, HEIGHT = 600, 340
+"""Of a whole figure; a legend adds to the height."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+INK, SOFT, GRID = "#111111", "#444444", "#e6e6e6"
+VARIABLES = {colour: f"var(--c{index})" for index, colour in enumerate(PALETTE)}
+VARIABLES |= {INK: "var(--ink)", SOFT: "var(--soft)", GRID: "var(--grid)"}
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 POINTS = 240
-"""Points of a curve: more cannot be seen."""
+"""Points of a line: more cannot be seen."""
 HINTS = 40
 """Points of a line that show their values under the pointer."""
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 DIAL_TICKS = (-2, -1, 0, 1, 2, 4, 8, 16, 32)
-MARGINS = {"left": 18, "right": 8, "top": 4, "bottom": 4}
-"""Around a plot: the browser's font may be wider than the one that labels were measured with."""
+AXES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "": ({}, {}),
+    "percent": ({"format": "%"}, {}),
+    "steps": ({"format": "d", "tickMinStep": 1}, {"padding": 6}),
+    "log": ({"values": [10**n for n in range(10)], "format": "~s"}, {"type": "log", "nice": False}),
+    "symlog": ({"values": DIAL_TICKS, "format": "~g"}, {"type": "symlog", "constant": 1, "nice": False}),
+}
+"""Kind of an axis → options of the axis and of its scale."""
+
+
+def altair() -> ModuleType:
+    """Import the drawing library, or say in one sentence what to install."""
+    try:
+        import altair
+        import vl_convert  # noqa: F401  # Altair draws png, svg and pdf with it
+    except ImportError:
+        raise MissingExtraError("drawing figures", "report") from None
+    return altair
+
+
+def check_figures(folder: Path, figure_format: str) -> None:
+    """Refuse, before anything is computed, a folder that cannot take figures of this format.
+
+    Parameters
+    ----------
+    folder : where the figures will be written
+    figure_format : one of `FORMATS`
+    """
+    check_figure(folder / f"figure.{figure_format}")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; choose a folder with --figures")
+
+
+def check_figure(file: Path) -> None:
+    """Refuse, before anything is computed, a file that no figure can be written to.
+
+    Parameters
+    ----------
+    file : its suffix names the format
+    """
+    altair()
+    check_file_target(file, [f".{form}" for form in FORMATS], "a figure", make_folders=True)
+
+
+def save(chart: Chart, file: str | Path) -> Path:
+    """Write a figure, whole or not at all.
+
+    Parameters
+    ----------
+    chart : chart of Altair
+    file : its suffix names the format
+
+    Returns
+    -------
+    the file
+    """
+    target = Path(file)
+    check_figure(target)
+    form = target.suffix.lower().removeprefix(".")
+
+    def draw(staged: Path) -> None:
+        chart.save(str(staged), format=form, **SAVE_OPTIONS.get(form, {}))
+
+    write_file(target, draw, "free some space or choose another folder", make_folders=True)
+    return target
+
+
+# ---------------------------------------------------------------------- kinds of charts
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart."""
+    """One line of a chart; `index` of its colour, None = grey and dashed: what the others are compared with."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float | None]
     index: int | None
-    """Of its colour; None = grey and dashed: what the others are compared with."""
 
 
 EQUAL = Line("if all items were alike", [0.0, 1.0], [0.0, 1.0], None)
@@ -39,11 +123,11 @@ EQUAL = Line("if all items were alike", [0.0, 1.0], [0.0, 1.0], None)
 
 @dataclass(frozen=True)
 class Dot:
-    """One point of a scatter plot."""
+    """One point of a scatter plot; dots of one name share an entry of the legend."""
 
     name: str
-    """In the legend; several dots may share it."""
     index: int
+    """Of its colour and shape."""
     x: float
     y: float
     tip: str
@@ -54,27 +138,13 @@ class Dot:
     """`chosen` or `baseline`, written beside it."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and its interval."""
-
-    label: str
-    name: str
-    index: int
-    value: float
-    low: float
-    high: float
-    tip: str
-
-
-def curves(
+def line(
     lines: Sequence[Line],
-    theme: Theme,
     x: str,
     y: str,
     *,
-    across: str = "",
-    upwards: str = "",
+    x_axis: str = "",
+    y_axis: str = "",
     top: float | None = None,
     mark: float | None = None,
 ) -> Chart:
@@ -83,71 +153,55 @@ def curves(
     Parameters
     ----------
     lines : in the order of the legend; points without a value are left out
-    theme : size and colours
     x, y : titles of the axes
-    across, upwards : kind of each axis: `percent`, `steps` (whole numbers), `log`, `symlog` (on both sides of 0)
+    x_axis, y_axis : kinds, keys of `AXES`
     top : end of the y axis
-    mark : where a dotted upright line is drawn
+    mark : where a dashed upright line is drawn
 
     Returns
     -------
     the chart
     """
     alt = altair()
-    shown = ["{:.1%}".format if kind == "percent" else "{:.4g}".format for kind in (across, upwards)]
-    table = pl.DataFrame(
-        [
-            {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {shown[0](a)} → {shown[1](b)}"}
-            for line in lines
-            for a, b in zip(line.x, line.y, strict=True)
-            if b is not None
-        ],
-        schema={"name": pl.String, "x": pl.Float64, "y": pl.Float64, "tip": pl.String},
-    )
-    names = [line.name for line in lines]
-    colours = [theme.soft if line.index is None else theme.colour(line.index) for line in lines]
-    cycles = [None if line.index is None else line.index // len(theme.palette) for line in lines]
+    shown = ["{:.1%}".format if kind == "percent" else "{:.4g}".format for kind in (x_axis, y_axis)]
+    rows: list[dict[str, Any]] = [
+        {"name": one.name, "x": float(a), "y": float(b), "tip": f"{one.name}: {shown[0](a)} → {shown[1](b)}"}
+        for one in lines
+        for a, b in zip(one.x, one.y, strict=True)
+        if b is not None
+    ]
+    table = pl.DataFrame(rows, schema={"name": pl.String, "x": pl.Float64, "y": pl.Float64, "tip": pl.String})
+    names = [one.name for one in lines]
+    colours = [SOFT if one.index is None else colour(one.index) for one in lines]
+    cycles = [None if one.index is None else one.index // len(PALETTE) for one in lines]
     dashes = [[3, 3] if cycle is None else DASHES[cycle % len(DASHES)] for cycle in cycles]
     base = alt.Chart(table).encode(
-        x=_axis("X", "x", theme.lines(x), across, table["x"], theme),
-        y=_axis("Y", "y", y, upwards, table["y"], theme, top),
-        color=_legend("name", names, colours, theme, symbolType="stroke", symbolSize=240),
+        x=_axis("X", x, x_axis, [row["x"] for row in rows]),
+        y=_axis("Y", y, y_axis, [], top),
+        color=_legend(names, colours, symbolType="stroke"),
     )
-    dashed = by_name("StrokeDash", "name", names, dashes)
-    layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=dashed, detail="name:N")]
     # Few points are drawn as dots; along longer lines some unseen ones carry the values for the pointer.
-    few = max((len(line.x) for line in lines), default=0) <= HINTS
-    index, length = pl.int_range(pl.len()).over("name"), pl.len().over("name")
-    step = pl.max_horizontal((length / HINTS).ceil().cast(pl.Int64), pl.lit(1, pl.Int64))
-    points = base.properties(data=table.filter((index % step == 0) | (index == length - 1)))
-    layers.append(points.mark_point(filled=True, size=46 if few else 160, opacity=int(few)).encode(description="tip:N"))
+    longest = max((len(one.x) for one in lines), default=0)
+    few, hints = longest <= HINTS, table[:: max(1, -(-longest // HINTS))]
+    points = base.properties(data=hints).mark_point(filled=True, size=46 if few else 160, opacity=int(few))
+    dashed = by_name("StrokeDash", names, dashes)
+    layers = [base.mark_line(strokeWidth=2.4).encode(strokeDash=dashed), points.encode(description="tip:N")]
     if mark is not None:
-        layers.append(_upright(mark, color=theme.soft, strokeDash=[4, 4], strokeWidth=1.4))
-    return _fitted(alt.layer(*layers), theme, names)
+        layers.append(_upright(mark, strokeDash=[4, 4]))
+    return _fitted(alt.layer(*layers), names)
 
 
 def popularity_line(name: str, counts: NDArray[Any], index: int, first: int = 1, last: int | None = None) -> Line:
-    """Interactions of the items, most popular first; items without any are not drawn.
-
-    Parameters
-    ----------
-    name : in the legend
-    counts : (n_items,) training interactions
-    index : of its colour
-    first, last : ranks at which the line begins and ends
-
-    Returns
-    -------
-    at most `POINTS` points, evenly spaced on a logarithmic axis
-    """
+    """Interactions of the items between two ranks, most popular first; items without any are not drawn."""
     falling = np.sort(counts[counts > 0])[::-1]
     last = len(falling) if last is None else last
+    # Evenly spaced on a logarithmic axis.
     rank = np.unique(np.geomspace(first, last, POINTS).round().astype(int)) if last >= first else np.array([], int)
     return Line(name, rank.tolist(), falling[rank - 1].tolist(), index)
 
 
 def popularity_curves(counts: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "") -> Chart:
-    """Training interactions of the items on logarithmic axes, for paper.
+    """Training interactions of the items on logarithmic axes.
 
     Parameters
     ----------
@@ -161,18 +215,15 @@ def popularity_curves(counts: Mapping[str, NDArray[Any]], title: str = "Training
     """
     lines = [popularity_line(f"{by} {name}".strip(), each, index) for index, (name, each) in enumerate(counts.items())]
     axes = ("item, most popular first", "training pairs of the item")
-    return curves(lines, PAPER, *axes, across="log", upwards="log").properties(title=title)
+    return line(lines, *axes, x_axis="log", y_axis="log").properties(title=title)
 
 
-def scatter(
-    dots: Sequence[Dot], theme: Theme, x: str, y: str, *, relative: bool = False, falling: bool = False
-) -> Chart:
+def scatter(dots: Sequence[Dot], x: str, y: str, *, relative: bool = False, falling: bool = False) -> Chart:
     """Dots by colour and shape; axes need not start at zero.
 
     Parameters
     ----------
     dots : what is drawn
-    theme : size and colours
     x, y : titles of the axes
     relative : whether x is a change against the baseline: in percent, with an upright line at 0
     falling : whether lower values of y are better, so that they are drawn higher
@@ -183,44 +234,36 @@ def scatter(
     """
     alt = altair()
     index = {dot.name: dot.index for dot in dots}
-    colours = [theme.colour(each) for each in index.values()]
-    shapes = [SHAPES[each % len(SHAPES)] for each in index.values()]
-    few: dict[str, Any] = {"tickCount": 5 if theme.narrow else 10, "labelFlush": True}
-    axis = alt.Axis(format="+%", **few) if relative else alt.Axis(**few)
+    names, shapes = list(index), [SHAPES[each % len(SHAPES)] for each in index.values()]
+    axis = alt.Axis(format="+%") if relative else alt.Axis()
     base = alt.Chart(pl.DataFrame([vars(dot) for dot in dots]).sort("x")).encode(
-        x=alt.X("x:Q", title=theme.lines(x), scale=_around([dot.x for dot in dots]), axis=axis),
-        y=alt.Y("y:Q", title=theme.lines(y), scale=_around([dot.y for dot in dots], reverse=falling)),
+        x=alt.X("x:Q", title=x, scale=_around([dot.x for dot in dots]), axis=axis),
+        y=alt.Y("y:Q", title=y, scale=_around([dot.y for dot in dots], reverse=falling)),
         description="tip:N",
     )
-    points = base.mark_point(filled=True, opacity=0.85).encode(
-        color=_legend("name", list(index), colours, theme),
-        shape=by_name("Shape", "name", list(index), shapes, alt.Undefined),
-        size=alt.condition("datum.large", alt.value(160), alt.value(36)),
-    )
-    layers = [points]
+    layers = [
+        base.mark_point(filled=True, opacity=0.85).encode(
+            color=_legend(names, [colour(each) for each in index.values()]),
+            shape=by_name("Shape", names, shapes, alt.Undefined),
+            size=alt.condition("datum.large", alt.value(160), alt.value(36)),
+        )
+    ]
     if relative:
-        best = base.transform_filter("datum.joined").mark_line(strokeWidth=1.6, color=theme.soft, strokeDash=[4, 3])
-        layers = [_upright(0.0, color=theme.soft, strokeWidth=0.8), best, points]
-    for dot in dots:
-        if dot.mark:
-            marked = base.transform_filter(f"datum.mark == '{dot.mark}'")
-            left = dot.x > (min(each.x for each in dots) + max(each.x for each in dots)) / 2
-            beside = {"align": "right" if left else "left", "dx": -13 if left else 13, "dy": -7}
-            where = {"dy": -20} if dot.mark == "chosen" else beside
-            label = {"fontWeight": "bold", "color": theme.ink, "fontSize": theme.font_size} | where
-            layers.append(marked.mark_text(**label).encode(text="mark:N"))
-            if dot.mark == "chosen":
-                layers.append(marked.mark_point(size=420, strokeWidth=2.5, color=theme.ink))
-    return _fitted(alt.layer(*layers), theme, list(index))
+        best = base.transform_filter("datum.joined").mark_line(strokeWidth=1.6, color=SOFT, strokeDash=[4, 3])
+        chosen = base.transform_filter("datum.mark == 'chosen'").mark_point(size=420, strokeWidth=2.5, color=INK)
+        layers = [_upright(0.0), best, *layers, chosen]
+    for mark, where in (("chosen", {"dy": -20}), ("baseline", {"dx": 13, "dy": -7, "align": "left"})):
+        label = base.transform_filter(f"datum.mark == '{mark}'").mark_text(fontWeight="bold", color=INK, **where)
+        layers.append(label.encode(text="mark:N"))
+    return _fitted(alt.layer(*layers), names)
 
 
-def intervals(rows: Sequence[Interval], theme: Theme, x: str) -> Chart:
-    """A dot and its interval per row, around an upright line at zero.
+def bars(rows: Sequence[Mapping[str, Any]], x: str) -> Chart:
+    """A dot and the bar of its interval per row, around an upright line at zero.
 
     Parameters
     ----------
-    rows : a colour per name, a line per label
-    theme : size and colours
+    rows : each with `label` (a line), `name` (a colour), `value`, `low`, `high` and `tip`
     x : title of the axis
 
     Returns
@@ -228,71 +271,101 @@ def intervals(rows: Sequence[Interval], theme: Theme, x: str) -> Chart:
     the chart
     """
     alt = altair()
-    index, labels = {row.name: row.index for row in rows}, list(dict.fromkeys(row.label for row in rows))
-    colours = [theme.colour(each) for each in index.values()]
-    base = alt.Chart(pl.DataFrame([vars(row) for row in rows])).encode(
-        y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=theme.width // 2, grid=False)),
-        yOffset=alt.YOffset("name:N", sort=list(index)),
-        color=_legend("name", list(index), colours, theme),
+    names, labels = (list(dict.fromkeys(row[key] for row in rows)) for key in ("name", "label"))
+    base = alt.Chart(pl.DataFrame(rows)).encode(
+        y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=WIDTH // 2, grid=False)),
+        yOffset=alt.YOffset("name:N", sort=names),
+        color=_legend(names, [colour(index + 1) for index in range(len(names))]),
         description="tip:N",
     )
-    axis = alt.Axis(format="+%", tickCount=5 if theme.narrow else 10, labelFlush=False)
-    bars = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q", title=theme.lines(x), axis=axis), x2="high:Q")
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("value:Q", title=theme.lines(x)))
-    height = 60 + len(labels) * max(22, 13 * len(index))
-    return _fitted(alt.layer(_upright(0.0, color=theme.ink, strokeWidth=1), bars, dots), theme, list(index), height)
+    bars = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q", title=x, axis=alt.Axis(format="+%")), x2="high:Q")
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("value:Q", title=x))
+    return _fitted(alt.layer(_upright(0.0), bars, dots), names, 60 + len(labels) * max(22, 13 * len(names)))
 
 
-def _fitted(chart: Chart, theme: Theme, names: Sequence[str], height: int | None = None) -> Chart:
-    """The theme's size as a whole, with space for a legend of these names above."""
-    size = altair().AutoSizeParams(type="fit", contains="padding")
-    rows = -(-len(names) // _columns(names, theme))
-    sized = chart.properties(width=theme.width, height=(height or theme.height) + 20 * rows, autosize=size)
-    return styled(sized, theme, padding=MARGINS)
+# ---------------------------------------------------------------------- what they share
 
 
-def _legend(field: str, names: Sequence[str], colours: Sequence[str], theme: Theme, **symbols: Any) -> Any:
-    legend = altair().Legend(
-        orient="top",
-        direction="vertical",
-        columns=_columns(names, theme),
-        labelLimit=theme.width - 50,
-        offset=8,
-        # The browser's font may be wider than the one that is measured here.
-        columnPadding=14 + max((len(name) for name in names), default=0) * 1.4,
-        **{"symbolSize": 110, **symbols},
+def colour(index: int) -> str:
+    """Colour of the n-th kind; they repeat beyond the palette, where shapes or dashes tell kinds apart."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def styled(chart: Chart, padding: int | dict[str, int] = 12) -> Chart:
+    """Give a chart the look of all figures: readable type, no box, faint grid.
+
+    Parameters
+    ----------
+    chart : chart of Altair
+    padding : pixels around the plot
+
+    Returns
+    -------
+    the configured chart
+    """
+    text = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 13, "titleFontSize": 13}
+    axis = {"gridColor": GRID, "domainColor": SOFT, "tickColor": SOFT, "titlePadding": 10}
+    return (
+        chart.configure(font="Liberation Sans, Arial, Helvetica, sans-serif", background="white", padding=padding)
+        .configure_view(stroke=None)
+        .configure_title(fontSize=15, anchor="start", color=INK)
+        .configure_axis(**axis, **text)
+        .configure_axisX(labelFlush=True, tickCount=8)
+        .configure_legend(symbolStrokeWidth=3, **text)
+        .configure_header(**text)
     )
-    return by_name("Color", field, names, colours, legend)
 
 
-def _columns(names: Sequence[str], theme: Theme) -> int:
-    longest = max((len(name) for name in names), default=1)
-    return max(1, min(len(names), int((theme.width - 60) // (longest * 8.4 + 44))))
+def by_name(channel: str, names: Sequence[str], values: Sequence[Any], legend: Any = None) -> Any:
+    """Encode the column `name` by a value each, in this order.
 
+    Parameters
+    ----------
+    channel : `Color`, `Shape`, `StrokeDash`, …
+    names, values : in the order of the legend
+    legend : of Altair; none unless given
 
-def _axis(
-    channel: str, field: str, title: Any, kind: str, values: pl.Series, theme: Theme, top: float | None = None
-) -> Any:
+    Returns
+    -------
+    the channel of Altair
+    """
     alt = altair()
-    ticks = {"tickCount": 5 if theme.narrow else 10, "labelFlush": True} if channel == "X" else {}
-    if kind == "log":  # ticks at 1, 10, 100 …: the steps between are crowded
-        scale, axis = alt.Scale(type="log", nice=False), alt.Axis(values=[10**n for n in range(10)], format="~s")
-    elif kind == "symlog":
-        within = [tick for tick in DIAL_TICKS if values.min() <= tick <= values.max()]  # type: ignore[operator]
-        scale = alt.Scale(type="symlog", constant=1, nice=False)
-        axis = alt.Axis(values=within, format="~g", labelFlush=True)
-    else:
-        forms: dict[str, dict[str, Any]] = {"percent": {"format": "%"}, "steps": {"format": "d", "tickMinStep": 1}}
-        axis = alt.Axis(**forms.get(kind, {}), **ticks)
-        if channel == "X":
-            scale = alt.Scale(nice=False, zero=False, padding=6 if kind == "steps" else 0)
-        else:
-            scale = alt.Scale(zero=True) if top is None else alt.Scale(domain=[0, top])
-    return getattr(alt, channel)(f"{field}:Q", title=title, scale=scale, axis=axis)
+    scale = alt.Scale(domain=list(names), range=list(values))
+    return getattr(alt, channel)("name:N", sort=list(names), title=None, scale=scale, legend=legend)
+
+
+def _columns(names: Sequence[str]) -> int:
+    """Of a legend above the plot; the browser's font may be wider than the one that is measured here."""
+    return max(1, min(len(names), (WIDTH - 60) // (9 * max(map(len, names), default=1) + 60)))
+
+
+def _legend(names: Sequence[str], colours: Sequence[str], **symbols: Any) -> Any:
+    form = {"columns": _columns(names), "labelLimit": WIDTH - 60, "columnPadding": 30, "symbolSize": 160}
+    return by_name("Color", names, colours, altair().Legend(orient="top", direction="vertical", **form, **symbols))
+
+
+def _fitted(chart: Chart, names: Sequence[str], height: int = HEIGHT) -> Chart:
+    """The width of all figures, and space for a legend of these names above."""
+    size = altair().AutoSizeParams(type="fit", contains="padding")
+    rows = -(-len(names) // _columns(names))
+    sized = chart.properties(width=WIDTH, height=height + 22 * rows, autosize=size)
+    return styled(sized, {"left": 18, "right": 10, "top": 4, "bottom": 4})
+
+
+def _axis(channel: str, title: str, kind: str, values: Sequence[float], top: float | None = None) -> Any:
+    alt, (axis, scale) = altair(), AXES[kind]
+    if kind == "symlog":
+        axis = axis | {"values": [tick for tick in DIAL_TICKS if min(values) <= tick <= max(values)]}
+    if channel == "X":
+        scale = {"nice": False, "zero": False} | scale
+    elif top is not None:
+        scale = {"domain": [0, top]}
+    encoded = getattr(alt, channel)
+    return encoded(f"{channel.lower()}:Q", title=title, axis=alt.Axis(**axis), scale=alt.Scale(**scale))
 
 
 def _upright(x: float, **style: Any) -> Chart:
-    return altair().Chart(pl.DataFrame({"x": [float(x)]})).mark_rule(**style).encode(x="x:Q")
+    return altair().Chart(pl.DataFrame({"x": [float(x)]})).mark_rule(color=SOFT, **style).encode(x="x:Q")
 
 
 def _around(values: Sequence[float], reverse: bool = False) -> Any:

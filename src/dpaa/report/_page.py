@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs no network, made of sections; the same figures as files for papers."""
+"""The page: one HTML file that needs no network, made of sections; the same figures as files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import dpaa
 from dpaa._io import check_file_target, write_file
 from dpaa._text import finite
 from dpaa.auditing import Audit
-from dpaa.report import _background, _documents, _overview, _runs
-from dpaa.report._drawing import PAPER, Chart, altair, check_figures, save
+from dpaa.report import _background, _documents, _runs
+from dpaa.report._charts import Chart, altair, check_figures, save
 from dpaa.report._html import Section, render, suffix
-from dpaa.report._inputs import Inputs, gather
-from dpaa.report._partial import Partial
+from dpaa.report._inputs import Audited, Comparison, Frontier, Inputs, gather, parse
 from dpaa.runs.folder import now
 
-REMEDY = "make room or choose another place with --out"
+REMEDY = "free some space or choose another file with --out"
+BACKGROUND = (_background.dial, _background.training, _background.trace, _background.provenance)
 CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -57,12 +57,12 @@ def write_page(
     if figures is not None:
         check_figures(figures, figure_format)
     inputs = gather(paths, k)
-    chapters = _sections(inputs)
+    sections = _sections(inputs)
     names = ", ".join(dict.fromkeys(family.name for family in inputs.families))
-    html = page(title or (f"Popularity bias: {names}" if names else "Popularity bias report"), chapters)
+    html = page(title or (f"Popularity bias: {names}" if names else "Popularity bias report"), sections)
     if figures is not None:
-        for figure in [figure for chapter in chapters for figure in chapter.figures]:
-            save(figure.draw(PAPER), figures / f"{figure.name}.{figure_format}")
+        for figure in [figure for section in sections for figure in section.figures]:
+            save(figure.chart, figures / f"{figure.name}.{figure_format}")
     write_file(file, html, REMEDY, make_folders=True)
     return inputs
 
@@ -72,54 +72,53 @@ def audit_page(audit: Audit, file: str | Path) -> None:
 
     Parameters
     ----------
-    audit : what was found
+    audit : result of `dpaa.audit`
     file : the page, `.html`
     """
     check_page(file)
-    chapter = _documents.audit(audit.source, Partial(finite(audit.as_json())))
-    write_file(file, page("Popularity audit", [chapter]), REMEDY, make_folders=True)
+    write_file(file, page("Popularity audit", [_audit_section(audit)]), REMEDY, make_folders=True)
 
 
 def lorenz_curve(audit: Audit) -> Chart:
-    """Draw how interactions, and recommendations, are spread over items, for paper.
+    """Draw how interactions, and recommendations, are spread over items.
 
     Parameters
     ----------
-    audit : what was found
+    audit : result of `dpaa.audit`
 
     Returns
     -------
     the chart
     """
-    (figure, *_) = _documents.audit(audit.source, Partial(finite(audit.as_json()))).figures
-    return figure.draw(PAPER).properties(title="How interactions are spread over items")
+    chart = _audit_section(audit).figures[0].chart
+    return chart.properties(title="How interactions are spread over items")
+
+
+def _audit_section(audit: Audit) -> Section:
+    return _documents.audit(parse(Audited, finite(audit.as_json()), audit.source))
 
 
 def _sections(inputs: Inputs) -> list[Section]:
     """The verdict first, what specialists look for last; those that have something to show."""
-    chapters = [
-        _overview.summary(inputs),
-        *(_documents.frontier(content, suffix(index)) for index, content in enumerate(inputs.frontiers)),
-        *(chapter(inputs) for chapter in (_runs.exposure, _runs.metrics, _runs.groups)),
-        *(
-            _documents.comparison(name, content, suffix(index), inputs.runs)
-            for index, (name, content) in enumerate(inputs.comparisons)
-        ),
-        *(chapter(inputs) for chapter in (_overview.data, _runs.items, _runs.users)),
-        *(_documents.audit(name, content, suffix(index)) for index, (name, content) in enumerate(inputs.audits)),
-        *(chapter(inputs) for chapter in (_background.dial, _background.training)),
-        *(chapter(inputs) for chapter in (_background.trace, _background.provenance)),
+    sections = [
+        _runs.summary(inputs),
+        *(_documents.frontier(content, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),
+        *(section(inputs) for section in (_runs.exposure, _runs.metrics, _runs.groups)),
+        *(_documents.comparison(content, suffix(index)) for index, content in enumerate(inputs.of(Comparison))),
+        *(section(inputs) for section in (_runs.data, _runs.items)),
+        *(_documents.audit(content, suffix(index)) for index, content in enumerate(inputs.of(Audited))),
+        *(section(inputs) for section in BACKGROUND),
     ]
-    return [chapter for chapter in chapters if chapter.content.strip()]
+    return [section for section in sections if section.content.strip()]
 
 
-def page(title: str, chapters: Sequence[Section]) -> str:
+def page(title: str, sections: Sequence[Section]) -> str:
     """Make a whole document.
 
     Parameters
     ----------
     title : its heading
-    chapters : in the order of the page
+    sections : in the order of the page
 
     Returns
     -------
@@ -136,7 +135,7 @@ def page(title: str, chapters: Sequence[Section]) -> str:
         made=now().replace("T", " ").replace("+00:00", " UTC"),
         style=Markup(style),
         script=Markup(script),
-        sections=chapters,
+        sections=sections,
     )
 
 

@@ -1,79 +1,46 @@
-"""Sections on the runs: exposure, metrics, groups of items, winners and losers, example users."""
+"""Sections on datasets and runs: the verdict, the long tail, exposure, metrics, groups of items, items that move."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
-from dpaa._text import printable
 from dpaa.comparison import TrainingBudget, budget_warnings
 from dpaa.evaluation.concentration import most_moved
-from dpaa.evaluation.metrics import BETTER, METRICS, OF_COLUMNS, explain
-from dpaa.report._charts import Dot, Line, curves, scatter
-from dpaa.report._html import Cell, Figure, Head, Section, moved_items, number, render, sentence, suffix, table
-from dpaa.report._inputs import Family, Inputs, Ints, Run
+from dpaa.evaluation.metrics import BETTER, METRICS, explain
+from dpaa.report._charts import Dot, Line, line, popularity_line, scatter
+from dpaa.report._html import Cell, Figure, Heads, Section, number, render, signed, suffix, table
+from dpaa.report._inputs import Family, Frontier, Inputs, Metrics, Run
 
 LOG = "the log (what people did before)"
-MOST_RUNS, MOST_GROUPS, MOST_ITEMS = 6, 40, 8
-SHOWN_ITEMS, SHOWN_HISTORY, SHOWN_RUNS = 10, 8, 4
+MOST_GROUPS, MOST_ITEMS, MOST_CAUTIONS = 40, 6, 2
 ACCURACY, BIAS = "Accuracy", "Popularity bias"
 TABLES = {
-    ACCURACY: (
-        *("recall@{k}", "ndcg@{k}", "hit@{k}", "precision@{k}", "mrr@{k}", "map@{k}"),
-        *("recall@{k}/popular", "recall@{k}/niche", "ndcg@{k}/popular", "ndcg@{k}/niche"),
-    ),
-    BIAS: (
-        *("arp@{k}", "aplt@{k}", "coverage@{k}", "gini@{k}", "entropy@{k}", "head_share@{k}"),
-        *("popularity_lift@{k}", "upd@{k}", "pop_reo@{k}", "pop_rsp@{k}"),
-    ),
-    "Users by taste": (
-        *("ndcg@{k}/niche-tastes", "ndcg@{k}/diverse-tastes", "ndcg@{k}/blockbuster-tastes"),
-        *("upd@{k}/niche-tastes", "upd@{k}/diverse-tastes", "upd@{k}/blockbuster-tastes"),
-    ),
-    "Users with (warm) and without (cold) training pairs": (
-        *("ndcg@{k}/warm-users", "ndcg@{k}/cold-users", "recall@{k}/warm-users", "recall@{k}/cold-users"),
-    ),
+    ACCURACY: "recall ndcg hit precision mrr map recall/popular recall/niche ndcg/popular ndcg/niche",
+    BIAS: "arp aplt coverage gini entropy head_share popularity_lift upd pop_reo pop_rsp",
+    "Groups of users": "ndcg/niche-tastes ndcg/diverse-tastes ndcg/blockbuster-tastes ndcg/warm-users ndcg/cold-users",
 }
-"""Columns of each table, as far as the runs have them."""
-SAME = ("split", "overlap", "mask_valid", "k", "users", "relevant", "candidates")
-"""What two protocols must share for their numbers to stand in one table."""
+"""Metrics of each table, as far as the runs have them."""
 FORMS = {"arp": ",.1f", "aclt": ",.2f", "entropy": ",.2f"}
 ARROWS = {"high": "↑", "low": "↓", "zero": "→0"}
-OVERLAPS = {
-    "drop": "left out: neither ranked nor counted",
-    "mask": "counted as liked, though they cannot be recommended",
-    "keep": "ranked and counted like any other",
+TILES = {
+    "ndcg@{}": ("accuracy (NDCG)", ".4f"),
+    "recall@{}/niche": ("recall of niche items", ".4f"),
+    "arp@{}": ("mean popularity of what is recommended", ",.0f"),
+    "coverage@{}": ("items that anybody is shown", ".0%"),
 }
 
 
 def measured_alike(inputs: Inputs) -> list[list[Run]]:
     """Evaluated runs by dataset and protocol: only their numbers may stand in one table."""
-    groups: dict[str, list[Run]] = {}
+    groups: dict[object, list[Run]] = {}
     for run in inputs.runs:
-        if run.evaluation is not None:
-            key = [run.family.fingerprint, *(run.protocol.get(name) for name in SAME)]
-            groups.setdefault(json.dumps(key), []).append(run)
+        if run.measured is not None:
+            protocol = run.measured.protocol.model_dump_json(exclude={"overlapping", "group_by"})
+            groups.setdefault((run.family.fingerprint, protocol), []).append(run)
     return list(groups.values())
-
-
-def cautions(runs: Sequence[Run]) -> list[str]:
-    """Sentences on unequal training budgets and trainings cut short."""
-    sides: dict[object, list[Run]] = {}
-    for run in runs:
-        sides.setdefault((run.method, TrainingBudget.of_model(run.model).given), []).append(run)
-    named = [(alike[0].name if len(alike) == 1 else alike[0].method, alike) for alike in sides.values()]
-    lines = budget_warnings([(name, [TrainingBudget.of_model(run.model) for run in alike]) for name, alike in named])
-    return [f"{sentence(line)}." for line in lines]
-
-
-def colour_index(run: Run, runs: Sequence[Run]) -> int:
-    """Index of a run's colour: one per kind, in the order of the runs."""
-    return list(dict.fromkeys(other.kind for other in runs)).index(run.kind)
 
 
 def best_of(metric: str, values: Mapping[str, float]) -> set[str]:
@@ -87,279 +54,221 @@ def best_of(metric: str, values: Mapping[str, float]) -> set[str]:
     return best if len(best) < len(values) else set()
 
 
-# ---------------------------------------------------------------------- exposure
+# ---------------------------------------------------------------------- verdict
 
 
-def by_decile(
-    name: str, title: str, description: str, y: str, shares: Mapping[str, list[float]], colours: Any
-) -> Figure:
-    """Shares by popularity decile as lines, with their table; `colours` has an index or None per line."""
-    pairs = zip(shares.items(), colours, strict=True)
-    lines = [Line(label, range(1, 11), values, index) for (label, values), index in pairs]
-    x = "popularity decile (1 = rarest items, 10 = most popular)"
-    rows = [[label, *(number(value, ".1%") for value in values)] for label, values in shares.items()]
+def summary(inputs: Inputs) -> Section:
+    """The verdict of `dpaa debias`, else of the last run against its reference, else of the log; notes."""
+    verdicts = [_frontier_verdict(frontier) for frontier in inputs.of(Frontier)]
+    pairs = [
+        (run, other)
+        for runs in measured_alike(inputs)
+        for run in runs
+        if run.method not in ("most-popular", "lightgcn") and (other := run.family.reference(run)) in runs
+    ]
+    if not verdicts and pairs:
+        run, other = pairs[-1]
+        tiles = _tiles(other.metrics, run.metrics, run.k)
+        verdicts = [(f"{run.name} in place of {other.name}", "averages on one test split, see Metrics", tiles)]
+    elif not verdicts and inputs.families:
+        family = inputs.families[0]
+        words = f"The top fifth of the items has {family.head_share:.0%} of the interactions of {family.name}"
+        verdicts = [(words, "", [])]
+    return Section("summary", "In short", "In short", render("summary.html", verdicts=verdicts, notes=inputs.notes))
+
+
+def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str, str, str]]]:
+    base, chosen = frontier.base, frontier.chosen
+    headline = f"{frontier.headline[:1].upper()}{frontier.headline[1:]}"
+    if chosen.name == base.name:
+        return headline, "; ".join(frontier.sentences[:1]), []
+    how = f"{chosen.name} in place of {base.name}, measured on {frontier.users:,} validation users"
+    before, after = ({key: v for key, v in one.metrics.items() if v is not None} for one in (base, chosen))
+    # The headline has the accuracy, measured on held-out users; the points count all.
+    return headline, how, _tiles(before, after, frontier.k)[1:]
+
+
+def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> list[tuple[str, str, str, str]]:
+    """What, by how much it changes, from and to which value, and `better`, `worse` or nothing."""
+    tiles = []
+    for pattern, (title, form) in TILES.items():
+        metric = pattern.format(k)
+        if metric in before and metric in after:
+            old, new, known = before[metric], after[metric], explain(metric)
+            gain = (new - old) * (-1 if known and known.better == "low" else 1)
+            change = f"× {new / old:.1f}" if 0 < 2 * old < new else signed(new / old - 1) if old else ""
+            better = "" if abs(gain) < 1e-12 else "better" if gain > 0 else "worse"
+            tiles.append((title, change, f"{old:{form}} → {new:{form}}", better))
+    return tiles
+
+
+# ---------------------------------------------------------------------- data
+
+
+def data(inputs: Inputs) -> Section:
+    """How few items have most of the interactions."""
+    drawn = [(family, _long_tail(family, suffix(index))) for index, family in enumerate(inputs.families)]
+    content = render("data.html", drawn=drawn)
+    return Section("data", "The data: a long tail", "Data", content, [figure for _, figure in drawn])
+
+
+def _long_tail(family: Family, suffix: str) -> Figure:
+    counts, n_popular = family.counts, int(family.popular.sum())
+    n_niche = len(counts) - n_popular
+    lines = [
+        popularity_line(f"popular: {n_popular:,} items", counts, 1, last=n_popular),
+        popularity_line(f"niche: {n_niche:,} items", counts, 0, first=max(n_popular, 1)),
+    ]
     return Figure(
-        name,
-        title,
-        description,
-        lambda theme: curves(lines, theme, x, y, across="steps", upwards="percent"),
-        table(f"{sentence(y)} by popularity decile (1 = rarest)", ["share in", *map(str, range(1, 11))], rows),
+        f"long-tail{suffix}",
+        f"The long tail of {family.name}",
+        f"Interactions per item, most popular first, on logarithmic axes. {n_popular:,} popular items "
+        f"have 80% of the interactions, {n_niche:,} niche items the rest.",
+        line(lines, "item, most popular first", "interactions of the item", x_axis="log", y_axis="log"),
     )
 
 
-def decile_shares(family: Family, weights: NDArray[Any]) -> list[float]:
-    """Share of the total in each popularity decile, rare → popular; items without training pair are in none."""
-    known = family.deciles >= 0
-    sums = np.bincount(family.deciles[known], weights[known], minlength=10)
-    return list(map(float, sums / max(weights.sum(), 1)))
+# ---------------------------------------------------------------------- exposure
 
 
 def exposure(inputs: Inputs) -> Section:
     """What share of the lists goes to rare and to popular items, against the log."""
     drawn = []
-    families = [family for family in inputs.families if family.runs]
-    for index, family in enumerate(families):
-        shares = {LOG: decile_shares(family, family.counts)}
-        shares |= {run.name: decile_shares(family, run.exposure) for run in family.runs}
-        last = "; ".join(f"{name} {values[-1]:.0%}" for name, values in list(shares.items())[:12])
-        figure = by_decile(
-            f"exposure-by-popularity{suffix(index)}",
-            f"Exposure by popularity{f' on {family.name}' if len(families) > 1 else ''}",
-            f"Share of exposure by popularity decile of the items, before and after. Most popular decile: {last}.",
-            "share of exposure",
-            shares,
-            [None, *(colour_index(run, family.runs) for run in family.runs)],
-        )
-        drawn.append((family, figure))
+    for index, family in enumerate(family for family in inputs.families if family.runs):
+        parts = [(LOG, family.counts, None), *((run.name, run.exposure, run.colour) for run in family.runs)]
+        lines = [Line(name, range(1, 11), family.decile_shares(part), index) for name, part, index in parts]
+        drawn.append((family, by_decile(f"exposure-by-popularity{suffix(index)}", lines, family.name)))
     content = render("exposure.html", drawn=drawn)
     return Section("exposure", "Who gets shown", "Exposure", content, [figure for _, figure in drawn])
+
+
+def by_decile(name: str, lines: Sequence[Line], of: str) -> Figure:
+    """Shares of exposure by popularity decile as lines, with their table."""
+    rows = [[one.name, *(number(value, ".1%") for value in one.y)] for one in lines]
+    last = "; ".join(f"{one.name} {one.y[-1]:.0%}" for one in lines[:12])
+    axes = ("popularity decile (1 = rarest items, 10 = most popular)", "share of exposure")
+    return Figure(
+        name,
+        f"Exposure by popularity on {of}",
+        f"Share of exposure by popularity decile of the items. Most popular decile: {last}.",
+        line(lines, *axes, x_axis="steps", y_axis="percent"),
+        table("Share of exposure by popularity decile (1 = rarest)", ["share in", *map(str, range(1, 11))], rows),
+    )
 
 
 # ---------------------------------------------------------------------- metrics
 
 
 def metrics(inputs: Inputs) -> Section:
-    """Tables and two scatter plots for each group of runs that were measured alike."""
-    groups: list[dict[str, object]] = []
-    figures: list[Figure] = []
+    """Tables and a scatter plot for each group of runs that were measured alike."""
+    groups, figures = [], []
     for index, runs in enumerate(measured_alike(inputs)):
-        first = runs[0]
-        protocol = f"lists of {first.k}, overlap convention “{first.protocol.text('overlap') or '?'}”"
-        columns, plots = _columns(runs), _scatters(runs, suffix(index))
-        figures += plots.values()
-        on = f"on {first.family.name}: {protocol}. ★ = best of its column."
-        groups.append(
-            {
-                "name": f"{first.family.name}, {protocol}",
-                "tables": [_metrics_table(f"{title} {on}", runs, names) for title, names in columns.items()],
-                "meanings": [(name, explain(name)) for names in columns.values() for name in names if explain(name)],
-                "protocol": first.protocol,
-                "cautions": cautions(runs),
-                "figures": plots,
-            }
-        )
-    content = render("metrics.html", groups=groups, directions=BETTER, overlaps=OVERLAPS)
+        assert runs[0].measured is not None
+        protocol, columns, figure = runs[0].measured.protocol, _columns(runs), _scatter(runs, suffix(index))
+        on = f"on {runs[0].family.name}: lists of {runs[0].k}, overlap convention “{protocol.overlap}”."
+        tables = [_metrics_table(f"{title} {on}", runs, names) for title, names in columns.items()]
+        meanings = [(name, known) for names in columns.values() for name in names if (known := explain(name))]
+        groups.append((tables, meanings, protocol, cautions(runs), figure))
+        figures += [figure] if figure else []
+    content = render("metrics.html", groups=groups, directions=BETTER)
     return Section("metrics", "How good, and how biased", "Metrics", content, figures)
+
+
+def cautions(runs: Sequence[Run]) -> list[str]:
+    """Sentences on unequal training budgets and trainings cut short."""
+    sides: dict[object, list[Run]] = {}
+    for run in runs:
+        sides.setdefault((run.method, TrainingBudget.of_model(run.model).given), []).append(run)
+    named = [(alike[0].name if len(alike) == 1 else alike[0].method, alike) for alike in sides.values()]
+    lines = budget_warnings([(name, [TrainingBudget.of_model(run.model) for run in alike]) for name, alike in named])
+    return lines[:MOST_CAUTIONS]
 
 
 def _columns(runs: list[Run]) -> dict[str, list[str]]:
     """Metrics that a run has, by table; registered ones that no table names come last."""
-    names = {title: [name.format(k=runs[0].k) for name in columns] for title, columns in TABLES.items()}
+    names = {title: columns.split() for title, columns in TABLES.items()}
     for metric in METRICS.values():
-        names[ACCURACY if metric.kind == "accuracy" else BIAS] += [f"{metric.name}@{runs[0].k}"] * metric.on_page
-    known = {name for run in runs for name in run.metrics}
-    kept = {title: [name for name in dict.fromkeys(each) if name in known] for title, each in names.items()}
+        names[ACCURACY if metric.kind == "accuracy" else BIAS] += [metric.name] * metric.on_page
+    known = {name.replace(f"@{runs[0].k}", "", 1): name for run in runs for name in run.metrics}
+    kept = {title: [known[name] for name in dict.fromkeys(each) if name in known] for title, each in names.items()}
     return {title: each for title, each in kept.items() if each}
 
 
 def _metrics_table(caption: str, runs: list[Run], names: list[str]) -> Markup:
-    heads = [Head("run", "the folder's name")]
-    columns = [[Cell(run.name, note=f"method {run.method}, {run.folder.path}") for run in runs]]
+    heads: list[tuple[str, str]] = [("run", "the folder's name")]
+    columns = [[Cell(run.name, note=f"method {run.method}, {run.path}") for run in runs]]
     for name in names:
-        words = explain(name)
-        heads.append(Head(f"{name} {ARROWS[words.better]}" if words else name, words.words if words else None))
-        columns.append(_values(name, runs, FORMS.get(name.partition("@")[0], ",.4f")))
-    return table(caption, heads, list(zip(*columns, strict=True)))
+        known, form = explain(name), FORMS.get(name.partition("@")[0], ",.4f")
+        best = best_of(name, {run.name: run.metrics[name] for run in runs if name in run.metrics})
+        heads.append((f"{name} {ARROWS[known.better]}", known.words) if known else (name, ""))
+        columns.append([number(run.metrics.get(name), form, run.name in best) for run in runs])
+    return table(f"{caption} ★ = best of its column.", heads, list(zip(*columns, strict=True)))
 
 
-def _values(metric: str, runs: Sequence[Run], form: str = ",.4f") -> list[Cell]:
-    """A cell per run, the best marked."""
-    best = best_of(metric, {run.name: run.metrics[metric] for run in runs if metric in run.metrics})
-    return [number(run.metrics.get(metric), form, run.name in best) for run in runs]
+def _scatter(runs: list[Run], suffix: str) -> Figure | None:
+    """Accuracy against bias, where two runs or more have the metrics."""
+    x, y = f"arp@{runs[0].k}", f"ndcg@{runs[0].k}"
+    dots = [
+        Dot(run.name, run.colour, arp, ndcg, f"{run.name}: {x} {arp:.4g}, {y} {ndcg:.4g}")
+        for run in runs
+        if (arp := run.metrics.get(x)) is not None and (ndcg := run.metrics.get(y)) is not None
+    ]
+    if len(dots) < 2:
+        return None
+    description = f"Scatter plot of {'; '.join(dot.tip for dot in dots[:20])}."
+    chart = scatter(dots, f"mean popularity of recommended items ({x})", f"accuracy ({y})")
+    return Figure(f"accuracy-against-bias{suffix}", "Accuracy against popularity bias", description, chart)
 
 
-def _scatters(runs: list[Run], suffix: str) -> dict[str, Figure]:
-    """Accuracy against bias, popular against niche items: where two runs or more have the metrics."""
-    k = runs[0].k
-    axes = {
-        "bias": (
-            {f"arp@{k}": "mean popularity of recommended items (ARP)", f"ndcg@{k}": f"accuracy (NDCG@{k})"},
-            ("accuracy-against-bias", "Accuracy against popularity bias"),
-        ),
-        "groups": (
-            {f"recall@{k}/{group}": f"recall@{k} of {group} items" for group in ("popular", "niche")},
-            ("popular-against-niche", "Recall of popular and niche items"),
-        ),
-    }
-    figures = {}
-    for key, (titles, (name, title)) in axes.items():
-        (x, y), both = titles, [run for run in runs if set(titles) <= set(run.metrics)]
-        kinds = [run.kind for run in both]
-        dots = [
-            Dot(
-                # Runs of one method with different seeds share a colour and a name.
-                run.kind if kinds.count(run.kind) > 1 else run.name,
-                colour_index(run, both),
-                run.metrics[x],
-                run.metrics[y],
-                f"{run.name}: {x} {run.metrics[x]:.4g}, {y} {run.metrics[y]:.4g}",
-            )
-            for run in both
-        ]
-        if len(dots) > 1:
-            description = f"Scatter plot of {'; '.join(dot.tip for dot in dots[:20])}."
-            figures[key] = Figure(name + suffix, title, description, _drawing(dots, *titles.values()))
-    return figures
-
-
-def _drawing(dots: list[Dot], x: str, y: str) -> Any:
-    return lambda theme: scatter(dots, theme, x, y)
-
-
-# ---------------------------------------------------------------------- groups of items
+# ---------------------------------------------------------------------- groups of items, items that move
 
 
 def groups(inputs: Inputs) -> Section:
-    """Tables for each column by which runs that were measured alike were evaluated (`evaluate --group-by`)."""
-    parts = [
-        _group(column, [run for run in alike if run.groups and run.protocol.text("group_by") == column])
-        for alike in measured_alike(inputs)
-        for column in dict.fromkeys(run.protocol.text("group_by") for run in alike if run.groups)
-    ]
-    names = ", ".join(dict.fromkeys(part["column"] for part in parts))
-    return Section("groups", f"Items by {names}", "Groups", render("groups.html", parts=parts))
+    """Share of history and lists by the values of the column that runs were evaluated by (`evaluate --group-by`)."""
+    by_column: dict[tuple[str, str], list[tuple[str, dict[str, Metrics]]]] = {}
+    for run in inputs.runs:
+        if run.measured and run.measured.groups and (column := run.measured.protocol.group_by):
+            # The shares of the lists have the length of the lists as their name.
+            by_column.setdefault((column, str(run.k)), []).append((run.name, run.measured.groups))
+    tables = [_group_table(column, k, runs) for (column, k), runs in by_column.items()]
+    return Section("groups", "Groups of items", "Groups", render("groups.html", tables=tables))
 
 
-def _group(column: str, runs: list[Run]) -> dict[str, Any]:
-    k, name = runs[0].k, runs[0].family.name
-    known = {value: group for run in runs for value, group in run.groups.items()}
-    largest = sorted(known, key=lambda value: -np.nan_to_num(known[value].number("history")))[:MOST_GROUPS]
-    shown = {value: printable(value).removeprefix(f"{column}=") for value in known if value in largest}
+def _group_table(column: str, k: str, runs: list[tuple[str, dict[str, Metrics]]]) -> Markup:
+    known = runs[0][1]
     rows = [
-        [label, number(known[value].number("items"), ",.0f"), number(known[value].number("history"), ".1%")]
-        + [number(run.groups[value].number(str(k)) if value in run.groups else None, ".1%") for run in runs]
-        for value, label in shown.items()
+        [
+            value.removeprefix(f"{column}="),
+            number(known[value].get("items"), ",.0f"),
+            number(known[value].get("history"), ".1%"),
+            *(number(groups.get(value, {}).get(k), ".1%") for _, groups in runs),
+        ]
+        for value in sorted(known, key=lambda value: -(known[value].get("history") or 0.0))[:MOST_GROUPS]
     ]
-    heads = [
-        *(column, Head("items", "how many items have this value")),
-        Head("history", "share of the training interactions of the same users"),
-        *(Head(run.name, f"share of lists of {k}") for run in runs),
-    ]
-    tables = {
-        metric: table(
-            f"{metric}@{k} ↑ counted on the items with each value of {column} on {name}. ★ = best of its row.",
-            [column, *(run.name for run in runs)],
-            [[label, *_values(f"{metric}@{k}/{value}", runs)] for value, label in shown.items()],
-        )
-        for metric in OF_COLUMNS
-        if any(f"{metric}@{k}/{value}" in run.metrics for run in runs for value in shown)
-    }
-    return {
-        "column": column,
-        "k": k,
-        "shares": table(f"Share of the history and of the lists of {k} by {column} on {name}", heads, rows),
-        "open": tables.pop("ndcg", None),
-        "folded": list(tables.values()),
-        "left_out": len(known) - len(shown),
-    }
-
-
-# ---------------------------------------------------------------------- winners and losers
+    heads: Heads = [column, "items", ("history", "share of the training interactions of the same users")]
+    caption = f"Share of the history and of the lists of {k} by {column}"
+    return table(caption, [*heads, *(name for name, _ in runs)], rows)
 
 
 def items(inputs: Inputs) -> Section:
-    """Two tables per run: the items whose exposure changes most against another run, or against the log."""
-    runs = [run for run in inputs.runs if run.method != "most-popular" or len(run.family.runs) == 1]
+    """The items that gain and lose most exposure in the last run of a dataset, against its reference or the log."""
     tables = []
-    for run in runs[:MOST_RUNS]:
-        family, reference = run.family, run.family.reference(run)
-        if reference is not None and reference.method != "most-popular" and run.method != "lightgcn":
-            against, before_is, before = reference.name, reference.name, reference.exposure.astype(np.float64)
-        else:
-            against, before_is = "the log", "by their share of the log"
-            before = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
-        group = np.where(family.popular, "popular", "niche")
-        where = f"lists of {family.k} of {family.users_in_words}; before = {before_is}, after = {run.name}"
-        sides = [
-            moved_items(
-                f"{side}: {where}",
-                [(family.shown(i), family.counts[i], group[i], before[i], run.exposure[i]) for i in moved.tolist()],
-            )
-            for side, moved in zip(("Winners", "Losers"), most_moved(run.exposure - before, MOST_ITEMS), strict=True)
+    for family in (family for family in inputs.families if family.runs):
+        run, reference = family.runs[-1], family.reference(family.runs[-1])
+        log = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
+        before = log if reference is None else reference.exposure
+        change = run.exposure - before
+        rows = [
+            [
+                family.shown(i),
+                number(family.counts[i], ",.0f"),
+                "popular" if family.popular[i] else "niche",
+                *map(number, (before[i], run.exposure[i], change[i]), (",.0f", ",.0f", "+,.0f")),
+            ]
+            for i in np.concatenate(most_moved(change, MOST_ITEMS)).tolist()
         ]
-        tables.append((f"{run.name} against {against}", sides))
-    return Section("items", "Winners and losers among items", "Items", render("items.html", tables=tables))
-
-
-# ---------------------------------------------------------------------- users
-
-
-def users(inputs: Inputs) -> Section:
-    """Example users: their history and the lists they get, side by side."""
-    shown = [
-        (family.source.user_ids[int(family.users[row])], reason, _user_lists(family, row))
-        for family in inputs.families
-        if family.runs
-        for row, reason in _examples(family)
-    ]
-    return Section("users", "Example users side by side", "Users", render("users.html", users=shown, most=SHOWN_ITEMS))
-
-
-def _examples(family: Family) -> list[tuple[int, str]]:
-    """Rows of users, and why: most gained, most lost, most changed, the middle one."""
-    last, n_users = family.runs[-1], len(family.users)
-    reference = family.reference(last)
-    if reference is None:
-        return [(row, "taken from the middle") for row in (n_users // 3, 2 * n_users // 3)]
-    gain = last.hits.sum(axis=1) - reference.hits.sum(axis=1)
-    kept = np.array([len(np.intersect1d(a, b)) for a, b in zip(last.lists, reference.lists, strict=True)])
-    between = f"from {reference.name} to {last.name}"
-    reasons = [
-        (int(np.argmax(gain)), f"gains most test items {between}"),
-        (int(np.argmin(gain)), f"loses most test items {between}"),
-        (int(np.argmin(kept)), f"the list changes most {between}"),
-        (n_users // 2, "taken from the middle, whatever happens there"),
-    ]
-    chosen: dict[int, str] = {}
-    for row, reason in reasons if gain.any() else reasons[2:]:
-        chosen.setdefault(row, reason)
-    return list(chosen.items())
-
-
-def _user_lists(family: Family, row: int) -> list[tuple[str, list[dict[str, Any]], bool]]:
-    """The user's history, from most to least popular, then the list of each run."""
-    train, user = family.runs[0].model.train, family.users[row]
-    history = train.item[slice(*np.searchsorted(train.user, [user, user + 1]))]
-    history = history[np.argsort(-family.counts[history], kind="stable")]
-    spread = np.unique(np.linspace(0, len(history) - 1, min(SHOWN_HISTORY, len(history))).round().astype(int))
-    title = f"history: {len(spread)} of {len(history)} items"
-    lists = [(title, _listed(family, history[spread], [False] * len(spread)), False)]
-    for run in family.runs[-SHOWN_RUNS:]:
-        marks = run.hits[row].tolist()
-        lists.append((f"{run.name}: {sum(marks)} ✓ in {family.k}", _listed(family, run.lists[row], marks), True))
-    return lists
-
-
-def _listed(family: Family, items: Ints, marks: Sequence[bool]) -> list[dict[str, Any]]:
-    """The top of a list, and the test items further down."""
-    return [
-        {
-            "shown": family.shown(int(item)),
-            "hit": hit,
-            "group": "popular" if family.popular[item] else "niche",
-            "count": family.counts[item],
-            "rank": rank,
-        }
-        for rank, (item, hit) in enumerate(zip(items, marks, strict=True), 1)
-        if item >= 0 and (rank <= SHOWN_ITEMS or hit)
-    ]
+        against = "by their share of the log" if reference is None else reference.name
+        caption = f"Lists of {family.k} that hold an item; before = {against}, after = {run.name}"
+        heads: Heads = ["item", ("used", "interactions in training"), "group", "before", "after", "change"]
+        tables.append(table(caption, heads, rows))
+    return Section("items", "Items that gain and lose most", "Items", render("items.html", tables=tables))

@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from dpaa.errors import InputError
-
 EVERY_SEVERITY = tuple(float(severity) for severity in range(10))
 ROWS = (
     *("most-popular", "lightgcn", "sam-reg", "ips", "cvib", "macr", "ppac", "dap", "navip", "apda"),
@@ -32,7 +30,7 @@ class Tuning(BaseModel):
     """Where methods are tuned; other severities take the hyperparameters of the nearest of these."""
     trials: int | None = None
     """For each method; None is the whole grid, unless trials are counted per hyperparameter."""
-    trials_per_setting: int | None = None
+    trials_per_hyperparameter: int | None = None
     """For each searched hyperparameter of a method."""
     learning_rates: tuple[float, ...] | None = None
     """Candidates; None leaves them to the space."""
@@ -41,11 +39,11 @@ class Tuning(BaseModel):
 
     def effort(self) -> dict[str, Any]:
         """What identifies a stored choice; the keys are those of the committed results."""
-        return self.model_dump(exclude={"trials_per_setting" if self.trials_per_setting is None else "severities"})
-
-    def trials_for(self, searched: int) -> int | None:
-        """Trials of a method with so many searched hyperparameters; None is the whole grid."""
-        return self.trials if self.trials_per_setting is None else self.trials_per_setting * searched
+        effort = self.model_dump(exclude={"trials_per_hyperparameter"})
+        if self.trials_per_hyperparameter is not None:
+            del effort["severities"]
+            effort["trials_per_setting"] = self.trials_per_hyperparameter
+        return effort
 
 
 class Budget(BaseModel):
@@ -60,8 +58,8 @@ class Budget(BaseModel):
     """Coat is small and gets more."""
     simple_methods: bool = True
     """Whether `SIMPLE` are rows, too."""
-    settings: dict[str, Any] = {"embedding_size": 256}
-    """Hyperparameters of every method that has them."""
+    hyperparameters: dict[str, Any] = {"embedding_size": 256}
+    """Of every method that has them."""
     tuning: Tuning | None = None
     """None keeps the methods' defaults."""
     as_printed_severities: tuple[float, ...] = EVERY_SEVERITY
@@ -70,34 +68,8 @@ class Budget(BaseModel):
     one_draw: bool = False
     """Whether all seeds see one draw of the severity data; else a seed draws the data, too."""
 
-    @property
-    def rows(self) -> tuple[str, ...]:
-        """Methods."""
-        return (*ROWS, *SIMPLE) if self.simple_methods else ROWS
-
-    def tuned_severity(self, severity: float) -> float | None:
-        """The nearest severity where methods are tuned, the lower of two as near; None if nothing is tuned."""
-        levels = self.tuning.severities if self.tuning else ()
-        return min(levels, key=lambda level: (abs(level - severity), level), default=None)
-
 
 BUDGETS = {
     name: Budget(name=name, **content)
     for name, content in tomllib.loads(files(__package__).joinpath("budgets.toml").read_text(encoding="utf-8")).items()
 }
-
-
-def find_budget(name: str) -> Budget:
-    """Look a budget up by its name.
-
-    Parameters
-    ----------
-    name : one of `BUDGETS`; any other is an `InputError`
-
-    Returns
-    -------
-    the budget
-    """
-    if name not in BUDGETS:
-        raise InputError(f"there is no budget {name!r}; use one of {', '.join(BUDGETS)}")
-    return BUDGETS[name]

@@ -13,23 +13,16 @@ GROUP_METRICS = ("recall@20/popular", "ndcg@20/popular", "recall@20/niche", "ndc
 
 _NUMBERS = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
 DATASETS: dict[str, list[float]] = _NUMBERS["datasets"]
-BEST_SETTINGS: dict[str, list[float]] = _NUMBERS["best_settings"]
+BEST_HYPERPARAMETERS: dict[str, list[float]] = _NUMBERS["best_settings"]
 OVERALL: dict[str, dict[str, list[float]]] = _NUMBERS["overall"]
 GROUPS: dict[str, dict[str, list[float]]] = _NUMBERS["groups"]
 SEVERITY: dict[str, list[float]] = _NUMBERS["severity"]
 ABLATION: dict[str, list[float]] = _NUMBERS["ablation"]
 
 
-def row_of(label: str) -> str:
-    """The paper's row beside a row of ours, or "": that of its method, DPAA's for both interpretations of it.
-
-    A row with hyperparameters of its own has one too if the paper tuned them; an ablation has none.
-    """
-    name, *assignments = label.split()
-    tuned = ("half_trust_shift", "layer_emphasis", "initial_residual", "interaction_strength_from", "learning_rate")
-    method = name.removesuffix("-as-printed")
-    own = any(assignment.partition("=")[0] not in tuned for assignment in assignments)
-    return method if method in METHODS and not own else ""
+def row_of(method: str) -> str:
+    """The paper's row beside a method of ours, DPAA's for both interpretations of it."""
+    return method.removesuffix("-as-printed")
 
 
 def at_severity(rows: dict[str, list[float]], severity: float) -> dict[str, float]:

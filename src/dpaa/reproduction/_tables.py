@@ -1,4 +1,4 @@
-"""Results become tables: ours over seeds with the paper's number beside it, as CSV and on one HTML page."""
+"""Results become tables: ours over seeds with the paper's number beside it, on the terminal, as Markdown and as CSV."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
-from dpaa import report as parts
 from dpaa._io import write_file
-from dpaa.errors import InputError
-from dpaa.report import PAPER, altair, html, page, render, save, with_code
+from dpaa.report._charts import Chart, Line, line, save
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._results import RunResult
 
@@ -32,7 +30,7 @@ class Cell:
     ----------
     values : one for each seed
     paper : the paper's number
-    form : format of a number; `%` is a relative change in percent
+    form : format of a number
     rank : 1 for the best of its column, 2 for the second best, 0 for the others
     text : words instead of numbers
     """
@@ -53,24 +51,18 @@ class Cell:
         """Standard deviation over the seeds (n − 1)."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
 
-    def ours(self) -> str:
-        """`0.1471 ± 0.0134`; without deviation for one run, a dash without any."""
-        if self.text is not None or not self.values:
-            return self.text if self.text is not None else "–"
-        return self._number(self.mean) + (f" ± {self._number(self.deviation)}" if len(self.values) > 1 else "")
-
-    def beside(self) -> str:
-        """`0.1301, +0.0170`: the paper's, and ours minus the paper's."""
-        if self.paper is None:
-            return ""
-        difference = f", {parts.minus(format(self.mean - self.paper, '+' + self.form))}" if self.form != "%" else ""
-        return self._number(self.paper) + (difference if self.values else "")
-
-    def _number(self, value: float) -> str:
-        return parts.minus(f"{value:+.1f}%" if self.form == "%" else format(value, self.form))
+    def shown(self) -> str:
+        """`★ 0.1471 ± 0.0134`, and below it the paper's number and the difference: `(0.1301, +0.0170)`."""
+        if self.text is not None:
+            return self.text
+        ours = {1: "★ ", 2: "☆ "}.get(self.rank, "") + (format(self.mean, self.form) if self.values else "–")
+        ours += f" ± {self.deviation:{self.form}}" if len(self.values) > 1 else ""
+        theirs = [] if self.paper is None else [format(self.paper, self.form)]
+        theirs += [f"{self.mean - self.paper:+{self.form}}"] if self.paper is not None and self.values else []
+        return (ours + (f"\n({', '.join(theirs)})" if theirs else "")).replace("-", "−")
 
 
-Rows = tuple[tuple[str, tuple[Cell, ...]], ...]
+Rows = list[tuple[str, list[Cell]]]
 """Labels and cells."""
 
 
@@ -83,39 +75,37 @@ class Table:
     name : identifies its rows in the CSV file; unique in a chapter
     title, corner, columns : headings; the corner is that of the labels
     rows : labels and cells
-    footer : rows that are computed from the others
-    notes : sentences below the table
     on_screen : whether it is printed on the terminal, too
     """
 
     name: str
     title: str
     corner: str
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     rows: Rows
-    footer: Rows = ()
-    notes: tuple[str, ...] = ()
     on_screen: bool = True
+
+    def grid(self) -> list[list[str]]:
+        """The cells as people read them, each row with its label."""
+        return [[label, *(cell.shown() for cell in cells)] for label, cells in self.rows]
 
     def records(self) -> list[dict[str, Any]]:
         """A record per cell in full precision, with the fields of `CSV_HEADER`."""
         records = []
-        for label, cells in self.rows + self.footer:
+        for label, cells in self.rows:
             for column, cell in zip(self.columns, cells, strict=True):
-                apart = math.nan if cell.paper is None else cell.mean - cell.paper
-                values = (cell.mean if cell.text is None else cell.text, cell.deviation, len(cell.values), cell.paper)
-                shown = (self.name, label, column, *values, apart, cell.rank or None)
-                records.append({name: _or_empty(value) for name, value in zip(CSV_HEADER, shown, strict=True)})
+                difference = math.nan if cell.paper is None else cell.mean - cell.paper
+                mean = cell.mean if cell.text is None else cell.text
+                values = (mean, cell.deviation, len(cell.values), cell.paper, difference, cell.rank or None)
+                record = zip(CSV_HEADER, (self.name, label, column, *values), strict=True)
+                records.append({name: "" if value is None or value != value else value for name, value in record})
         return records
 
-    def html(self) -> Markup:
-        """For the page."""
-        worded = [any(cells[index].text is not None for _, cells in self.rows) for index in range(len(self.columns))]
-        heads = [parts.Head(self.corner, numeric=False)]
-        heads += [parts.Head(name, numeric=not words) for name, words in zip(self.columns, worded, strict=True)]
-        rows = [[parts.Cell(html("{}", label)), *map(_html, cells)] for label, cells in self.rows + self.footer]
-        table = parts.table(with_code(self.title), heads, rows, sortable=not self.footer)
-        return Markup().join([table, *(html("<p>{}</p>", with_code(note)) for note in self.notes)])
+    def markdown(self) -> str:
+        """The table in Markdown."""
+        lines = [[self.corner, *self.columns], ["---"] * (len(self.columns) + 1), *self.grid()]
+        escaped = [[cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells] for cells in lines]
+        return "\n".join([f"### {self.title}\n", *(f"| {' | '.join(cells)} |" for cells in escaped), ""])
 
 
 @dataclass(frozen=True)
@@ -126,26 +116,22 @@ class Chapter:
     ----------
     name, title : of its files, and its heading
     about : what was done, in sentences
-    tables, figures : in their order
+    tables : in their order
+    figures : name → severities and rows whose recall@20 is drawn
     missing : what could not be shown, and what it would take
     """
 
     name: str
     title: str
-    about: tuple[str, ...]
-    tables: tuple[Table, ...]
-    figures: tuple[parts.Figure, ...] = ()
-    missing: tuple[str, ...] = ()
+    about: Sequence[str]
+    tables: Sequence[Table]
+    figures: Mapping[str, tuple[Sequence[float], Rows]] = field(default_factory=dict)
+    missing: Sequence[str] = ()
 
-
-def _or_empty(value: Any) -> Any:
-    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
-
-
-def _html(cell: Cell) -> parts.Cell:
-    ours = html("<u>{}</u>" if cell.rank == 2 else "{}", cell.ours())
-    theirs = html("<small><br>({})</small>", cell.beside()) if cell.beside() else ""
-    return parts.Cell(ours + theirs, None if cell.text is not None else cell.mean, best=cell.rank == 1)
+    def markdown(self) -> str:
+        """The chapter in Markdown."""
+        tables, missing = [table.markdown() for table in self.tables], [f"- {line}" for line in self.missing]
+        return "\n".join([f"## {self.title}\n", *(f"{line}\n" for line in self.about), *tables, *missing, ""])
 
 
 # ---------------------------------------------------------------------- from results to cells
@@ -153,40 +139,39 @@ def _html(cell: Cell) -> parts.Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of a table measures."""
+    """What a column of a table measures; `printed` are the paper's values by its rows."""
 
     title: str
     data: str
     metric: str
     overlap: str = "drop"
     printed: Mapping[str, float] = field(default_factory=dict)
-    """The paper's values by its rows."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """What a row of a table shows."""
+def measured(results: Sequence[RunResult], labels: Mapping[str, str], columns: Sequence[Column]) -> Rows:
+    """Cells of all rows, the best and second best of each column of accuracies marked.
 
-    name: str
-    label: str
-    """Of its results."""
-    paper: str
-    """The paper's row; empty if it has none."""
+    Parameters
+    ----------
+    results : of trainings
+    labels : row → label of its results
+    columns : what they measure
 
-
-def measured(results: Sequence[RunResult], rows: Sequence[Row], columns: Sequence[Column]) -> Rows:
-    """Cells of all rows, the best and second best of each column of accuracies marked."""
+    Returns
+    -------
+    rows
+    """
     by_column = []
     for column in columns:
-        values: dict[str, list[float]] = {row.label: [] for row in rows}
+        values: dict[str, list[float]] = {label: [] for label in labels.values()}
         for one in results:
             value = one.value(column.metric, column.overlap)
             if one.data == column.data and one.label in values and value is not None:
                 values[one.label].append(value)
         form = ".1f" if column.metric.startswith("arp") else ".4f"  # ARP counts pairs, all others are below 1
-        cells = [Cell(tuple(values[row.label]), column.printed.get(row.paper), form) for row in rows]
+        cells = [Cell(tuple(values[labels[row]]), column.printed.get(paper.row_of(row)), form) for row in labels]
         by_column.append(ranked(cells) if column.metric.startswith(ACCURACY) else cells)
-    return tuple((row.name, tuple(cells[index] for cells in by_column)) for index, row in enumerate(rows))
+    return [(row, list(cells)) for row, cells in zip(labels, zip(*by_column, strict=True), strict=True)]
 
 
 def ranked(cells: Sequence[Cell]) -> Sequence[Cell]:
@@ -201,7 +186,7 @@ def ranked(cells: Sequence[Cell]) -> Sequence[Cell]:
 
 def improvements(rows: Rows, columns: Sequence[Column]) -> Rows:
     """How much DPAA's rows improve on the best of the paper's baselines, ours and as printed, in percent."""
-    baselines = [cells for label, cells in rows if paper.row_of(label) in paper.BASELINES]
+    baselines = [cells for label, cells in rows if label in paper.BASELINES]
 
     def improvement(own: Cell, index: int) -> Cell:
         column = columns[index]
@@ -210,86 +195,62 @@ def improvements(rows: Rows, columns: Sequence[Column]) -> Rows:
         best = max((cells[index].mean for cells in baselines if cells[index].values), default=0.0)
         printed = max((column.printed.get(name, 0.0) for name in paper.BASELINES), default=0.0)
         theirs = 100 * (own.paper / printed - 1) if own.paper is not None and printed else None
-        return Cell((100 * (own.mean / best - 1),) if own.values and best > 0 else (), theirs, form="%")
+        return Cell((100 * (own.mean / best - 1),) if own.values and best > 0 else (), theirs, form=".1f")
 
-    dpaa = [(label, cells) for label, cells in rows if paper.row_of(label) == "dpaa"] if baselines else []
-    return tuple(
-        (f"{label}: improvement over the best baseline", tuple(improvement(c, i) for i, c in enumerate(cells)))
-        for label, cells in dpaa
-    )
+    return [
+        (f"{label}: improvement over the best baseline, %", [improvement(cell, i) for i, cell in enumerate(cells)])
+        for label, cells in rows
+        if baselines and paper.row_of(label) == "dpaa"
+    ]
+
+
+def curves(severities: Sequence[float], rows: Rows) -> Chart:
+    """Our recall@20 over the severity, a line per row.
+
+    Parameters
+    ----------
+    severities : of the columns
+    rows : of the table
+
+    Returns
+    -------
+    the chart
+    """
+    means = {label: [cell.mean if cell.values else None for cell in cells] for label, cells in rows}
+    lines = [Line(label, severities, values, index) for index, (label, values) in enumerate(means.items())]
+    return line(lines, "severity of the bias", "recall@20", x_axis="steps")
 
 
 # ---------------------------------------------------------------------- files
 
 
-def check_target(folder: Path, figures: bool) -> None:
-    """Refuse, before anything is trained, what could not be written afterwards.
-
-    Parameters
-    ----------
-    folder : where the files will go
-    figures : whether figures will be drawn, which needs an extra
-    """
-    if figures:
-        altair()
-    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        raise InputError(f"{existing} is a file; name a folder with --out DIR")
-
-
-def write_chapter(chapter: Chapter, folder: Path, stem: str, figures: bool) -> list[Path]:
-    """Write `<stem>.csv`, and each figure as PNG and SVG.
-
-    Parameters
-    ----------
-    chapter : what to write
-    folder, stem : where, and how the names begin
-    figures : whether to draw the figures
-
-    Returns
-    -------
-    the files
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_HEADER, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(record for table in chapter.tables for record in table.records())
-    files = [_write(folder / f"{stem}.csv", text.getvalue())]
-    for figure in chapter.figures if figures else ():
-        name = "-".join(filter(None, [stem, figure.name.removeprefix(chapter.name).strip("-")]))
-        files += [save(figure.draw(PAPER), folder / f"{name}.{form}") for form in ("png", "svg")]
-    return files
-
-
-def write_page(chapters: Sequence[Chapter], folder: Path, stem: str, command: str, figures: bool) -> Path:
-    """Write all chapters on one page that needs no network.
+def write_chapters(chapters: Sequence[Chapter], folder: Path, name: str, suffix: str, how: str) -> list[Path]:
+    """Write a CSV file per chapter, its figures as PNG and SVG, and one page of all in Markdown.
 
     Parameters
     ----------
     chapters : in their order
-    folder, stem : where, and the name
-    command : the call that makes it, which the page names
-    figures : whether to draw the figures
+    folder : where the files go
+    name, suffix : of the page, and what the names of all files end in
+    how : the budget and the call that make them, which the page names
 
     Returns
     -------
-    the file
+    the files, the page last
     """
-    sections = []
+    files = []
     for chapter in chapters:
-        content = render(
-            "chapter.html",
-            about=[with_code(line) for line in chapter.about],
-            figures=chapter.figures if figures else (),
-            tables=[table.html() for table in chapter.tables],
-            missing=chapter.missing,
-        )
-        sections.append(parts.Section(chapter.name, chapter.title, chapter.title, content))
-    how = html("<p>Every number of this page is made by <code>{}</code>.</p>", command)
-    sections.append(parts.Section("provenance", "Provenance", "Provenance", how))
-    return _write(folder / f"{stem}.html", page("The DPAA paper, reproduced", sections))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, CSV_HEADER, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(record for table in chapter.tables for record in table.records())
+        files.append(_write(folder / f"{chapter.name}{suffix}.csv", text.getvalue()))
+        for figure, drawn in chapter.figures.items() if find_spec("altair") else ():  # an extra
+            files += [save(curves(*drawn), folder / f"{figure}{suffix}.{form}") for form in ("png", "svg")]
+    body = "\n".join(chapter.markdown() for chapter in chapters)
+    return [*files, _write(folder / f"{name}{suffix}.md", f"# The DPAA paper, reproduced\n\n{how}\n\n{body}")]
 
 
 def _write(target: Path, content: str) -> Path:
-    write_file(target, content, "make room or choose another place with --out", make_folders=True)
+    write_file(target, content, "free some space or choose another folder with --out", make_folders=True)
     return target

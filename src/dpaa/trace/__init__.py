@@ -1,8 +1,7 @@
-"""Where popularity enters a run: message weights, DPAA's premise and its lemmas, by layer and popularity."""
+"""Where popularity enters a run: message weights, contributions and DPAA's premise, by layer and popularity."""
 
 from __future__ import annotations
 
-from dpaa.trace._arithmetic import RULE, Premise
-from dpaa.trace._run import Trace, trace_run
+from dpaa.trace._trace import RULE, Trace, trace_run
 
-__all__ = ["RULE", "Premise", "Trace", "trace_run"]
+__all__ = ["RULE", "Trace", "trace_run"]

@@ -49,9 +49,7 @@
 
   // Figures: saved as they are seen, colours written out, on the page's ground.
   const standalone = (figure) => {
-    const charts = [...figure.querySelectorAll(".chart svg")];
-    const seen = charts.find((svg) => svg.getBoundingClientRect().width > 0) ?? charts[0];
-    const copy = seen.cloneNode(true);
+    const copy = figure.querySelector(".chart svg").cloneNode(true);
     const width = Number(copy.getAttribute("width")), height = Number(copy.getAttribute("height"));
     const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     ground.setAttribute("width", width);
