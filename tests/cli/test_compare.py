@@ -180,16 +180,3 @@ def test_a_base_near_zero_gives_the_difference_everywhere(shop: Path, walk: Path
     assert "%" not in said.partition("aplt@20")[2].partition("\n")[0]
     chapter = comparison(Comparison.model_validate_json((tmp_path / "c.json").read_text()))
     assert not any("aplt@20" in figure.description for figure in chapter.figures)
-
-
-def test_a_gain_on_nothing_is_told_as_a_difference(shop: Path, walk: Path, tmp_path: Path) -> None:
-    """Where the baseline is 0 there is no relative change to tell."""
-    train = pl.read_parquet(walk / "data" / "train.parquet")
-    by_count = train.group_by("item_id").len().sort("len", "item_id")["item_id"]
-    users = train["user_id"].unique().sort()
-    for name, items in (("head", by_count[-3:]), ("tail", by_count[:3])):
-        rows = pl.DataFrame({"user_id": users}).join(pl.DataFrame({"item_id": items}), how="cross")
-        rows.write_csv(tmp_path / f"{name}.csv")
-    files = (tmp_path / "head.csv", tmp_path / "tail.csv", "--dataset", walk / "data")
-    said = dpaa_ok("compare", *files, "--metric", "aplt", *FEW).out
-    assert "tail.csv is better than head.csv in aplt@20 (+1.0000)" in said

@@ -53,7 +53,7 @@ def demo(
     """
     from dpaa.auditing import audit
     from dpaa.cli.debias import print_frontier
-    from dpaa.cli.progress import watched_training
+    from dpaa.runs.progress import watched_training
     from dpaa.comparison import compare_entries, read_entries, write_table
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate

@@ -21,7 +21,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import head, share_of
-from dpaa.methods.weighted_messages import WeightedMessages
+from dpaa.methods.dpaa import DPAA
 from dpaa.report._html import shown_item
 from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder
 from dpaa.runs.model import Model, load
@@ -245,7 +245,7 @@ class Run:
     def trace(self) -> Trace | None:
         """Message weights by layer and popularity; None where they are LightGCN's or there are no messages."""
         method = self.model.method
-        weighted = isinstance(method, WeightedMessages) and method.weighs_messages and method.layers
+        weighted = isinstance(method, DPAA) and method.layers
         return trace_run(self.path) if weighted else None
 
 

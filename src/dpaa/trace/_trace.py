@@ -25,9 +25,9 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.edges import edge_cosines
 from dpaa.graph.propagation import Propagation, TiledTable
+from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED
-from dpaa.methods.weighted_messages import WeightedMessages
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 
@@ -248,7 +248,7 @@ def trace_run(folder: str | Path) -> Trace:
             f"{folder} is a run of {method.name} that weights no messages (its edges.parquet has no column weight_0); "
             "trace a run of a method that propagates, such as lightgcn or dpaa"
         )
-    weighted = method if isinstance(method, WeightedMessages) and method.weighs_messages else None
+    weighted = method if isinstance(method, DPAA) else None
     residual = weighted.initial_residual if weighted else 0.0
     tracer = Tracer(method.graph, run.read_weights(model, method.layers), residual)
     ego, readout, notes = method.tables.ego.rows().double(), _readout(method), []
@@ -284,7 +284,7 @@ def trace_run(folder: str | Path) -> Trace:
     )
 
 
-def _verdict(name: str, weighted: WeightedMessages | None, premises: list[Premise], rare_edges: int) -> str:
+def _verdict(name: str, weighted: DPAA | None, premises: list[Premise], rare_edges: int) -> str:
     """The premise for the vectors that the applied weights are made from."""
     source = weighted.interaction_strength_from if weighted else None
     layer, where = (None, "the read-out") if source == "readout" else (0, "layer 0")

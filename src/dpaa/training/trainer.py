@@ -331,7 +331,7 @@ class Trainer:
         """What rank 0 wishes."""
         if self._columns.alone:
             return wishes
-        return tuple(map(bool, self._columns.peers.everyone(torch.tensor(wishes))[0]))
+        return tuple(map(bool, distributed.peers().everyone(torch.tensor(wishes))[0]))
 
     def _maybe_save(self, at: Progress) -> None:
         stop = self.stop_requested()
