@@ -53,13 +53,13 @@ def demo(
     """
     from dpaa.auditing import audit
     from dpaa.cli.debias import print_frontier
-    from dpaa.runs.progress import watched_training
     from dpaa.comparison import compare_entries, read_entries, write_table
     from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
     from dpaa.debiasing import debias
     from dpaa.report import write_page
     from dpaa.runs.fit import fit_into, make_method
+    from dpaa.runs.progress import watched_training
 
     if out_folder.exists() and not overwrite:
         raise InputError(f"{out_folder} already exists; pass --overwrite or choose another folder with --out")
