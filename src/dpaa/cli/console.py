@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,27 +49,11 @@ class Column:
     widest: int | None = None
 
 
-class PipedConsole(Console):
-    """A console whose reader may leave, as in `dpaa … | head -1`: we end then, quietly and as other tools do."""
-
-    def on_broken_pipe(self) -> None:
-        """End with 128 + SIGPIPE."""
-        try:
-            super().on_broken_pipe()
-        except SystemExit:
-            raise SystemExit(128 + signal.SIGPIPE) from None
-
-
 class Screen:
     """One of the two streams."""
 
     def __init__(self, stderr: bool = False) -> None:
-        self._console = PipedConsole(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether somebody may be watching."""
-        return self._console.is_terminal
+        self._console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def print(self, *pieces: str | Styled) -> None:
         """A line, or several where the text has line ends; what stderr does not take is not worth a training."""
@@ -97,7 +80,7 @@ class Screen:
         for column in columns:
             name = on_one_line(column.name)
             table.add_column(
-                Text(name.replace(" ", "\n").replace("/", "/\n") if self.is_terminal else name, "bold"),
+                Text(name.replace(" ", "\n").replace("/", "/\n") if self._console.is_terminal else name, "bold"),
                 justify="left" if column.left else "right",
                 no_wrap=not column.wraps,
                 overflow="fold" if column.wraps else "ellipsis",
@@ -107,8 +90,8 @@ class Screen:
             table.add_section()
             for row in part:
                 table.add_row(*(_cell(text, column) for text, column in zip(row, columns, strict=True)))
-        wide = PipedConsole(width=WIDE, markup=False, emoji=False, highlight=False)
-        (self._console if self.is_terminal else wide).print(table)
+        wide = Console(width=WIDE, markup=False, emoji=False, highlight=False)
+        (self._console if self._console.is_terminal else wide).print(table)
 
 
 def _cell(text: str, column: Column) -> Text:
