@@ -1,0 +1,50 @@
+"""Help, messages, docstrings and documents use the words of the field, not those that they replaced."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+REPLACED = {
+    r"\bin force\b": "active, applied",
+    r"\bmade? anew\b": "recomputed",
+    r"\bsettings?\b": "hyperparameter (of a method), option (of a command)",
+    r"\bstrangers?'": "untrusted",
+    r"\b[Tt]rades?\b(?![- ]off|/|`|\")": "trade-off",
+    r"\bhad no part in\b": "held-out",
+    r"\b(go|goes|gone|went) on\b": "resume, continue",
+    r"\breadings? of the paper\b": "interpretation",
+    r"\btenths? of\b": "decile",
+    r"\b(bears|leans on|leaning on)\b": "tolerates, relies on",
+    r"\bwho (hears|speaks)\b": "receiver, sender",
+    r"\d %": "46%, without a space",
+    r"(?<![\w.\d/`])[−+-]?\.\d{3,4}\b(?!\w)": "0.1497, with the zero",
+}
+DOCUMENTS = sorted(
+    file for file in (*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "SECURITY.md") if "results" not in file.parts
+)
+MODULES = sorted(ROOT.glob("src/dpaa/**/*.py"))
+
+
+def texts(file: Path) -> list[tuple[int, str]]:
+    """Line and text of what a reader sees: a document's lines, or the strings of a module."""
+    content = file.read_text(encoding="utf-8")
+    if file.suffix == ".md":
+        return list(enumerate(content.splitlines(), 1))
+    strings = (node for node in ast.walk(ast.parse(content)) if isinstance(node, ast.Constant))
+    return [(node.lineno, node.value) for node in strings if isinstance(node.value, str) and " " in node.value]
+
+
+@pytest.mark.parametrize("file", [*DOCUMENTS, *MODULES], ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_replaced_words_do_not_come_back(file: Path) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {match[0]!r}; write: {instead}"
+        for line, text in texts(file)
+        for pattern, instead in REPLACED.items()
+        for match in re.finditer(pattern, text)
+    ]
+    assert not found, "\n".join(found)
