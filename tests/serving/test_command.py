@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,15 +16,6 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "fastapi", None)
     said = run_dpaa("serve", "run")
     assert (said.code, "pip install 'dpaa[serve]'" in said.err) == (2, True)
-
-
-def test_an_address_is_refused_without_loading_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in sys.modules if name.startswith("dpaa.serving")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    (tmp_path / "token").write_text("x" * 40)
-    said = run_dpaa("serve", tmp_path, "--host", "192.0.2.1", "--token-file", tmp_path / "token")
-    assert (said.code, "cannot listen on 192.0.2.1" in said.err) == (2, True)
 
 
 def test_who_needs_a_token() -> None:

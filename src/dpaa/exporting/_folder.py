@@ -115,22 +115,10 @@ def _write_query(vectors: ExportedVectors, folder: Path, to: str, packages: str)
 
 
 def _readme(about: dict[str, Any], packages: str) -> str:
-    to, notes = about["to"], ""
-    if "recall" in about:
-        notes = (
-            f"\n\nThe index is approximate (searched {about['width']:,} wide): it found {about['recall']:.1%} of the "
-            "best 20 when it was tried with users of the run at κ from −1 to 1."
-        )
-    if about["reranker_left_out"]:
-        notes += (
-            f"\n\nThe run re-ranks its lists by {about['reranker_left_out']['name']}, which is left out here: lists "
-            "from this export are those of `dpaa recommend RUN --rerank none`."
-        )
-    own = to == "pgvector"
+    own = about["to"] == "pgvector"
     return asset("README.md").substitute(
         about,
         dataset=" ".join(str((about["dataset"] or {}).get("name", "a dataset")).split()),
-        kappa=f"{about['popularity_dial']:g}",
-        how=asset("how_pgvector.md" if own else "how.md").substitute(packages=packages).rstrip() + notes,
-        files=(asset(f"files_{to}.md").template + ("" if own else asset("files.md").template)).rstrip(),
+        how=asset("how_pgvector.md" if own else "how.md").substitute(packages=packages).rstrip(),
+        files=(asset(f"files_{about['to']}.md").template + ("" if own else asset("files.md").template)).rstrip(),
     )

@@ -20,7 +20,6 @@ from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
@@ -219,21 +218,6 @@ def found_index(ids: Any, given: str) -> int:
 # ------------------------------------------------------------------ routes
 
 
-class _AnyId(Convertor[str]):
-    """An id in a path: any text, slashes and line ends included."""
-
-    regex = "(?s:.+)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("id", _AnyId())
-
-
 async def service_of(request: Request) -> Service:
     """The service of a request's application; a coroutine, since FastAPI runs plain functions in a thread."""
     service: Service = request.app.state.service
@@ -246,7 +230,7 @@ page_router = APIRouter(include_in_schema=False)
 """What the live page reads; not for other programs."""
 
 
-@router.get("/recommend/{user:id}", name="recommend", response_model=RecommendAnswer)
+@router.get("/recommend/{user:path}", name="recommend", response_model=RecommendAnswer)
 async def recommend(user: PathId, query: Annotated[RecommendQuery, Query()], service: TheService) -> Response:
     """The best items for one user."""
     parameters, index = service.parameters(query), find(service.model.user_ids, user)
@@ -273,7 +257,7 @@ async def recommend_many(body: RecommendBody, service: TheService) -> Response:
     return as_json({**service.how(parameters), "lists": lists})
 
 
-@router.get("/similar/{item:id}", name="similar")
+@router.get("/similar/{item:path}", name="similar")
 async def similar(item: PathId, service: TheService, k: Length = 10) -> Response:
     """Items like one, by cosine."""
     index, name = found_index(service.model.item_ids, item), service.snapshot.name
@@ -316,7 +300,7 @@ async def reload(service: TheService) -> Response:
     return Response(b'{"status":"reloading"}', 202, media_type="application/json")
 
 
-@page_router.get("/items/{item:id}", name="items")
+@page_router.get("/items/{item:path}", name="items")
 async def one_item(item: PathId, query: Annotated[SampleQuery, Query()], service: TheService) -> Response:
     """One item: how popular it is, who of a sample of users gets it, what is like it."""
     snapshot, index = service.snapshot, found_index(service.model.item_ids, item)
@@ -335,7 +319,7 @@ async def one_item(item: PathId, query: Annotated[SampleQuery, Query()], service
     )
 
 
-@page_router.get("/users/{user:id}", name="users")
+@page_router.get("/users/{user:path}", name="users")
 async def one_user(user: PathId, service: TheService) -> Response:
     """What a user took, the most popular items first."""
     snapshot, index = service.snapshot, found_index(service.model.user_ids, user)

@@ -178,6 +178,7 @@ def serve(options: ServeOptions, listening: socket.socket, say: Callable[[str], 
     host, port = listening.getsockname()[:2]
     with listening, temporary_folder("dpaa-serve-") as folder:
         read_app(options)  # what is wrong with the run is said once, here, and not by every worker
+        gc.collect()  # this process does not need it
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         config = uvicorn.Config(
             partial(worker_app, options),

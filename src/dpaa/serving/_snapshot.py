@@ -21,6 +21,8 @@ from dpaa.serving._lists import Ints, Listed, Parameters, Query, compute, taken_
 Id = int | str
 MOST_SAMPLED = 200
 """Users whose lists the live page measures."""
+KEPT_SAMPLES = 128
+"""Values of the dial whose lists are kept; the page has 81 steps."""
 
 
 class Snapshot:
@@ -73,13 +75,16 @@ class Snapshot:
 
     def sample(self, kappa: float, k: int) -> tuple[Ints, list[Ints]]:
         """Lists of evenly spaced users at κ, kept: the users, and the items of each."""
-        if (kappa, k) not in self._samples:
-            warm = np.flatnonzero(self.model.method.graph.user_degree.numpy())
-            users = warm[np.unique(np.linspace(0, len(warm) - 1, MOST_SAMPLED).round().astype(np.int64))]
-            parameters = Parameters(k, kappa)
-            lists = compute(self.model, [Query(parameters, user) for user in users.tolist()])
-            self._samples[kappa, k] = users, [one.items for one in lists if isinstance(one, Listed)]
-        return self._samples[kappa, k]
+        if (kappa, k) in self._samples:
+            return self._samples[kappa, k]
+        warm = np.flatnonzero(self.model.method.graph.user_degree.numpy())
+        users = warm[np.unique(np.linspace(0, len(warm) - 1, MOST_SAMPLED).round().astype(np.int64))]
+        parameters = Parameters(k, kappa)
+        lists = compute(self.model, [Query(parameters, user) for user in users.tolist()])
+        sample = users, [one.items for one in lists if isinstance(one, Listed)]
+        if len(self._samples) < KEPT_SAMPLES:
+            self._samples[kappa, k] = sample
+        return sample
 
     def audit(self, kappa: float, k: int) -> dict[str, float]:
         """Niche share, mean popularity and coverage of the sample's lists."""
