@@ -109,14 +109,10 @@ def test_names_and_titles_come_from_the_class_or_the_decorator() -> None:
     assert (Parent.seeded, Parent.grid) == (True, {}), "the parent is left alone"
 
 
-def test_a_copy_on_a_graph_leaves_the_configured_method_alone(toy_graph: BipartiteGraph) -> None:
-    configured = Child(width=2, seed=3)
-    attached = attach(configured, toy_graph)
-    assert attached.get_params() == configured.get_params()
-    assert not hasattr(configured, "graph")
-
-
 def test_shapes_are_inherited_and_may_be_redeclared(toy_graph: BipartiteGraph) -> None:
+    configured = Child()
+    assert attach(configured, toy_graph).get_params() == configured.get_params()
+    assert not hasattr(configured, "graph"), "a copy was attached"
     assert attach(Parent(), toy_graph).state_shapes() == {"table": (3, 4), "bias": (2,)}
     assert attach(Child(), toy_graph).state_shapes() == {"table": (3, 7), "bias": (2, 2), "strength": ()}
 

@@ -338,6 +338,27 @@ def test_navip_by_hand(toy_graph: BipartiteGraph) -> None:
     np.testing.assert_allclose(first.rows().squeeze(1), [4.4267, 2.1213, 1.8693, 0.7654, 0.0], atol=1e-4)
 
 
+@pytest.mark.parametrize("normalisation", ["symmetric", "row", "lightgcn-times-ip"])
+def test_navip_equals_the_formula(normalisation: str) -> None:
+    graph = some_graph()
+    weights = started(NAVIP, graph, propensity_power=3, smallest_propensity=0.1, normalisation=normalisation)
+    taken, degree = matrix_of(graph), graph.item_degree.double().numpy()
+    inverse = taken / np.maximum((degree / degree.max()) ** 3, 0.1)
+    users, items = (np.maximum(inverse.sum(axis=axis), 1e-12) for axis in (1, 0))
+    expected = (
+        inverse
+        / {
+            "symmetric": np.sqrt(np.outer(users, items)),
+            "row": users[:, None],
+            "lightgcn-times-ip": np.sqrt(np.outer(np.maximum(taken.sum(axis=1), 1), np.maximum(degree, 1))),
+        }[normalisation]
+    )
+    found = weights.edge_weights(0)
+    np.testing.assert_allclose(found.to_user, expected[graph.edge_user, graph.edge_item], rtol=1e-5)
+    if normalisation == "row":
+        np.testing.assert_allclose(found.back, 1 / degree[graph.edge_item], rtol=1e-5)
+
+
 def test_navip_at_inference_only_trains_as_lightgcn() -> None:
     graph = some_graph()
     plain, late = trained(LightGCN, graph), trained(NAVIP, graph, applied="inference")

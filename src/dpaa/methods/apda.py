@@ -27,7 +27,6 @@ PERTURBATION = 1
     "apda",
     title="messages weighted by the distance of their ends, at every pass",
     paper="Zhou et al., Adaptive Popularity Debiasing Aggregator for GCF, SIGIR 2023",
-    version=2,
     grid={
         "residual": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         "weighting": ("linear", "exponential"),
