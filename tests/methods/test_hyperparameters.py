@@ -61,13 +61,6 @@ def test_wrong_values_get_one_sentence(name: str, values: dict[str, Any], senten
         METHODS[name](**values)
 
 
-def test_text_is_parsed_as_the_type_of_the_field() -> None:
-    """As `--set layers=2` gives it."""
-    configured = dpaa.LightGCN(layers="2", learning_rate="1e-2", batch_size="auto")  # type: ignore[arg-type]
-    assert (configured.layers, configured.learning_rate, configured.batch_size) == (2, 0.01, "auto")
-    assert dpaa.LightGCN(batch_size="512").batch_size == 512  # type: ignore[arg-type]
-
-
 def test_a_subclass_with_another_default_keeps_bounds_and_description() -> None:
     assert (Child().width, Child(width=9).width) == (7, 9)
     assert Child.hyperparameters.model_fields["width"].description == "columns"

@@ -13,7 +13,6 @@ from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.methods.base import Histories, attach
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
-from dpaa.methods.tables import Batch
 from tests.graph import reference
 from tests.methods.tools import TOY_EGO, WholeLightGCN, ego_of, gradient_of, readout_of, some_graph, started
 
@@ -57,28 +56,12 @@ def test_gradients_by_hand_and_by_autograd_agree(layers: int) -> None:
         torch.testing.assert_close(*(method.state()[part] for method in methods))
 
 
-def test_without_layers_only_the_rows_of_the_batch_get_a_gradient() -> None:
-    method = started(LightGCN, some_graph(), embedding_size=8, layers=0)
-    batch = Batch(torch.tensor([3]), torch.tensor([1]), torch.tensor([2]))
-    rows = method.tables.forward(batch)
-    method.loss(batch, rows).backward()
-    assert gradient_of(method, rows).abs().sum(dim=1).nonzero().squeeze(1).tolist() == [3, 31, 32]
-
-
 def test_batches_depend_on_seed_and_epoch_alone() -> None:
     one, two = (started(LightGCN, some_graph(), batch_size=16) for _ in range(2))
     first, again, later = list(one.batches(3)), list(two.batches(3)), next(one.batches(3, start=2))
     for a, b in [*zip(first, again, strict=True), (first[2], later)]:
         assert torch.equal(a.nodes(30), b.nodes(30))
     assert not torch.equal(next(one.batches(4)).users, first[0].users)
-
-
-def test_a_generator_is_a_function_of_seed_and_stream() -> None:
-    def drawn(seed: int, *stream: int) -> float:
-        return torch.rand(1, generator=attach(LightGCN(seed=seed), some_graph()).generator(*stream)).item()
-
-    assert drawn(1, 0) == drawn(1, 0)
-    assert len({drawn(1, 0), drawn(2, 0), drawn(1, 1), drawn(1, 0, 1), drawn(2**63 - 1, 0)}) == 5
 
 
 def test_fold_in_is_one_aggregation_over_the_item_vectors() -> None:
