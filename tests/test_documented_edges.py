@@ -31,7 +31,7 @@ def test_the_examples_run(small_world: Dataset, tmp_path: Path) -> None:
         for block in blocks:
             exec(block, space)  # the page's own text
     assert isinstance(method, DPAA)
-    expected = method._interaction_weights[0].numpy()
+    expected = (method.edge_weights(0).to_user / method.graph.symmetric_weights().to_user).numpy()
     np.testing.assert_allclose(space["edges"]["strength"], expected / expected.mean(), rtol=1e-4)
     assert len(space["items"]) == 10
     assert sum(space["rank"].values()) == pytest.approx(1)

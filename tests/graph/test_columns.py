@@ -15,14 +15,6 @@ def random_rows(n: int, columns: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(n, columns, generator=torch.Generator().manual_seed(seed))
 
 
-@given(size=st.integers(1, 200), count=st.integers(1, 9))
-def test_every_column_has_one_owner(size: int, count: int) -> None:
-    count = min(count, -(-size // UNIT))
-    parts = [split_columns(size, group(rank, count)) for rank in range(count)]
-    assert [column for part in parts for column in range(size)[part.own]] == list(range(size))
-    assert all(part.width for part in parts)
-
-
 def group(rank: int, count: int) -> ThreadGroup:
     found = ThreadGroup.__new__(ThreadGroup)
     found.rank, found.count = rank, count

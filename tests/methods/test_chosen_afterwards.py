@@ -186,23 +186,6 @@ def test_anchors_equal_the_definition(seed: int, clusters: int) -> None:
     np.testing.assert_allclose(found[1], lower, atol=1e-12)
 
 
-def test_one_corrected_layer_equals_the_formula() -> None:
-    graph = some_graph()
-    method = started(DAP, graph, embedding_size=5, layers=1, high_strength=0.7, low_strength=0.3, clusters=1)
-    method.finish()
-    ego = ego_of(method).double()
-    layer = method.tables.propagation.hop(0, method.tables.ego).rows().double()
-    degree = torch.cat([graph.user_degree, graph.item_degree]).clamp(min=1)
-    expected = layer.clone()
-    for node in range(graph.n_nodes):
-        for strength, mates in ((0.7, degree > degree[node]), (0.3, degree < degree[node])):
-            if mates.any():
-                unit = layer[mates].mean(0) / layer[mates].mean(0).norm()
-                expected[node] -= strength * torch.dot(ego[node], unit) / ego[node].norm() * unit
-    found = torch.cat([method.user_embedding, method.item_embedding]).double()
-    torch.testing.assert_close(found, (ego + expected) / 2, rtol=1e-4, atol=1e-5)
-
-
 class Wish:
     """A validation that wants certain strengths and counts its calls."""
 

@@ -164,20 +164,6 @@ def test_every_formula_equals_the_dense_reference(
             method.tables.ego.copy_(ego + torch.from_numpy(step))
 
 
-@pytest.mark.parametrize(
-    ("emphasis", "norm", "expected"),
-    [
-        (0, "mean", [1, 1, 1]),
-        (1, "mean", [0.5, 1, 1.5]),
-        (1, "sum", [1 / 6, 2 / 6, 3 / 6]),
-        (2, "none", [1, 4, 9]),
-    ],
-)
-def test_layer_weights(toy_graph: BipartiteGraph, emphasis: float, norm: Any, expected: list[float]) -> None:
-    method = DPAA(layers=3, layer_emphasis=emphasis, layer_weight_norm=norm)
-    assert method.layer_weights() == pytest.approx(expected)
-
-
 def test_as_printed_is_a_preset(toy_graph: BipartiteGraph) -> None:
     chosen = DPAAAsPrinted()
     assert (chosen.neighbour_scaling, chosen.layer_weight_norm) == ("none", "sum")  # type: ignore[attr-defined]

@@ -61,13 +61,6 @@ def test_wrong_values_get_one_sentence(name: str, values: dict[str, Any], senten
         METHODS[name](**values)
 
 
-def test_text_is_parsed_as_the_type_of_the_field() -> None:
-    """As `--set layers=2` gives it."""
-    configured = dpaa.LightGCN(layers="2", learning_rate="1e-2", batch_size="auto")  # type: ignore[arg-type]
-    assert (configured.layers, configured.learning_rate, configured.batch_size) == (2, 0.01, "auto")
-    assert dpaa.LightGCN(batch_size="512").batch_size == 512  # type: ignore[arg-type]
-
-
 def test_a_subclass_with_another_default_keeps_bounds_and_description() -> None:
     assert (Child().width, Child(width=9).width) == (7, 9)
     assert Child.hyperparameters.model_fields["width"].description == "columns"
@@ -109,14 +102,10 @@ def test_names_and_titles_come_from_the_class_or_the_decorator() -> None:
     assert (Parent.seeded, Parent.grid) == (True, {}), "the parent is left alone"
 
 
-def test_a_copy_on_a_graph_leaves_the_configured_method_alone(toy_graph: BipartiteGraph) -> None:
-    configured = Child(width=2, seed=3)
-    attached = attach(configured, toy_graph)
-    assert attached.get_params() == configured.get_params()
-    assert not hasattr(configured, "graph")
-
-
 def test_shapes_are_inherited_and_may_be_redeclared(toy_graph: BipartiteGraph) -> None:
+    configured = Child()
+    assert attach(configured, toy_graph).get_params() == configured.get_params()
+    assert not hasattr(configured, "graph"), "a copy was attached"
     assert attach(Parent(), toy_graph).state_shapes() == {"table": (3, 4), "bias": (2,)}
     assert attach(Child(), toy_graph).state_shapes() == {"table": (3, 7), "bias": (2, 2), "strength": ()}
 

@@ -13,9 +13,6 @@ from dpaa.graph.propagation import TILE_COLUMNS
 from dpaa.methods.base import Histories, attach
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
-from dpaa.methods.tables import Batch
-from dpaa.training.trainer import TiledAdam
-from tests.conftest import random_pairs
 from tests.graph import reference
 from tests.methods.tools import TOY_EGO, WholeLightGCN, ego_of, gradient_of, readout_of, some_graph, started
 
@@ -45,28 +42,6 @@ def test_readout_equals_the_dense_reference(kernel: str, layers: int) -> None:
 
 
 @pytest.mark.parametrize("layers", [0, 3])
-def test_one_training_step_equals_the_dense_reference(layers: int) -> None:
-    graph = some_graph()
-    method = started(LightGCN, graph, embedding_size=40, layers=layers, l2=0.01)
-    ego, batch, matrices = ego_of(method).double().numpy(), next(method.batches(1)), [dense_adjacency(graph)] * layers
-    nodes = np.split(batch.nodes(graph.n_users).numpy(), 3)
-    adam = TiledAdam(method.tables)
-    rows = method.tables.forward(batch)
-    loss = method.loss(batch, rows)
-    loss.backward()
-    expected_loss = reference.bpr_with_l2(reference.readout(matrices, ego), ego, *nodes, 0.01)
-    assert loss.item() == pytest.approx(expected_loss, abs=1e-5)
-    gradient = reference.bpr_with_l2_gradient(matrices, ego, *nodes, 0.01)
-    np.testing.assert_allclose(gradient_of(method, rows).numpy(), gradient, atol=1e-7)
-    adam.step(rows, 0.01)
-    updated = reference.adam_first_step(ego, gradient, 0.01)
-    # A row that the batch does not reach has gradient 0 and stays; elsewhere Adam's first step is lr · sign.
-    reached = np.abs(gradient) > 1e-6
-    np.testing.assert_allclose(ego_of(method).numpy()[reached], updated[reached], atol=1e-5)
-    np.testing.assert_array_equal(ego_of(method).numpy()[gradient == 0], ego[gradient == 0].astype(np.float32))
-
-
-@pytest.mark.parametrize("layers", [0, 3])
 def test_gradients_by_hand_and_by_autograd_agree(layers: int) -> None:
     graph, gradients = some_graph(), []
     methods = [started(kind, graph, embedding_size=8, layers=layers, l2=0.01) for kind in (WholeLightGCN, LightGCN)]
@@ -81,41 +56,12 @@ def test_gradients_by_hand_and_by_autograd_agree(layers: int) -> None:
         torch.testing.assert_close(*(method.state()[part] for method in methods))
 
 
-def test_without_layers_only_the_rows_of_the_batch_get_a_gradient() -> None:
-    method = started(LightGCN, some_graph(), embedding_size=8, layers=0)
-    batch = Batch(torch.tensor([3]), torch.tensor([1]), torch.tensor([2]))
-    rows = method.tables.forward(batch)
-    method.loss(batch, rows).backward()
-    assert gradient_of(method, rows).abs().sum(dim=1).nonzero().squeeze(1).tolist() == [3, 31, 32]
-
-
-def test_relabelling_users_and_items_permutes_the_readout() -> None:
-    rng = np.random.default_rng(4)
-    pairs, user_to, item_to = random_pairs(rng, 12, 9), rng.permutation(12), rng.permutation(9)
-    relabelled = Pairs.of(user_to[pairs.user], item_to[pairs.item])
-    method, other = (
-        started(LightGCN, BipartiteGraph.from_pairs(one, 12, 9), embedding_size=6) for one in (pairs, relabelled)
-    )
-    nodes, ego = np.concatenate([user_to, 12 + item_to]), torch.empty(21, 6)
-    ego[nodes] = ego_of(method)
-    other.tables.ego.copy_(ego)
-    np.testing.assert_allclose(readout_of(other)[nodes], readout_of(method), rtol=1e-5, atol=1e-6)
-
-
 def test_batches_depend_on_seed_and_epoch_alone() -> None:
     one, two = (started(LightGCN, some_graph(), batch_size=16) for _ in range(2))
     first, again, later = list(one.batches(3)), list(two.batches(3)), next(one.batches(3, start=2))
     for a, b in [*zip(first, again, strict=True), (first[2], later)]:
         assert torch.equal(a.nodes(30), b.nodes(30))
     assert not torch.equal(next(one.batches(4)).users, first[0].users)
-
-
-def test_a_generator_is_a_function_of_seed_and_stream() -> None:
-    def drawn(seed: int, *stream: int) -> float:
-        return torch.rand(1, generator=attach(LightGCN(seed=seed), some_graph()).generator(*stream)).item()
-
-    assert drawn(1, 0) == drawn(1, 0)
-    assert len({drawn(1, 0), drawn(2, 0), drawn(1, 1), drawn(1, 0, 1), drawn(2**63 - 1, 0)}) == 5
 
 
 def test_fold_in_is_one_aggregation_over_the_item_vectors() -> None:

@@ -22,6 +22,7 @@ NEUTRAL: list[tuple[str, dict[str, Any], type[GraphMethod], dict[str, Any]]] = [
     ("dap", {"high_strength": 0, "low_strength": 0, "clusters": 10}, LightGCN, {}),
     ("navip", {"propensity_power": 0}, LightGCN, {}),
     ("ips", {"cap_quantile": 0}, LightGCN, {}),
+    ("sam-reg", {"correlation_weight": 0, "negatives": "uniform"}, LightGCN, {}),
     ("reg", {"correlation_weight": 0}, LightGCN, {}),
     ("ipl", {"evenness_weight": 0}, LightGCN, {}),
     ("cvib", {"agreement_weight": 0, "confidence_weight": 0}, CrossEntropyLightGCN, {"share": 0.5}),

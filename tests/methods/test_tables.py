@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation, Selection
-from dpaa.methods.tables import Batch, Rows, TableRows, bpr, margins
+from dpaa.methods.tables import Batch, Rows, bpr, margins
 from tests.conftest import random_pairs
 
 N_USERS, N_ITEMS = 6, 5
@@ -81,22 +81,6 @@ def test_distinct_rows_are_the_repeated_ones_in_value_and_gradient(
     propagation = Propagation(graph, 0)  # without layers, what reaches the read-out reaches the table
     for number, columns in enumerate((slice(0, 2), slice(2, 3))):
         torch.testing.assert_close(rows.tile_gradient(propagation, number, columns), by_table[:, columns])
-
-
-def test_a_whole_table_collects_its_gradient_and_that_of_layer_0() -> None:
-    rng = np.random.default_rng(1)
-    graph = BipartiteGraph.from_pairs(random_pairs(rng, N_USERS, N_ITEMS), N_USERS, N_ITEMS)
-    nodes = some_batch(rng, 4).nodes(N_USERS)
-    selection = Selection(graph, nodes, 1, 2.0)
-    start = torch.from_numpy(rng.normal(size=(graph.n_nodes, 3)))
-    table, twin = (start.clone().requires_grad_() for _ in range(2))
-    readout = table.tanh().cumsum(0)[selection.nodes]  # every row depends on those before it
-    rows = TableRows(selection, nodes, readout, table, list(start[selection.nodes].split(2, dim=1)))
-    (of_everything(rows, 4) + table[0].sum()).backward()  # type: ignore[no-untyped-call]
-    (by_autograd(twin.tanh().cumsum(0)[nodes], twin[nodes], 4) + twin[0].sum()).backward()  # type: ignore[no-untyped-call]
-    assert twin.grad is not None
-    for number, columns in enumerate((slice(0, 2), slice(2, 3))):
-        torch.testing.assert_close(rows.tile_gradient(Propagation(graph, 0), number, columns), twin.grad[:, columns])
 
 
 def test_bpr_by_hand_and_with_huge_margins() -> None:

@@ -25,6 +25,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "all": ("dpaa", {"weighted_layers": "all", "layer_emphasis": 2, "half_trust_shift": 0.05}),
     "as-printed": ("dpaa-as-printed", {}),
     "neutral": ("dpaa", {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}),
+    "row": ("navip", {"normalisation": "row"}),
     "apda": ("apda", {}),
     "none": ("lightgcn", {"layers": 0}),
     "most-popular": ("most-popular", {}),
@@ -96,6 +97,13 @@ def test_a_pretrained_model_that_is_gone_is_a_note(runs: Path, tmp_path: Path) -
     found = trace_run(run)
     assert {premise.vectors for premise in found.premises} == {"own"}
     assert "the pre-trained model is not traced" in found.notes[0]
+
+
+def test_weights_of_the_way_back(runs: Path) -> None:
+    found = trace_run(runs / "row")
+    assert found.weights[0].mean_back is not None
+    assert found.weights[0].mean_back != found.weights[0].mean
+    assert trace_run(runs / "lightgcn").weights[0].mean_back is None
 
 
 def test_what_a_method_does_besides_weighting_is_said(runs: Path) -> None:

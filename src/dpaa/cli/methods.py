@@ -1,4 +1,4 @@
-"""`dpaa methods`: the methods, their settings, defaults and papers."""
+"""`dpaa methods`: the methods, their hyperparameters, defaults and papers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dpaa.cli.console import Styled, out, print_json, print_table
 
 
 def methods(
-    name: Annotated[str | None, Argument(help="Show the settings of this method or re-ranker.")] = None,
+    name: Annotated[str | None, Argument(help="Show the hyperparameters of this method or re-ranker.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the methods and re-rankers; with a name, its settings, defaults and meaning.
+    """List the methods and re-rankers; with a name, its hyperparameters, defaults and meaning.
 
     \b
     Example:
@@ -22,25 +22,23 @@ def methods(
     """
     from dpaa.methods.registry import catalogue
     from dpaa.ranking import RERANKERS
+    from dpaa.ranking.reranker import described
 
     by_name = (name or "").strip().lower().replace("_", "-")
-    if by_name in RERANKERS:
-        from dpaa.ranking.reranker import described
-
-        found, use = {by_name: described(by_name)}, f"dpaa recommend RUN --rerank {by_name},NAME=VALUE"
-    else:
-        found, use = catalogue(name), f"dpaa train DATASET --method {by_name} --set NAME=VALUE"
+    reranks = by_name in RERANKERS
+    entries = {by_name: described(by_name)} if reranks else catalogue(name)
     if as_json:
-        print_json(found)
+        print_json(entries)
     elif name:
-        (method,) = found.values()
-        out.print(Styled(method["name"], "bold"), f": {method['title']}\n{method['paper']}\n")
-        for key, setting in method["settings"].items():
-            out.print("  ", Styled(key, "bold"), f" = {setting['default']!r}")
-            out.print(f"      {setting['meaning']}")
-        out.print(f"\nSet them with: {use}")
+        (entry,) = entries.values()
+        out.print(Styled(entry["name"], "bold"), f": {entry['title']}\n{entry['paper']}\n")
+        for key, field in entry["settings"].items():
+            out.print("  ", Styled(key, "bold"), f" = {field['default']!r}")
+            out.print(f"      {field['meaning']}")
+        use = "recommend RUN --rerank {},NAME=VALUE" if reranks else "train DATASET --method {} --set NAME=VALUE"
+        out.print(f"\nSet them with: dpaa {use.format(by_name)}")
     else:
-        rows = [[method["name"], method["title"], method["paper"]] for method in found.values()]
+        rows = [[entry["name"], entry["title"], entry["paper"]] for entry in entries.values()]
         print_table("Methods", ["name", "what it does", "paper"], rows, text=True)
-        out.print("Settings and defaults of one: dpaa methods NAME")
+        out.print("Hyperparameters and defaults of one: dpaa methods NAME")
         out.print(f"Re-rankers, for --rerank: {', '.join(RERANKERS)}")

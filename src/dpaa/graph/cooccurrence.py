@@ -1,6 +1,6 @@
 """How many columns two rows have in common: rows of `A Bᵀ` for 0/1 matrices, dense, a few at a time.
 
-`R Rᵀ` says how many items two users share, `Rᵀ R` how many users two items share.  Neither fits memory as a whole; a
+`R Rᵀ` counts the items two users share, `Rᵀ R` the users two items share.  Neither fits memory as a whole; a
 block of rows does.  The block is made dense and multiplied by the sparse kernel: thirty times faster than following
 every pair of entries.
 """
@@ -64,13 +64,13 @@ def row_blocks(rows: Tensor, one: Lists, other: Lists) -> tuple[Tensor, ...]:
 def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
     """How many columns each of these rows of `one` shares with each row of `other`.  (len(rows), len(other))."""
     ones = torch.ones(len(other.columns), device=rows.device)
-    found = []
+    counts = []
     for block in row_blocks(rows, one, other):
         owner, column = one.entries(block)
         dense = torch.zeros(one.n_columns, len(block), device=rows.device)
         dense[column, owner] = 1.0
-        found.append(bag(other.starts, other.columns, ones, dense).T)
-    return torch.cat(found)
+        counts.append(bag(other.starts, other.columns, ones, dense).T)
+    return torch.cat(counts)
 
 
 LARGEST_BITMAP = 256 * 1024 * 1024
@@ -85,7 +85,7 @@ class KnownPairs:
         """(known,) int64, ascending, distinct."""
         self._bits: Tensor | None = None
         if n_pairs // 8 < largest_bitmap:
-            bit = (1 << (keys & 7)).to(torch.uint8)  # distinct keys: adding bits is setting them
+            bit = (1 << (keys & 7)).to(torch.uint8)  # distinct keys: adding bits sets them
             self._bits = torch.zeros(n_pairs // 8 + 1, dtype=torch.uint8, device=keys.device)
             self._bits.index_add_(0, keys >> 3, bit)
 
@@ -95,5 +95,5 @@ class KnownPairs:
             index = torch.searchsorted(self._keys, wanted).clamp_(max=len(self._keys) - 1)
             return self._keys[index] == wanted
         flat = wanted.clamp(min=0).flatten()
-        found = self._bits.index_select(0, flat >> 3).bitwise_right_shift((flat & 7).to(torch.uint8)) & 1
-        return found.view(wanted.shape).bool() & (wanted >= 0)
+        bits = self._bits.index_select(0, flat >> 3).bitwise_right_shift((flat & 7).to(torch.uint8)) & 1
+        return bits.view(wanted.shape).bool() & (wanted >= 0)

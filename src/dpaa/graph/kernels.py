@@ -72,7 +72,7 @@ def in_row_blocks(multiply: Kernel, pool: Executor, most: int) -> Kernel:
 def add_rows_(table: Tensor, index: Tensor, rows: Tensor) -> Tensor:
     """`table[index[k]] += rows[k]` for k = 0, 1, … in this order; index is int64.  Returns the table.
 
-    `index_add_` says the same in twice the time: torch has a kernel of its own for an index expanded over the columns.
+    `index_add_` does the same in twice the time: torch has a kernel of its own for an index expanded over the columns.
     """
     return table.scatter_add_(0, index[:, None].expand(-1, table.shape[1]), rows)
 
@@ -126,7 +126,7 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     n = scores.shape[1]
     wanted = min(k, n)
-    # One more than asked for shows whether the cut runs through a tie; only then does the choice need care.
+    # One more than wanted shows whether the cut runs through a tie; only then does the choice need care.
     values, columns = torch.topk(scores, min(wanted + 1, n), dim=1)
     if wanted < n:
         tied = values[:, wanted - 1] == values[:, wanted]
@@ -149,6 +149,6 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 def _lowest_columns_at_the_cut(scores: Tensor, cut: Tensor, k: int) -> Tensor:
     """Everything above the cut, and of what equals it the lowest columns, k in all.  Returns (rows, k) in any order."""
     above, equal = scores > cut, scores == cut
-    room = k - above.sum(dim=1, keepdim=True)
-    taken = above | (equal & (equal.cumsum(dim=1) <= room))
+    missing = k - above.sum(dim=1, keepdim=True)
+    taken = above | (equal & (equal.cumsum(dim=1) <= missing))
     return taken.nonzero()[:, 1].view(len(scores), k)

@@ -38,7 +38,7 @@ def leading_singular(matrix: csr_array, rank: int) -> tuple[Tensor, Tensor, Tens
     there = values > 1e-9 * max(values.max(initial=0.0), 1e-30)  # what is left of nothing is rounding
     sign = np.sign(right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])]) * there
     short = rank - len(values)
-    found = (left * sign, values * there, right * sign)
-    padded = (np.pad(part, [*[(0, 0)] * (part.ndim - 1), (0, short)]) for part in found)
+    parts = (left * sign, values * there, right * sign)
+    padded = (np.pad(part, [*[(0, 0)] * (part.ndim - 1), (0, short)]) for part in parts)
     users, strengths, items = (torch.from_numpy(np.ascontiguousarray(part)) for part in padded)
     return users, strengths, items

@@ -1,9 +1,4 @@
-"""ALS: matrix factorisation with confidence weights, by the `implicit` library (Hu et al., ICDM 2008).
-
-    Σ_ui c_ui (p_ui − x_u·y_i)² + λ (Σ ‖x_u‖² + Σ ‖y_i‖²)
-
-with p = 1 and c = `confidence` for training pairs, p = 0 and c = 1 for all others.
-"""
+"""ALS: matrix factorisation with confidence weights, by the `implicit` library (Hu et al., ICDM 2008)."""
 
 from __future__ import annotations
 
@@ -27,7 +22,12 @@ from dpaa.methods.base import ClosedForm, Histories, Vectors, method
     grid={"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)},
 )
 class ALS(ClosedForm):
-    """Score = inner product of the factors; a new user's factors are solved for with the items held fixed."""
+    """Score = inner product of the factors; a new user's factors are solved for with the items held fixed.
+
+    Σ_ui c_ui (p_ui − x_u·y_i)² + λ (Σ ‖x_u‖² + Σ ‖y_i‖²)
+
+    with p = 1 and c = `confidence` for training pairs, p = 0 and c = 1 for all others.
+    """
 
     embedding_size: int = Field(default=64, ge=1, le=65_536, description="columns of the factor tables")
     confidence: float = Field(default=20.0, gt=0, description="weight of a training pair; any other pair weighs 1")
@@ -77,11 +77,11 @@ class ALS(ClosedForm):
         table, size = self.item_factors.double(), self.embedding_size
         base = table.T @ table + self.ridge * torch.eye(size, dtype=torch.float64)
         lengths = torch.bincount(owner, minlength=n_users).tolist()
-        found = torch.zeros(n_users, size)
+        factors = torch.zeros(n_users, size)
         for user, mine in enumerate(torch.split(table[item], lengths)):
             left = base + (self.confidence - 1.0) * mine.T @ mine
-            found[user] = torch.linalg.solve(left, self.confidence * mine.sum(0)).float()
-        return found
+            factors[user] = torch.linalg.solve(left, self.confidence * mine.sum(0)).float()
+        return factors
 
     def item_vectors(self) -> Tensor:
         """The items' factors."""

@@ -1,9 +1,4 @@
-"""CausE: a second table learns from randomised exposure alone, the first is drawn to it (Bonner and Vasile, 2018).
-
-    loss = CE(log, z) + CE(randomised, t) + λ (mean ‖z_u − t_u‖² + mean ‖z_i − t_i‖²) / d + L2
-
-z are read-outs of the log's graph, t those of a table of its own on the graph of the randomised pairs; ranked is by z.
-"""
+"""CausE: a second table learns from randomised exposure alone, and pulls the first (Bonner and Vasile, RecSys 2018)."""
 
 from __future__ import annotations
 
@@ -29,12 +24,18 @@ TREATMENT, DRAWN = 1, 2
 
 @method(
     "cause",
-    title="drawn to a second table that learns from randomised exposure alone",
+    title="pulled to a second table that learns from randomised exposure alone",
     paper="Bonner and Vasile, Causal Embeddings for Recommendation, RecSys 2018",
     grid={"agreement_weight": (1e-3, 1e-2, 0.05, 0.1, 1.0)},
 )
 class CausE(Randomised, GraphMethod):
-    """LightGCN with a second table for randomised pairs."""
+    """LightGCN with a second table for randomised pairs.
+
+    loss = CE(log, z) + CE(randomised, t) + λ (mean ‖z_u − t_u‖² + mean ‖z_i − t_i‖²) / d + L2
+
+    z are read-outs of the log's graph, t those of a table of its own on the graph of the randomised pairs; items are
+    ranked by z.
+    """
 
     agreement_weight: float = Field(default=0.05, ge=0, description="λ: weight of the distance of both tables")
 
@@ -49,10 +50,10 @@ class CausE(Randomised, GraphMethod):
 
     @cached_property
     def _beside(self) -> Propagation:
-        layers = self.layers
-        found = Propagation(self._randomised, layers, self.compute.kernel, self.tables.propagation.workers)
-        found.set_weights([self._randomised.symmetric_weights()] * layers)
-        return found
+        graph, workers = self._randomised, self.tables.propagation.workers
+        propagation = Propagation(graph, self.layers, self.compute.kernel, workers)
+        propagation.set_weights([graph.symmetric_weights()] * self.layers)
+        return propagation
 
     def parameters(self) -> dict[str, Tensor]:
         """The second table, as the first is drawn."""

@@ -1,9 +1,4 @@
-"""EASE: one linear map from the user's items to scores, in closed form (Steck, WWW 2019).
-
-    P = (RᵀR + λI)⁻¹,   B = I − P / diag(P),   scores = R B
-
-The diagonal of B is 0: no item explains itself.
-"""
+"""EASE: one linear map from the user's items to scores, in closed form (Steck, WWW 2019)."""
 
 from __future__ import annotations
 
@@ -30,7 +25,12 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, method
     grid={"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)},
 )
 class EASE(ClosedForm):
-    """Linear regression of every item on all others; needs items × items in memory."""
+    """Linear regression of every item on all others; needs items × items in memory.
+
+    P = (RᵀR + λI)⁻¹,   B = I − P / diag(P),   scores = R B
+
+    The diagonal of B is 0: no item explains itself.
+    """
 
     ridge: float = Field(default=100.0, gt=0, description="λ: strength of the L2 regularisation")
 

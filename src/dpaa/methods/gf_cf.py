@@ -1,9 +1,4 @@
-"""GF-CF: two low-pass filters on the item graph, in closed form (Shen et al., CIKM 2021).
-
-    scores = r_u R̃ᵀ R̃ + α r_u D_I^−½ V Vᵀ D_I^½,     R̃ = D_U^−½ R D_I^−½
-
-V are the leading right singular vectors of R̃.  With the first of them alone the second filter ranks by popularity.
-"""
+"""GF-CF: two low-pass filters on the item graph, in closed form (Shen et al., CIKM 2021)."""
 
 from __future__ import annotations
 
@@ -27,7 +22,12 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
     grid={"rank": (64, 128, 256), "ideal_weight": (0.0, 0.1, 0.3, 1.0)},
 )
 class GFCF(ClosedForm):
-    """Scores of two filters; nothing is trained, and the log itself is the first filter."""
+    """Scores of two filters; nothing is trained, and the log itself is the first filter.
+
+    scores = r_u R̃ᵀ R̃ + α r_u D_I^−½ V Vᵀ D_I^½,     R̃ = D_U^−½ R D_I^−½
+
+    V are the leading right singular vectors of R̃.  With the first of them alone the second filter ranks by popularity.
+    """
 
     rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
     ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
@@ -54,11 +54,11 @@ class GFCF(ClosedForm):
             row = torch.zeros(n_items, len(index), device=self.graph.device)
             row[item, owner] = 1.0
             scaled = row * item_scale[:, None]
-            heard = bag(of_users.starts, of_users.columns, down, scaled) * (user_scale**2)[:, None]  # (n_users, b)
-            found = bag(of_items.starts, of_items.columns, down, heard) * item_scale[:, None]
+            messages = bag(of_users.starts, of_users.columns, down, scaled) * (user_scale**2)[:, None]  # (n_users, b)
+            scores = bag(of_items.starts, of_items.columns, down, messages) * item_scale[:, None]
             if self.ideal_weight:
                 passed = self.basis @ (self.basis.T @ scaled)
-                found = found + self.ideal_weight * passed * item_length[:, None]
-            return (found if items is None else found[items]).T
+                scores = scores + self.ideal_weight * passed * item_length[:, None]
+            return (scores if items is None else scores[items]).T
 
         return score

@@ -1,11 +1,4 @@
-"""Item-KNN: an item is scored by those of its nearest items that the user took (Sarwar et al., WWW 2001).
-
-    score(u, j) = m_j + Σ_{i ∈ N(j)} s_ij (r_ui − m_i) / Σ_{i ∈ N(j)} s_ij
-
-N(j) are the k items nearest to j by the cosine s of their users, r_ui is 1 where u took i, and m_i is the share of
-users who took i: Sarwar's weighted sum over the neighbours of the item to be scored, of deviations from the items'
-means.  A reference without training: what counting alone achieves.
-"""
+"""Item-KNN: an item is scored by those of its nearest items that the user took (Sarwar et al., WWW 2001)."""
 
 from __future__ import annotations
 
@@ -33,7 +26,14 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
     grid={"neighbours": (20, 50, 100, 200, 500)},
 )
 class ItemKNN(ClosedForm):
-    """Score = share of the item's nearest, weighted by their cosine, that the user took, above what all users do."""
+    """Score = share of the item's nearest, weighted by their cosine, that the user took, above what all users do.
+
+    score(u, j) = m_j + Σ_{i ∈ N(j)} s_ij (r_ui − m_i) / Σ_{i ∈ N(j)} s_ij
+
+    N(j) are the k items nearest to j by the cosine s of their users, r_ui is 1 where u took i, and m_i is the share of
+    users who took i: Sarwar's weighted sum over the neighbours of the item to be scored, of deviations from the items'
+    means.
+    """
 
     neighbours: int = Field(default=50, ge=1, description="most similar items kept per item")
 

@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 
-import dpaa
-from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError
 from dpaa.graph import cooccurrence
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.item_knn import ItemKNN
@@ -56,13 +50,3 @@ def test_the_neighbours_are_those_of_the_item_to_be_scored() -> None:
     assert method.neighbour[:, 0].tolist() == [1, 2, 1]
     scores = method.scorer()(torch.tensor([0]))[0]
     assert scores[0].item() == pytest.approx(2 / 4 + 1 - 3 / 4)  # the user took b, the one neighbour of a
-
-
-def test_a_run_of_the_first_version_is_refused(small_world: Dataset, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    dpaa.fit(small_world, "item-knn").save(run)
-    file = run / "model.safetensors"
-    found = load_file(file)
-    save_file({"similarity": found["weight"], "neighbour": found["neighbour"]}, file)
-    with pytest.raises(InputError, match=r"lacks the tensor 'weight'; .* earlier version of the method: train again"):
-        dpaa.load(run)
