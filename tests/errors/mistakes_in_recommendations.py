@@ -58,7 +58,7 @@ RECOMMENDATIONS = [
     recs(
         "the same item recommended twice",
         HEADER + GOOD + "u0002,i0001,0.1,3\n",
-        "line 4 of recs.csv recommends item 'i0001' to user 'u0002' a second time",
+        "line 4 of recs.csv has item 'i0001' of user 'u0002' a second time",
     ),
     recs(
         "recommendations for nobody known",

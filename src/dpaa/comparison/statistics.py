@@ -2,13 +2,13 @@
 
 All functions take `values`, (users, columns): one column per run, one row per user, NaN where a user has no value (no
 relevant item of a group, say).  A `Contrast` names the columns of two sides; several columns of a side are runs of one
-method that differ in their seed.  What is asked is the mean over users of the mean over seeds, one side minus the
+method that differ in their seed.  The quantity is the mean over users of the mean over seeds, one side minus the
 other, over the users with a value in all of these columns.
 
 Interval and p-value are one statement: p is below 1 − confidence exactly where the interval leaves 0 out.
 
 With several runs on a side it is Student's t for users crossed with runs: the error has a part of users and a part of
-runs, with Satterthwaite's degrees of freedom, and the same is asked of the runs alone; p is the larger of the two, the
+runs, with Satterthwaite's degrees of freedom, and the same is computed from runs alone; p is the larger of the two, the
 interval the wider.  With one run on each side the sign of each user's difference is a coin (Fisher 1935; Hartigan's
 typical values, JASA 1969), and neither number speaks of the randomness of training.  `docs/metrics.md` derives both
 ("How the tests of `dpaa compare` come about") and has their simulated levels.

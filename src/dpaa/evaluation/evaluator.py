@@ -22,7 +22,7 @@ from dpaa.evaluation.bias import among
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
-from dpaa.evaluation.recommendations import Recommendations
+from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.ranking.quotas import Pick
@@ -148,8 +148,9 @@ class Evaluator:
     ) -> None:
         several = k if isinstance(k, Iterable) and not isinstance(k, str | bytes) else [k]
         cuts = tuple(sorted({need_whole(one, "k") for one in several}))
-        if not cuts or cuts[-1] > max(dataset.n_items, LONGEST_LIST):
-            raise InputError(f"lists of {k!r} items: the dataset has {dataset.n_items:,}; choose a smaller k")
+        longest = max(cuts, default=0)
+        if not 0 < longest <= max(dataset.n_items, LONGEST_LIST):
+            raise InputError(f"lists of {longest:,} items: the dataset has {dataset.n_items:,}; choose a smaller k")
         if overlap not in OVERLAPS:
             raise InputError(f"overlap must be one of {', '.join(OVERLAPS)}, got {overlap!r}")
         n_items, candidates = dataset.n_items, dataset.candidates
@@ -303,8 +304,19 @@ class Evaluator:
         table = pl.DataFrame(columns)
         return Evaluation(measured.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
 
-    def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
-        """The same for lists from a file; a user of the split without a list has only misses."""
+    def evaluate_recommendations(self, recs: Any) -> Evaluation:
+        """The same for recommendations of any system; a user of the split without a list has only misses.
+
+        Parameters
+        ----------
+        recs : `Recommendations`, or what `read_recommendations` reads: a file, a folder or a dataframe
+
+        Returns
+        -------
+        Evaluation
+        """
+        if not isinstance(recs, Recommendations):
+            recs = read_recommendations(recs, self.dataset.user_ids, self.dataset.item_ids, self.protocol.k[-1])
         lists = recs.for_users(self.users, self.protocol.k[-1])
         idle, without = (int((~np.isin(*pair)).sum()) for pair in ((recs.users, self.users), (self.users, recs.users)))
         known = int(self.truth.among(lists, self.masked.keys(self.dataset.n_items)).sum())

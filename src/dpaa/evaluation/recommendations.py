@@ -107,10 +107,12 @@ def read_recommendations(
         notes.append(f"{table.name} has neither a rank nor a score column; the order of its rows is used")
     least = 0 if with_scores else NO_ITEM
     rows = _in_order(frame.filter((pl.col("user") >= 0) & (pl.col("item") >= least)))
+    if not len(rows):
+        raise InputError(f"no row of {table.name} has both a user and an item of the dataset; check the ids")
     user = rows["user"].to_numpy()
     users, row = np.unique(user, return_inverse=True)
     rank = np.arange(len(user)) - np.searchsorted(user, user)
-    width = int(rank.max(initial=0)) + 1 if k is None else k
+    width = int(rank.max()) + 1 if k is None else k
     kept = rank < width
     lists = np.full((len(users), width), NO_ITEM, dtype=np.int32)
     lists[row[kept], rank[kept]] = rows["item"].to_numpy()[kept]
@@ -148,6 +150,8 @@ def _one_item_per_row(table: Table) -> Table:
         return table
     items = table.read([lists]).to_series()
     items = items.str.split(",") if items.dtype == pl.String else items
+    if not isinstance(items.dtype, pl.List):
+        return table
     frame = read_frame(table, {Column.USER: Wanted(user, "id")}).with_columns(
         items.alias(Column.ITEM), rank=pl.int_ranges(1, items.list.len() + 1)
     )

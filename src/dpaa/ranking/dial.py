@@ -23,7 +23,7 @@ from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily
 BLOCK_ROWS = 65_536
 """Item vectors that are widened to float64 at once."""
 BLOCK_SCORES = 4_000_000
-"""Scores over all items that are held at once where only some of the items are asked for."""
+"""Scores over all items that are held at once where only some of the items are scored."""
 
 
 def popularity_coordinate(graph: BipartiteGraph) -> Tensor:
