@@ -83,3 +83,13 @@ def test_one_columns_list_is_the_best_of_all_that_keep_its_limits(
     if best is not None:
         assert fine(tuple(found))
         assert sum(scores[one] for one in found) == best
+
+
+def test_a_list_is_filled_from_far_down() -> None:
+    n = 1000
+    codes = np.array([0] * 900 + list(range(1, 101)))
+    scores = [[float(n - place) for place in range(n)]]
+    assert fast(scores, [Quota(codes[:, None], at_most=1)], 5) == [[0, 900, 901, 902, 903]]
+    assert fast(scores, [Quota(codes[:, None], at_least=3)], 5) == [[0, 1, 2, 900, 901]]
+    alone = np.full((n, 1), NO_VALUE)
+    assert fast(scores, [Quota(alone, at_most=1, at_least=4)], 3) == [[0, 1, 2]]  # held to nothing

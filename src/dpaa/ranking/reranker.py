@@ -145,11 +145,6 @@ class Dial(Reranker):
         return self.kappa
 
 
-def scores_at(scores: Tensor, positions: Tensor) -> Tensor:
-    """Scores at these positions (users, k), −inf where the position is −1."""
-    return scores.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)
-
-
 def reranked(
     reranker: Reranker, scores: Tensor, k: int, users: Tensor, candidates: Candidates
 ) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dpaa.data.popularity import popular_items
 from dpaa.graph.kernels import top_k
-from dpaa.ranking.reranker import Candidates, Reranker, scores_at
+from dpaa.ranking.reranker import Candidates, Reranker
 
 
 class TopCandidates(Reranker):
@@ -41,7 +41,8 @@ class TopCandidates(Reranker):
         n = max(self.depth, k)
         scores, items = scores[:, :n], items[:, :n].clamp(min=0)
         positions = self.arrange(normalised(scores), items, users, k, candidates)
-        return scores_at(scores, positions), positions
+        listed = scores.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)
+        return listed, positions
 
 
 class Rescored(Reranker):
