@@ -42,8 +42,6 @@ RECOMMENDATIONS = [
         HEADER + GOOD + "u0002,i0003,0.1,\n",
         "'rank' is empty in line 4 of recs.csv",
     ),
-    recs("a rank of 0", HEADER + GOOD + "u0002,i0003,0.1,0\n", "'rank' has 0 in line 4 of recs.csv", "from 1"),
-    recs("a rank that is no whole number", HEADER + GOOD + "u0002,i0003,0.1,2.5\n", "'rank' has 2.5 in line 4"),
     recs("a rank that is text", HEADER + GOOD + "u0002,i0003,0.1,third\n", "'rank' has 'third' in line 4"),
     recs(
         "a rank given twice",

@@ -210,7 +210,6 @@ def compare_entries(
     """
     if not 0 < margin < 1:
         raise InputError(f"margin must be between 0 and 1, got {margin:g}; 0.05 allows a loss of 5%")
-    statistics.check_choices(resamples, confidence)
     base = find_baseline(entries, baseline)
     others = [entry for entry in entries if entry is not base]
     k, first = evaluator.protocol.k[-1], base.evaluations[0]

@@ -24,8 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from dpaa.errors import InputError
-
 Floats = NDArray[np.float64]
 
 
@@ -77,7 +75,6 @@ def compare_means(
     confidence: float = CONFIDENCE,
 ) -> list[Outcome]:
     """Interval and test for each contrast; `resamples` and `seed` are those of coin series, the same for all."""
-    check_choices(resamples, confidence)
     outcomes: dict[int, Outcome] = {}
     for_coins: dict[int, Floats] = {}
     for index, contrast in enumerate(contrasts):
@@ -103,14 +100,6 @@ def _outcome(estimate: float, low: float, high: float, p: float, users: int, *, 
     at_most_zero = 1.0 if users < 2 else p / 2 if estimate > 0 else 1 - p / 2
     # Where all differences are the same, rounding may put the estimate a last digit outside of its interval.
     return Outcome(estimate, min(low, estimate), max(high, estimate), p, at_most_zero, users, by_coins)
-
-
-def check_choices(resamples: int, confidence: float = CONFIDENCE) -> None:
-    """Refuse what no interval can be made of."""
-    if resamples < 100:
-        raise InputError(f"resamples must be at least 100, got {resamples}; 2,000 are usual")
-    if not 0.5 <= confidence < 1:
-        raise InputError(f"confidence must be from 0.5 to below 1, got {confidence}")
 
 
 def user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:

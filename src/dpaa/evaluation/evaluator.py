@@ -57,8 +57,6 @@ class Protocol:
     """Of them, users without training pairs, who get the most popular items."""
     overlapping: int
     """Pairs of the split that are also known (training, or masked validation) pairs."""
-    outside_candidates: int
-    """Pairs of the split whose item is no candidate: never relevant."""
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
     popularity_dial: float | None = None
@@ -157,8 +155,7 @@ class Evaluator:
         target, known = dataset.split(split).keys(n_items), dataset.train.keys(n_items)
         if mask_valid and split == "test":
             known = np.union1d(known, dataset.valid.keys(n_items))
-        outside = ~among(n_items, candidates)[target % n_items]
-        target = target[~outside]
+        target = target[among(n_items, candidates)[target % n_items]]
         both = np.intersect1d(target, known, assume_unique=True)
         relevant = np.setdiff1d(target, both, assume_unique=True) if overlap == "drop" else target
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
@@ -193,7 +190,6 @@ class Evaluator:
             cold_users=int((~np.isin(self.users, dataset.train.user)).sum()),
             relevant=len(relevant),
             overlapping=len(both),
-            outside_candidates=int(outside.sum()),
             group_by=group_by,
         )
 

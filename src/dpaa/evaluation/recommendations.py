@@ -1,9 +1,9 @@
 """Anybody's recommendations: a table of `user_id, item_id[, score][, rank]` becomes lists of item indices.
 
-The order of a list is that of `rank` (1 is best; gaps do not matter), else of `score` (largest first, ties by lower
-item index), else of the rows.  A user the dataset does not know is left out, with a note.  An item it does not know
-keeps its rank: the slot holds −1, so that what follows keeps its own; it cannot be relevant, and metrics of popularity,
-which know nothing about it, leave it out.
+The order of a list is that of `rank` (the lowest is best; gaps do not matter), else of `score` (largest first, ties by
+lower item index), else of the rows.  A user the dataset does not know is left out, with a note.  An item it does not
+know keeps its rank: the slot holds −1, so that what follows keeps its own; it cannot be relevant, and metrics of
+popularity, which know nothing about it, leave it out.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_recommendations(
         _indices(frame[Column.USER], user_ids, table, "user").alias("user"),
         _indices(frame[Column.ITEM], item_ids, table, "item").alias("item"),
     )
-    _check_rows(frame, table, columns)
+    _refuse_repeats(frame, table)
     unknown = (frame["user"] < 0).sum(), ((frame["user"] >= 0) & (frame["item"] < 0)).sum()
     notes = []
     if any(unknown):
@@ -193,16 +193,9 @@ def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> pl.S
     return pl.Series(index)
 
 
-def _check_rows(frame: pl.DataFrame, table: Table, columns: dict[str, str]) -> None:
-    """Refuse ranks that are none, and a pair or a rank that occurs twice."""
-    if "rank" in columns:
-        wrong = frame.filter((pl.col("rank") < 1) | (pl.col("rank") != pl.col("rank").floor()))
-        if len(wrong):
-            raise InputError(
-                f"column {columns['rank']!r} has {wrong['rank'][0]!r} in {table.place(wrong['row'][0])}; ranks are "
-                "whole numbers from 1"
-            )
-    for column in (Column.ITEM, *(["rank"] if "rank" in columns else [])):
+def _refuse_repeats(frame: pl.DataFrame, table: Table) -> None:
+    """Refuse an item or a rank that occurs twice in a list."""
+    for column in (Column.ITEM, *(["rank"] if "rank" in frame.columns else [])):
         again = frame.filter(~pl.struct(Column.USER, column).is_first_distinct())
         if len(again):
             raise InputError(
