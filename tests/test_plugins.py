@@ -229,7 +229,7 @@ def test_a_reranker_is_checked(small_world: Dataset) -> None:
     model = dpaa.fit(small_world, "most-popular")
     with pytest.raises(InputError, match="re-ranker repeats gave an item twice in one list"):
         model.recommend(k=3, rerank=Repeats())
-    with pytest.raises(InputError, match="re-ranker beyond gave a column that is none of the 178 candidates"):
+    with pytest.raises(InputError, match=r"re-ranker beyond gave lists .* of columns from -1 to 177"):
         model.recommend(k=3, rerank=Beyond())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -64,12 +63,6 @@ def test_every_number_with_a_value_is_a_gauge() -> None:
         told = {f"{one.name}@{one.labels['k']}" if "k" in one.labels else one.name: one.value for one in samples}
         expected = {f"dpaa_audit_{name}": value for name, value in found.numbers.items() if value == value}
         assert told == pytest.approx(expected)
-
-
-def test_odd_text_is_escaped() -> None:
-    text = replace(audit(LOG), source='a "b"\\\nc').openmetrics()
-    family = next(iter(text_string_to_metric_families(text)))
-    assert family.samples[0].labels == {"source": 'a "b"\\\nc'}
 
 
 def test_json_holds_what_the_page_needs(small_world: Dataset) -> None:

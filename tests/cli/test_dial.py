@@ -124,6 +124,7 @@ def test_choosing_again_is_kept_and_every_command_follows_it(run: Path, tmp_path
 
 
 def test_a_number_measures_and_an_objective_keeps(run: Path) -> None:
+    (run / "metrics.json").unlink(missing_ok=True)
     said = dpaa_ok("evaluate", run, "--dial-objective", "niche:60", "--popularity-dial", "2")
     assert "popularity dial at κ = 2" in said.out
     assert not (run / "metrics.json").exists()

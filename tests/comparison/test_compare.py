@@ -10,23 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.comparison import Comparison, compare_entries, full_name, harm_in_words, relative_change
+from dpaa.comparison import Comparison, compare_entries, harm_in_words, relative_change
 from dpaa.comparison._compare import jaccard, per_user_values, shared_items
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from tests.comparison.tools import QUICK, entry, good_lists
-
-
-def test_values_are_the_evaluators(evaluator: Evaluator, found: Comparison) -> None:
-    plain = evaluator.evaluate_lists(good_lists(evaluator, 0.1, 0)).metrics
-    good = [evaluator.evaluate_lists(good_lists(evaluator, 0.6, seed)).metrics for seed in (2, 3, 4)]
-    for delta in found.deltas:
-        assert delta.baseline == pytest.approx(plain[delta.metric])
-        assert delta.delta == pytest.approx(delta.value - delta.baseline)
-        if delta.entry == "good":
-            assert delta.value == pytest.approx(np.mean([one[delta.metric] for one in good]))
-    assert found.entries[2].deviation["recall@10"] == pytest.approx(np.std([m["recall@10"] for m in good], ddof=1))
-    assert found.entries[0].deviation == {}
 
 
 def test_verdicts(found: Comparison) -> None:
@@ -83,15 +70,6 @@ def test_no_harm(evaluator: Evaluator, found: Comparison) -> None:
     assert same["metric"] == "recall@10/popular"
 
 
-def test_the_same_lists_do_not_differ(evaluator: Evaluator) -> None:
-    one = entry(evaluator, "one", good_lists(evaluator, 0.3, 0))
-    found = compare_entries(evaluator, [one, replace(one, name="two")], **QUICK)
-    assert all(delta.delta == 0 for delta in found.deltas)
-    assert all(delta.p in (None, 1.0) for delta in found.deltas)
-    assert found.overlap == [{"entry": "two", "other": "one", "jaccard": 1.0, "shared": 10.0}]
-    assert found.exposure == [{"entry": "two", "gaining": [], "losing": []}]
-
-
 def test_exposure_by_hand(evaluator: Evaluator) -> None:
     """Everybody gets items 0 … 9; then one user gets item 10 in place of 3."""
     lists = np.tile(np.arange(10), (len(evaluator.users), 1))
@@ -129,28 +107,6 @@ def test_lists_that_are_missing_or_hold_strangers(evaluator: Evaluator) -> None:
     assert arp.delta == pytest.approx((after - before)[both].mean())
     assert arp.interval is not None
     assert arp.interval[0] <= arp.delta <= arp.interval[1]
-
-
-def test_baseline_by_name_or_place(evaluator: Evaluator) -> None:
-    entries = [entry(evaluator, name, good_lists(evaluator, 0.3, seed)) for seed, name in enumerate("ab")]
-    for name in ("b", "runs/b-0", "runs/b-0/"):
-        found = compare_entries(evaluator, entries, baseline=name, **QUICK)
-        assert found.baseline == "b"
-        assert [one.name for one in found.entries] == ["b", "a"]
-    with pytest.raises(InputError, match="baseline 'c' is not among the entries; choose from a, b"):
-        compare_entries(evaluator, entries, baseline="c", **QUICK)
-
-
-def test_names_of_metrics() -> None:
-    known = ["recall@20", "recall@20/niche", "arp@20"]
-    assert full_name("recall", 20, known) == "recall@20"
-    assert full_name("recall/niche", 20, known) == full_name("recall@20/niche", 20, known) == "recall@20/niche"
-    with pytest.raises(InputError, match="no metric 'recal' of lists of 20; did you mean recall@20"):
-        full_name("recal", 20, known)
-    with pytest.raises(InputError, match="no metric 'recall@5' of lists of 20"):
-        full_name("recall@5", 20, known)
-    with pytest.raises(InputError, match="choose from recall, arp"):
-        full_name("xyzzy", 20, known)
 
 
 def test_relative_changes_against_a_base_near_zero() -> None:

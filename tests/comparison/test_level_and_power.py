@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -35,17 +34,3 @@ def test_power_never_falls_as_users_spread_falls(seeds: int) -> None:
         assert all(more >= less - 0.01 for less, more in pairwise(powers)), ratio
         assert powers[-1] == 1.0
         assert not any(one.disagreements for one in found)
-
-
-def test_a_call_takes_up_where_the_last_one_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = [point("level", 1, "run", 1.0, 0.0), point("power", 2, "run", 1.0, 0.1), point("power", 2, "run", 0.1, 0.01)]
-    monkeypatch.setattr(grid, "points", lambda: iter(few))
-    words = ["it", "--simulations", "80", "--out"]
-    whole, halves = tmp_path / "whole.csv", tmp_path / "halves.csv"
-    monkeypatch.setattr("sys.argv", [*words, str(whole)])
-    grid.main()
-    halves.write_text("".join(whole.read_text().splitlines(keepends=True)[:2]))
-    monkeypatch.setattr("sys.argv", [*words, str(halves)])
-    grid.main()
-    assert halves.read_text() == whole.read_text()
-    assert list(grid.measured(whole)) == few

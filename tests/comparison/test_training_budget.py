@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.comparison import TrainingBudget, budget_warnings, compare_entries, read_entries, unfinished
+from dpaa.comparison import TrainingBudget, budget_warnings, compare_entries, read_entries
 from dpaa.comparison.training_budget import unequal
 from dpaa.data.dataset import Dataset
 from dpaa.runs.fit import fit_into, make_method
@@ -67,14 +67,6 @@ def test_what_differs_is_told(sides: dict[str, TrainingBudget], says: str) -> No
     assert found.startswith("unequal training budgets: ")
     assert says in found
     assert "\n" not in found
-
-
-def test_a_best_epoch_that_was_the_last_one_allowed() -> None:
-    assert unfinished("a", [trained(25, 25, best=25)]) == (
-        "a: the best epoch was the last one allowed; it may not have finished learning; allow more with --set epochs=50"
-    )
-    assert unfinished("a", [trained(25, 25, best=24)]) is None
-    assert unfinished("a", [trained(80, 1000, best=80)]) is None
 
 
 @given(

@@ -85,7 +85,7 @@ EXPORTS = [
     Mistake(
         "drift at a time when nothing was",
         "dpaa audit log.csv --against 0",
-        "there is nothing in log log.csv before 0; choose a time between its first and last",
+        "log log.csv has nothing before 0 or nothing from then on; choose a time between first and last",
     ),
     Mistake(
         "metrics under another ending",

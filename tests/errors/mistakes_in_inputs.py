@@ -98,12 +98,12 @@ ITEMS = [
     Mistake(
         "a column to group by, and nothing known of the items",
         "dpaa evaluate run --group-by genre",
-        ("knows nothing of its items, so it has no column 'genre'", "--items FILE"),
+        ("has no attributes of its items, so no column 'genre'", "--items FILE"),
     ),
     Mistake(
         "an audit with items of a prepared dataset",
         "dpaa audit data --items log.csv",
-        ("the dataset is prepared already", "leave --items out"),
+        ("data is prepared already", "--items go with a log; leave them out"),
     ),
     Mistake(
         "attributes that were changed",

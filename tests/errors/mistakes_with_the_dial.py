@@ -75,11 +75,6 @@ CHOICES = [
     measured(
         "a choice on another dataset", "run --dial-objective recall --dataset numbers", "trained on another dataset"
     ),
-    Mistake(
-        "a choice without validation pairs",
-        "dpaa evaluate untested-run --dial-objective ndcg",
-        ("dataset log has no validation pairs to choose κ on", "give the popularity dial a number"),
-    ),
 ]
 
 VECTORS = [

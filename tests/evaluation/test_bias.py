@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpaa.data.popularity import popular_items
 from dpaa.evaluation import bias
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.metrics import METRICS, of_kind, popularity_lift
+from dpaa.evaluation.metrics import METRICS, of_kind
 
 # Five items, 20 interactions; 10 + 6 = 80%, so the first two are popular; item 4 never occurs.
 COUNTS = np.array([10, 6, 3, 1, 0])
@@ -63,14 +63,6 @@ def test_statistical_parity_by_hand() -> None:
     assert measured("pop_rsp", LISTS, masked=masked) == pytest.approx((popular - niche) / (popular + niche))
     everything = np.repeat(np.arange(3), 3), np.tile([2, 3, 4], 3)
     assert math.isnan(measured("pop_rsp", LISTS, masked=everything)), "no niche item could be recommended"
-
-
-def test_popularity_lift_by_hand() -> None:
-    # Lists with mean counts 9, 2 and 5, and none; histories with 6, 4 and 3, and none.
-    counts, lists = np.array([9, 2, 5, 6, 4, 3]), np.array([[0], [1], [-1], [2]])
-    history = np.array([0, 1, 2]), np.array([3, 4, 5])
-    truth = GroundTruth(np.arange(4), 4, counts, np.zeros(0, dtype=int), history=history)
-    np.testing.assert_allclose(popularity_lift(truth.context(lists)), [0.5, -0.5, np.nan, np.nan])
 
 
 def test_upd_by_hand() -> None:

@@ -9,7 +9,6 @@ import pytest
 import dpaa
 from dpaa.cli.compare import print_comparison
 from dpaa.data.dataset import Dataset
-from dpaa.data.popularity import recent_popularity
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.ranking.reranker import parse_reranker
 from tests.conftest import TINY
@@ -81,29 +80,6 @@ def test_warm_and_cold_users_stand_apart(data: Dataset) -> None:
     for group, users in {"cold": ["new", "newer"], "warm": ["u0", "u1", "u5"]}.items():
         mean = table.filter(pl.col("user_id").is_in(users))["ndcg@4"].mean()
         assert found.metrics[f"ndcg@4/{group}-users"] == pytest.approx(mean)
-
-
-def test_without_times_training_popularity_decides() -> None:
-    train = pl.DataFrame({"user_id": [1, 2, 3, 1], "item_id": ["b", "b", "c", "c"]})
-    test = pl.DataFrame({"user_id": [9], "item_id": ["a"]})
-    data = Dataset.from_frame(train.vstack(pl.DataFrame({"user_id": [4], "item_id": ["c"]})), test=test)
-    assert data.recent_popularity is None
-    assert dpaa.fit(data, "ease").recommend([9], k=3)["item_id"].to_list() == ["c", "b", "a"]
-
-
-def test_recency_weights_halve_with_the_median_age() -> None:
-    found = recent_popularity(np.array([0, 1, 1, 2]), np.array([40.0, 30.0, 20.0, 0.0]), 4)
-    np.testing.assert_allclose(found, [1, 2 ** (-10 / 15) + 2 ** (-20 / 15), 2 ** (-40 / 15), 0], rtol=1e-6)
-
-
-def test_wrong_or_missing_times_do_not_spoil_it() -> None:
-    times = np.array([100.0, 99.0, 98.0, np.nan, -1e12])
-    found = recent_popularity(np.arange(5), times, 5)
-    assert found[0] == 1
-    assert found[3] == 0.5  # as old as the median
-    assert found[4] == 0
-    same = recent_popularity(np.array([0, 0, 1]), np.zeros(3), 2, np.array([1, 2, 5]))
-    assert same.tolist() == [3, 5]
 
 
 def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:

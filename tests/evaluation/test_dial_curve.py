@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import replace
-from math import isnan, nan
+from math import nan
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,12 +56,6 @@ def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
         assert best(outer[::-1]).kappa == (0 if objective == "ndcg" else -1)
 
 
-def test_where_validation_has_no_niche_item_the_dial_stays() -> None:
-    points = [point(kappa, 0.5, niche=nan) for kappa in (-2, -1, 0, 1)]
-    curve = drawn(*points, objective="niche:50")
-    assert curve.suggested == 0
-
-
 @given(
     st.dictionaries(st.integers(-9, 9), st.tuples(*[st.floats(0, 1)] * 3), min_size=1).filter(lambda found: 0 in found),
     st.sampled_from(["ndcg", "recall", "niche:0", "niche:10", "niche:100"]),
@@ -82,13 +75,6 @@ def test_nothing_allowed_is_better_than_the_chosen(
 
 
 # ---------------------------------------------------------------------- words and JSON
-
-
-def test_what_is_stored_is_read_and_not_chosen_again() -> None:
-    stored = finite(drawn(point(-1, 0.5), point(0, 0.3), point(2, 0.1)).as_json())
-    read = DialCurve.from_json(stored | {"kappa": 2.0, "suggested": 0.0, "chosen_for": "niche:5"})
-    assert (read.kappa, read.suggested, read.chosen_for) == (2.0, 0.0, "niche:5")
-    assert "κ = 2 is active (chosen for niche:5)" in read.in_words()
 
 
 @pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
@@ -157,29 +143,3 @@ def test_the_mean_popularity_of_lists_never_falls(method: Method, small_world: D
     arp = [one.arp for one in dial_curve(method, Evaluator(small_world, 20, "valid")).points]
     assert (np.diff(arp) >= -1e-9).all()
     assert arp[-1] > 1.2 * arp[KAPPAS.index(0.0)]
-
-
-def test_of_many_users_some_are_taken(method: Method, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.evaluation.dial_curve.MOST_USERS", 40)
-    validation = Evaluator(small_world, 20, "valid")
-    assert len(validation.users) > 100
-    curve = dial_curve(method, validation, kappas=[1.0])
-    assert curve.users == 40
-    rows = np.linspace(0, len(validation.users) - 1, 40).astype(int)
-    for one in curve.points:
-        per_user = validation.evaluate(method, one.kappa).per_user[rows.tolist()]
-        assert one.recall == pytest.approx(per_user["recall@20"].mean(), rel=2e-3)  # type: ignore[arg-type]
-        assert one.niche_recall == pytest.approx(per_user["recall@20/niche"].mean(), rel=2e-3)  # type: ignore[arg-type]
-        assert one.arp == pytest.approx(per_user["arp@20"].mean(), rel=2e-3)  # type: ignore[arg-type]
-
-
-def test_validation_without_niche_items() -> None:
-    train = pl.DataFrame({"user_id": [1, 2, 3, 4, 1], "item_id": [1, 1, 1, 1, 2]})
-    data = Dataset.from_frame(train, valid=pl.DataFrame({"user_id": [5], "item_id": [1]}), name="made")
-    model = fit(data, "most-popular")
-    curve = dial_curve(model.method, Evaluator(data, 20, "valid"), "niche:10")
-    assert all(isnan(one.niche_recall) for one in curve.points)
-    assert curve.suggested == 0
-    assert model.manifest["dial"]["curve"][0]["recall@20/niche"] is None  # JSON knows no NaN
-    assert model.dial_curve is not None
-    assert model.kappa("run") == model.dial_curve.kappa == 0

@@ -128,17 +128,6 @@ def test_k_must_be_positive(small_world: Dataset, k: int) -> None:
         Evaluator(small_world, k)
 
 
-def test_unknown_convention(small_world: Dataset) -> None:
-    with pytest.raises(InputError, match="overlap must be one of drop, mask, keep, got 'ignore'"):
-        Evaluator(small_world, overlap="ignore")  # type: ignore[arg-type]
-
-
-def test_the_protocol_is_told_in_words(small_world: Dataset) -> None:
-    words = Evaluator(small_world).protocol.in_words()
-    assert "test split" in words
-    assert "overlap convention 'drop'" in words
-
-
 GENRES = {"item_id": range(8), "genre": ["a|b", "a", None, "b", "c", "a", "", "b|a"]}
 
 
@@ -174,11 +163,3 @@ def test_groups_by_a_column_are_counted_like_any_group(train: Any, test: Any, se
     assert "groups" not in plain.as_json()
     assert "group_by" not in plain.as_json()["protocol"]
     assert found.as_json()["protocol"]["group_by"] == "genre"
-
-
-def test_groups_need_the_column() -> None:
-    data = dataset_of([(0, 0)], [], [(0, 1)])
-    with pytest.raises(InputError, match="dataset made has no attributes of its items, so no column 'genre'"):
-        Evaluator(data, group_by="genre")
-    with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
-        Evaluator(data.with_items({"item_id": [0], "title": ["x"]}), group_by="genre")

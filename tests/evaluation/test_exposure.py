@@ -48,16 +48,6 @@ def test_tilt_by_hand() -> None:
     assert found.tilt == pytest.approx(((log(4) + log(2)) / 2 - even) / span)
 
 
-def test_where_nothing_can_be_told() -> None:
-    assert validation_exposure(made(TRAIN, [])).tilt is None
-    assert validation_exposure(made(TRAIN, [(5, "a")])).tilt is None  # one pair tells nothing
-    assert validation_exposure(made(TRAIN, [(1, "a")])).tilt is None  # it is in training
-    even = [(user, item) for user in range(10) for item in "abc"]
-    found = validation_exposure(made(even, [(user, "a") for user in range(20, 80)]))
-    assert found == ValidationExposure(biased=True, known=False, tilt=None)
-    assert "None" not in found.in_words()
-
-
 def test_a_part_of_the_log_leans_as_the_log_does_and_random_exposure_less() -> None:
     world = simulate(users=600, items=300, seed=2)
     found = validation_exposure(world)

@@ -62,6 +62,6 @@ def test_what_the_data_does_not_know_is_left_out(lists: pl.DataFrame, small_worl
 
 def test_the_dial_needs_a_run(lists: pl.DataFrame, small_world: Dataset) -> None:
     with pytest.raises(InputError, match="re-ranker dial needs the scores of all items"):
-        rerank_file(lists, small_world, Dial(kappa=1))
+        next(rerank_file(lists, small_world, Dial(kappa=1))[0])
     with pytest.raises(InputError, match="k must be"):
         rerank_file(lists, small_world, XQuAD(), 0)

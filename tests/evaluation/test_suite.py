@@ -126,19 +126,3 @@ def test_file_evaluator_and_arrays_agree(tmp_path: Path, ending: str, candidates
         if "tastes" not in name or len(evaluator.users) == data.n_users:
             assert of_file.metrics[name] == pytest.approx(value, nan_ok=True), name
     assert of_file.exposure["7"] == pytest.approx(expected.exposure["7"])
-
-
-def test_per_user_table_holds_what_the_averages_are_made_of() -> None:
-    data, rng = world(5)
-    evaluator = Evaluator(data, (2, 5))
-    lists = np.array([rng.permutation(data.n_items)[:5] for _ in evaluator.users])
-    found = evaluator.evaluate_lists(lists)
-    table = found.per_user
-    for name in ("recall@5", "map@5/niche", "arp@5", "popularity_lift@5", "upd@5"):
-        assert table[name].mean() == pytest.approx(found.metrics[name])
-    for taste in ("niche", "diverse", "blockbuster"):
-        mean = table.filter(pl.col("taste") == taste)["upd@5"].mean()
-        assert mean == pytest.approx(found.metrics[f"upd@5/{taste}-tastes"])
-    assert "recall@2" not in table.columns
-    assert sum(found.exposure["history"]) == pytest.approx(1.0)
-    assert sum(found.exposure["2"]) == pytest.approx(1.0)

@@ -20,13 +20,10 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.base import Histories, Method, Randomised
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.item_knn import ItemKNN
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.ranking.dial import DialVectors, dialled, dialled_family, popularity_coordinate
+from dpaa.ranking.dial import dialled, dialled_family, popularity_coordinate
 from dpaa.ranking.rank import rank
 from dpaa.runs.fit import fit
 from tests.conftest import warm_users
-from tests.methods.tools import learned, some_graph, started
 from tests.reranking.slow_dial import slow_dial
 
 if TYPE_CHECKING:
@@ -97,12 +94,6 @@ def test_at_zero_it_is_the_method_bit_for_bit(name: str) -> None:
 
 
 @every_method
-def test_new_users_are_dialled_alike(name: str) -> None:
-    method, kappa = fitted(name), -0.5
-    same(dialled(method, kappa, None, NEWCOMERS)(torch.arange(3)), direct(method, kappa, NEWCOMERS))
-
-
-@every_method
 def test_candidates_change_no_score(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What κ means depends on all items, not on those that may be recommended."""
     monkeypatch.setattr("dpaa.ranking.dial.BLOCK_SCORES", 100)
@@ -165,38 +156,3 @@ def test_by_hand() -> None:
     method = Given(np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]), [0, 1, 3])
     found = dialled(method, -0.5)(torch.arange(2))
     torch.testing.assert_close(found, torch.tensor([[1.0, 1.5, 2.0], [5.0, 5.0, 5.0]]))
-
-
-@pytest.mark.parametrize(("n_items", "count"), [(1, 1), (7, 0), (49, 3), (1000, 10)])
-def test_equal_popularity_moves_nothing(n_items: int, count: int) -> None:
-    scores = np.random.default_rng(n_items).normal(size=(2, n_items))
-    method = Given(scores, [count] * n_items)
-    assert torch.equal(popularity_coordinate(method.graph), torch.zeros(n_items))
-    assert torch.equal(dialled(method, 32.0)(torch.arange(2)), method.table)
-
-
-def test_who_likes_everything_alike_is_left_alone() -> None:
-    """Without a deviation there is no unit to turn by: scores stay, ties go to the lower index."""
-    graph = some_graph()
-    by_vectors = started(LightGCN, graph, embedding_size=8)
-    by_vectors.finish()
-    by_vectors.user_embedding[4] = 0.0
-    assert not dialled(by_vectors, 2.0)(torch.tensor([4])).any()
-    by_scores = learned(ItemKNN, graph)
-    by_scores.offset.zero_()
-    alone = torch.tensor([graph.n_users - 1])  # nothing taken
-    assert not dialled(by_scores, 2.0)(alone).any()
-
-
-def test_what_all_item_vectors_share_takes_no_digits_from_the_deviation() -> None:
-    rng = np.random.default_rng(3)
-    method = started(LightGCN, some_graph(), embedding_size=8)
-    method.finish()
-    offset = np.full(8, 4096.0)
-    table = (rng.normal(size=(20, 8)) + offset).astype(np.float32)
-    method.item_embedding = torch.from_numpy(table)
-    queries = rng.normal(size=(5, 8)).astype(np.float32)
-    prepared = DialVectors.of(method)
-    assert prepared is not None
-    expected = (queries.astype(np.float64) @ table.astype(np.float64).T).std(axis=1)
-    np.testing.assert_allclose(prepared.deviation(torch.from_numpy(queries)), expected, rtol=1e-6)

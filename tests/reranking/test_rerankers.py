@@ -15,7 +15,6 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Candidates, Reranker, parse_reranker, reranked
-from dpaa.ranking.rerankers._greedy import popularity_groups
 from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
 from dpaa.ranking.rerankers.fa_ir import FAIR
 from dpaa.ranking.rerankers.pc import PC
@@ -142,14 +141,6 @@ SPEC = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0,
 INF = -torch.inf
 
 
-def test_popularity_compensation_by_hand() -> None:
-    hidden = torch.tensor([[INF, INF, 0.0, 1.0], [INF, 0.5, INF, -1.0]])
-    found = PC(strength=0.5, score_share=0.5).rescored(hidden.double(), SPEC.item_degree)
-    assert found[0, 2:].tolist() == pytest.approx([0.2236, 1.4472], abs=1e-4)
-    assert found[1, [1, 3]].tolist() == pytest.approx([1.059, -1.0], abs=1e-3)
-    assert (found[hidden == INF] == INF).all()
-
-
 @given(seed=st.integers(0, 50), strength=strengths, share=st.sampled_from([0.0, 0.3, 1.0]))
 def test_new_scores_equal_their_slow_twins(seed: int, strength: float, share: float) -> None:
     scores, counts = block(seed).double(), graph().item_degree
@@ -162,21 +153,3 @@ def test_new_scores_equal_their_slow_twins(seed: int, strength: float, share: fl
         assert compensated[user][there].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
         expected = slow_scale(plain, own, max(strength, 0.1))
         assert scaled[user][there].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
-
-
-@given(counts=st.lists(st.integers(0, 12), min_size=1, max_size=12), share=st.sampled_from([0.2, 0.5, 0.8]))
-def test_groups_equal_their_slow_twin(counts: list[int], share: float) -> None:
-    users = [user for count in counts for user in range(count)]
-    items = [item for item, count in enumerate(counts) for _ in range(count)]
-    about = Candidates(BipartiteGraph.from_pairs(Pairs.of(users, items), max(*counts, 1), len(counts)), None)
-    assert popularity_groups(about, share).tolist() == groups_by_popularity(counts, share)
-    assert popularity_groups(about, 0.1, share).tolist() == groups_by_popularity(counts, 0.1, share)
-    assert popularity_groups(about, share) is popularity_groups(about, share)  # made once
-
-
-@pytest.mark.parametrize("name", ["xquad", "calibrated-popularity", "steck"])
-def test_who_has_no_history_keeps_the_list(name: str) -> None:
-    lonely = int((graph().user_degree == 0).nonzero()[0])
-    scores = block(7)[[lonely]]
-    found = reranked(made(name, strength=1), scores, 8, torch.tensor([lonely]), Candidates(graph(), None))
-    assert torch.equal(found[1], top_k(scores, 8)[1])

@@ -102,7 +102,7 @@ def audit(
         print_audit(result)
     print_notes(result.notes)
     if metrics_out is not None:
-        write_file(metrics_out, result.openmetrics(), "make room or choose another place")
+        write_file(metrics_out, result.openmetrics(), "free some space or choose another file")
     if html is not None:
         audit_page(result, html)
     log.write_invalid(result.invalid, err.print)

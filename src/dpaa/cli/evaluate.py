@@ -66,6 +66,7 @@ def evaluate(
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.evaluator import Evaluator
+    from dpaa.runs.measure import measured
     from dpaa.runs.model import load
 
     if (run is None) == (recs is None):
@@ -84,10 +85,13 @@ def evaluate(
         result, curve = _of_run(model, evaluator, popularity_dial, rerank or "run", dial_objective)
         content["dial"] = curve and curve.as_json()
     else:
-        result = _measured(Path(name), evaluator)
+        result = evaluator.evaluate_recommendations(recs)
     results = []
     for check in checks:
-        other = _measured(Path(check.reference), evaluator) if check.reference else result
+        source, other = check.reference, result
+        if source:
+            is_run = (Path(source) / "manifest.json").exists()
+            other = measured(load(source), evaluator) if is_run else evaluator.evaluate_recommendations(source)
         results.append(applied(check, result.metrics, evaluator.protocol.k[-1], other.metrics))
     content |= {"checks": [one.as_json() for one in results]} if checks else {}
     estimates = result.off_policy() if off_policy else None
@@ -129,34 +133,22 @@ def _of_run(
     return replace(result, notes=(*result.notes, *([warning] if warning else []), note)), curve
 
 
-def _measured(source: Path, evaluator: Evaluator) -> Evaluation:
-    """Metrics of a run as it is, or of recommendations."""
-    from dpaa.evaluation.recommendations import read_recommendations
-    from dpaa.runs.measure import measured
-    from dpaa.runs.model import load
-
-    if (source / "manifest.json").exists():
-        return measured(load(source), evaluator)
-    data, k = evaluator.dataset, evaluator.protocol.k[-1]
-    return evaluator.evaluate_recommendations(read_recommendations(source, data.user_ids, data.item_ids, k))
-
-
 def print_evaluation(name: str, result: Evaluation) -> None:
     """Print tables per list length, and the protocol in words."""
     from dpaa.evaluation.concentration import TASTES
     from dpaa.evaluation.metrics import OF_COLUMNS, of_kind
 
     metrics, protocol = result.metrics, result.protocol
-    groups = {"all": "", "popular": "/popular", "niche": "/niche"} | {
-        f"{one} tastes": f"/{one}-tastes" for one in TASTES
-    }
-    groups |= {"warm users": "/warm-users", "cold users": "/cold-users"} if protocol.cold_users else {}
+    by_taste = {taste: f"/{taste}-tastes" for taste in TASTES}
+    by_history = {"warm": "/warm-users", "cold": "/cold-users"} if protocol.cold_users else {}
+    tables = {"items": {"all items": "", "popular": "/popular", "niche": "/niche"}, "tastes": by_taste | by_history}
     for k in protocol.k:
-        rows = [
-            [one.name, *(number(metrics[f"{one.name}@{k}{suffix}"]) for suffix in groups.values())]
-            for one in of_kind("accuracy")
-        ]
-        print_table(f"{name}, lists of {k}: accuracy by items and by users", [f"@{k}", *groups], rows)
+        for title, groups in tables.items():
+            rows = [
+                [one.name, *(number(metrics[f"{one.name}@{k}{suffix}"]) for suffix in groups.values())]
+                for one in of_kind("accuracy")
+            ]
+            print_table(f"{name}, lists of {k}: accuracy by {title}", [f"@{k}", *groups], rows)
         spread = of_kind("popularity", "spread")
         rows = [[one.name, number(metrics[f"{one.name}@{k}"]), one.in_words()] for one in spread]
         print_table("Popularity bias", [f"@{k}", "", "what it says"], rows, text=True)

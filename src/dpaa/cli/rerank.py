@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -12,11 +12,6 @@ from dpaa._io import same_place
 from dpaa.cli import options
 from dpaa.cli.console import out, print_notes
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import polars as pl
 
 
 def rerank(
@@ -58,24 +53,25 @@ def rerank(
     from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
-    settings = read_settings(None, assignments or [], None)
-    reranker = make_reranker(method, settings | ({} if strength is None else {"strength": strength}))
+    params = read_settings(None, assignments or [], None)
+    reranker = make_reranker(method, params | ({} if strength is None else {"strength": strength}))
     check_target(out_file, overwrite)
     if same_place(out_file, source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
     data = None if dataset is None else read_dataset(dataset)
+    notes: list[str] = []
     if source.is_dir():
         model = load(source)
         if data is not None and data.fingerprint != model.trained_on.fingerprint:
             raise InputError(
                 f"{source} was trained on another dataset than {dataset}; a run knows its own: leave --dataset out"
             )
-        blocks: Iterator[pl.DataFrame] = model.lists(None, k, rerank=reranker).blocks
+        blocks = model.lists(None, k, rerank=reranker).blocks
     elif data is None:
         raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
     else:
         blocks, notes = rerank_file(source, data, reranker, k)
-        print_notes(notes)
     first = next(blocks)
+    print_notes(notes)
     n_rows = write_stream(chain([first], blocks), first.schema, out_file)
     out.print(f"{n_rows:,} recommendations written to {out_file}, re-ranked by {reranker.in_words()}")

@@ -25,7 +25,6 @@ from dpaa.evaluation.concentration import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.metrics import METRICS
-from dpaa.evaluation.recommendations import read_recommendations
 from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
 
@@ -104,10 +103,7 @@ def compare(
 def _entry(name: str, parts: Sequence[Any], evaluator: Evaluator, sources: Sequence[str]) -> Entry:
     """Measure models of one method, or one table of recommendations."""
     models = [one for one in parts if isinstance(one, Model)]
-    data, k = evaluator.dataset, evaluator.protocol.k[-1]
-    evaluations = [measured(one, evaluator) for one in models] or [
-        evaluator.evaluate_recommendations(read_recommendations(one, data.user_ids, data.item_ids, k)) for one in parts
-    ]
+    evaluations = [measured(one, evaluator) for one in models] or map(evaluator.evaluate_recommendations, parts)
     seeds = tuple(int(one.method.seed) for one in models)
     budgets = tuple(map(TrainingBudget.of_model, models))
     return Entry(name, "run" if models else "file", tuple(sources), tuple(evaluations), seeds, budgets)
@@ -214,7 +210,6 @@ def compare_entries(
     """
     if not 0 < margin < 1:
         raise InputError(f"margin must be between 0 and 1, got {margin:g}; 0.05 allows a loss of 5%")
-    statistics.check_choices(resamples, confidence)
     base = find_baseline(entries, baseline)
     others = [entry for entry in entries if entry is not base]
     k, first = evaluator.protocol.k[-1], base.evaluations[0]
@@ -247,8 +242,9 @@ def compare_entries(
     protocol = evaluator.protocol
     if all(entry.kind == "file" for entry in entries):
         protocol = replace(protocol, lists="given")
-    flips = f"from {resamples:,} random sign flips of the users' differences"
-    by_coins = all(outcome.by_coins for outcome in outcomes.values())
+    used = {outcome.by_coins for outcome in outcomes.values()}
+    flips = f"{resamples:,} random sign flips of the users' differences"
+    ways = {False: "Student's t for users crossed with runs", True: flips}
     return Comparison(
         dataset={"name": evaluator.dataset.name, "fingerprint": evaluator.dataset.fingerprint},
         protocol=protocol.as_json(),
@@ -257,7 +253,7 @@ def compare_entries(
         k=k,
         **how,
         family=f"Holm's correction for {len(tests):,} tests",
-        design=flips if by_coins else "from Student's t for users crossed with runs",
+        design="from " + " or ".join(way for by_coins, way in ways.items() if by_coins in used),
         entries=[_summary(entry) for entry in (base, *others)],
         deltas=deltas,
         no_harm=no_harm,

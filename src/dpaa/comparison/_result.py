@@ -226,7 +226,7 @@ def write_table(result: Comparison, file: Path) -> None:
     result : the comparison
     file : a path with one of the endings of `FORMATS`
     """
-    write_file(file, FORMATS[file.suffix.lower()](result), "make room or choose another place with --out")
+    write_file(file, FORMATS[file.suffix.lower()](result), "free some space or choose another file with --out")
 
 
 def _best(entries: Sequence[Summary], metric: str) -> float | None:

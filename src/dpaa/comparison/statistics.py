@@ -2,13 +2,13 @@
 
 All functions take `values`, (users, columns): one column per run, one row per user, NaN where a user has no value (no
 relevant item of a group, say).  A `Contrast` names the columns of two sides; several columns of a side are runs of one
-method that differ in their seed.  What is asked is the mean over users of the mean over seeds, one side minus the
+method that differ in their seed.  The quantity is the mean over users of the mean over seeds, one side minus the
 other, over the users with a value in all of these columns.
 
 Interval and p-value are one statement: p is below 1 − confidence exactly where the interval leaves 0 out.
 
 With several runs on a side it is Student's t for users crossed with runs: the error has a part of users and a part of
-runs, with Satterthwaite's degrees of freedom, and the same is asked of the runs alone; p is the larger of the two, the
+runs, with Satterthwaite's degrees of freedom, and the same is computed from runs alone; p is the larger of the two, the
 interval the wider.  With one run on each side the sign of each user's difference is a coin (Fisher 1935; Hartigan's
 typical values, JASA 1969), and neither number speaks of the randomness of training.  `docs/metrics.md` derives both
 ("How the tests of `dpaa compare` come about") and has their simulated levels.
@@ -23,8 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
-
-from dpaa.errors import InputError
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +75,6 @@ def compare_means(
     confidence: float = CONFIDENCE,
 ) -> list[Outcome]:
     """Interval and test for each contrast; `resamples` and `seed` are those of coin series, the same for all."""
-    check_choices(resamples, confidence)
     outcomes: dict[int, Outcome] = {}
     for_coins: dict[int, Floats] = {}
     for index, contrast in enumerate(contrasts):
@@ -103,14 +100,6 @@ def _outcome(estimate: float, low: float, high: float, p: float, users: int, *, 
     at_most_zero = 1.0 if users < 2 else p / 2 if estimate > 0 else 1 - p / 2
     # Where all differences are the same, rounding may put the estimate a last digit outside of its interval.
     return Outcome(estimate, min(low, estimate), max(high, estimate), p, at_most_zero, users, by_coins)
-
-
-def check_choices(resamples: int, confidence: float = CONFIDENCE) -> None:
-    """Refuse what no interval can be made of."""
-    if resamples < 100:
-        raise InputError(f"resamples must be at least 100, got {resamples}; 2,000 are usual")
-    if not 0.5 <= confidence < 1:
-        raise InputError(f"confidence must be from 0.5 to below 1, got {confidence}")
 
 
 def user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:

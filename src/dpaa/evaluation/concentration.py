@@ -46,9 +46,9 @@ def head(counts: Array) -> NDArray[np.bool_]:
     Returns (n_items,) bool.
     """
     n_head = -(-int((counts > 0).sum()) // HEAD_FRACTION)
-    found = np.zeros(len(counts), dtype=bool)
-    found[np.argsort(-counts, kind="stable")[:n_head]] = True
-    return found
+    in_head = np.zeros(len(counts), dtype=bool)
+    in_head[np.argsort(-counts, kind="stable")[:n_head]] = True
+    return in_head
 
 
 def share_of(group: NDArray[np.bool_], counts: Array) -> float:
@@ -78,9 +78,9 @@ def tastes(popular_share: NDArray[np.float64]) -> NDArray[np.int64]:
     (Abdollahpouri et al., RecSys 2019 stages on multi-stakeholder environments, cut by rank).  Returns (users,).
     """
     known = ~np.isnan(popular_share)
-    found = np.full(len(popular_share), -1, dtype=np.int64)
+    result = np.full(len(popular_share), -1, dtype=np.int64)
     if not known.any():
-        return found
+        return result
     # Quantiles that are shares of users, not numbers between two of them.
     shares = popular_share[known]
     lo = np.quantile(shares, EDGE, method="lower")
@@ -89,8 +89,8 @@ def tastes(popular_share: NDArray[np.float64]) -> NDArray[np.int64]:
     if lo < hi:
         taste[shares <= lo] = TASTES.index("niche")
         taste[shares >= hi] = TASTES.index("blockbuster")
-    found[known] = taste
-    return found
+    result[known] = taste
+    return result
 
 
 def mean_per_row(rows: NDArray[Any], values: NDArray[Any], n_rows: int) -> NDArray[np.float64]:

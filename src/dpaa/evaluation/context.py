@@ -110,12 +110,12 @@ class GroundTruth:
         return np.asarray(possible - bias.by_group(masked[allowed[masked]], self.popular))
 
     def among(self, lists: Array, keys: Array) -> Mask:
-        """Whether each place's pair (user, item) is among the keys `user · n_items + item`, ascending."""
+        """Whether each slot's pair (user, item) is among the keys `user · n_items + item`, ascending."""
         if not len(keys):
             return np.zeros(lists.shape, dtype=bool)
         wanted = self.users[:, None].astype(np.int64) * self.n_items + lists
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.asarray((keys[place] == wanted) & (lists >= 0))
+        index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray((keys[index] == wanted) & (lists >= 0))
 
     def context(self, lists: Array) -> Context:
         """These lists, (rows, k), for the formulas."""
@@ -124,20 +124,20 @@ class GroundTruth:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Lists, which of their places are hits, and the truth: what a metric's formula takes."""
+    """Lists, which of their slots are hits, and the truth: what a metric's formula takes."""
 
     truth: GroundTruth
     lists: Array
     """(users, k) item indices, −1 where a list ends early or the item is not known."""
     hits: Mask
-    """(users, k): whether each place holds a relevant item."""
+    """(users, k): whether each slot holds a relevant item."""
     relevant: Array
     """(users,): how many relevant items each user has."""
     rows: Array | slice
     """Which of the truth's rows these users are."""
 
     def cut(self, k: int) -> Context:
-        """The first k places."""
+        """The first k slots."""
         return Context(self.truth, self.lists[:, :k], self.hits[:, :k], self.relevant, self.rows)
 
     def of_items(self, group: Mask | None) -> Context:

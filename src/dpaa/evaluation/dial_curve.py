@@ -170,7 +170,7 @@ class DialCurve:
                 k,
                 int(stored["users"]),
                 ValidationExposure(bool(exposure["biased"]), bool(exposure["known"]), tilt),
-                float(stored[SUGGESTED]),
+                float(stored[SUGGESTED] if SUGGESTED in stored else stored["kappa"]),  # earlier runs have no other
                 kappa_in_force(stored),
                 None if chosen_for is None else str(chosen_for),
             )

@@ -22,7 +22,7 @@ from dpaa.evaluation.bias import among
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
-from dpaa.evaluation.recommendations import Recommendations
+from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Method, ScorerFamily
 from dpaa.ranking.quotas import Pick
@@ -57,8 +57,6 @@ class Protocol:
     """Of them, users without training pairs, who get the most popular items."""
     overlapping: int
     """Pairs of the split that are also known (training, or masked validation) pairs."""
-    outside_candidates: int
-    """Pairs of the split whose item is no candidate: never relevant."""
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
     popularity_dial: float | None = None
@@ -148,16 +146,16 @@ class Evaluator:
     ) -> None:
         several = k if isinstance(k, Iterable) and not isinstance(k, str | bytes) else [k]
         cuts = tuple(sorted({need_whole(one, "k") for one in several}))
-        if not cuts or cuts[-1] > max(dataset.n_items, LONGEST_LIST):
-            raise InputError(f"lists of {k!r} items: the dataset has {dataset.n_items:,}; choose a smaller k")
+        longest = max(cuts, default=0)
+        if not 0 < longest <= max(dataset.n_items, LONGEST_LIST):
+            raise InputError(f"lists of {longest:,} items: the dataset has {dataset.n_items:,}; choose a smaller k")
         if overlap not in OVERLAPS:
             raise InputError(f"overlap must be one of {', '.join(OVERLAPS)}, got {overlap!r}")
         n_items, candidates = dataset.n_items, dataset.candidates
         target, known = dataset.split(split).keys(n_items), dataset.train.keys(n_items)
         if mask_valid and split == "test":
             known = np.union1d(known, dataset.valid.keys(n_items))
-        outside = ~among(n_items, candidates)[target % n_items]
-        target = target[~outside]
+        target = target[among(n_items, candidates)[target % n_items]]
         both = np.intersect1d(target, known, assume_unique=True)
         relevant = np.setdiff1d(target, both, assume_unique=True) if overlap == "drop" else target
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
@@ -192,7 +190,6 @@ class Evaluator:
             cold_users=int((~np.isin(self.users, dataset.train.user)).sum()),
             relevant=len(relevant),
             overlapping=len(both),
-            outside_candidates=int(outside.sum()),
             group_by=group_by,
         )
 
@@ -303,8 +300,19 @@ class Evaluator:
         table = pl.DataFrame(columns)
         return Evaluation(measured.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
 
-    def evaluate_recommendations(self, recs: Recommendations) -> Evaluation:
-        """The same for lists from a file; a user of the split without a list has only misses."""
+    def evaluate_recommendations(self, recs: Any) -> Evaluation:
+        """The same for recommendations of any system; a user of the split without a list has only misses.
+
+        Parameters
+        ----------
+        recs : `Recommendations`, or what `read_recommendations` reads: a file, a folder or a dataframe
+
+        Returns
+        -------
+        Evaluation
+        """
+        if not isinstance(recs, Recommendations):
+            recs = read_recommendations(recs, self.dataset.user_ids, self.dataset.item_ids, self.protocol.k[-1])
         lists = recs.for_users(self.users, self.protocol.k[-1])
         idle, without = (int((~np.isin(*pair)).sum()) for pair in ((recs.users, self.users), (self.users, recs.users)))
         known = int(self.truth.among(lists, self.masked.keys(self.dataset.n_items)).sum())

@@ -106,11 +106,11 @@ def off_policy(
     metrics: dict[str, float] = {}
     for k in cuts:
         discount = 1.0 / np.log2(np.arange(k) + 2.0)
-        found = gained[counted, :k].sum(axis=1)
-        metrics[f"snips_recall@{k}"] = float(np.mean(found / total[counted]))
+        hit_weight = gained[counted, :k].sum(axis=1)
+        metrics[f"snips_recall@{k}"] = float(np.mean(hit_weight / total[counted]))
         best = best_gain(row, weight[item], discount, n_rows)[counted]
         metrics[f"snips_ndcg@{k}"] = float(np.mean(gained[counted, :k] @ discount / best))
-        metrics[f"stratified_recall@{k}"] = float(found.sum() / total[counted].sum())
+        metrics[f"stratified_recall@{k}"] = float(hit_weight.sum() / total[counted].sum())
     weights = weight[item]
     size = float(weights.sum() ** 2 / (weights**2).sum())
     clipped, unseen = float(raised[item].mean()), float((truth.counts[item] == 0).mean())

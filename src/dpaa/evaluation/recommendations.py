@@ -1,9 +1,9 @@
 """Anybody's recommendations: a table of `user_id, item_id[, score][, rank]` becomes lists of item indices.
 
-The order of a list is that of `rank` (1 is best; gaps do not matter), else of `score` (largest first, ties by lower
-item index), else of the rows.  A user the dataset does not know is left out, with a note.  An item it does not know
-keeps its rank: the slot holds −1, so that what follows keeps its own; it cannot be relevant, and metrics of popularity,
-which know nothing about it, leave it out.
+The order of a list is that of `rank` (the lowest is best; gaps do not matter), else of `score` (largest first, ties by
+lower item index), else of the rows.  A user the dataset does not know is left out, with a note.  An item it does not
+know keeps its rank: the slot holds −1, so that what follows keeps its own; it cannot be relevant, and metrics of
+popularity, which know nothing about it, leave it out.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_recommendations(
         _indices(frame[Column.USER], user_ids, table, "user").alias("user"),
         _indices(frame[Column.ITEM], item_ids, table, "item").alias("item"),
     )
-    _check_rows(frame, table, columns)
+    _refuse_repeats(frame, table)
     unknown = (frame["user"] < 0).sum(), ((frame["user"] >= 0) & (frame["item"] < 0)).sum()
     notes = []
     if any(unknown):
@@ -107,10 +107,12 @@ def read_recommendations(
         notes.append(f"{table.name} has neither a rank nor a score column; the order of its rows is used")
     least = 0 if with_scores else NO_ITEM
     rows = _in_order(frame.filter((pl.col("user") >= 0) & (pl.col("item") >= least)))
+    if not len(rows):
+        raise InputError(f"no row of {table.name} has both a user and an item of the dataset; check the ids")
     user = rows["user"].to_numpy()
     users, row = np.unique(user, return_inverse=True)
     rank = np.arange(len(user)) - np.searchsorted(user, user)
-    width = int(rank.max(initial=0)) + 1 if k is None else k
+    width = int(rank.max()) + 1 if k is None else k
     kept = rank < width
     lists = np.full((len(users), width), NO_ITEM, dtype=np.int32)
     lists[row[kept], rank[kept]] = rows["item"].to_numpy()[kept]
@@ -148,6 +150,8 @@ def _one_item_per_row(table: Table) -> Table:
         return table
     items = table.read([lists]).to_series()
     items = items.str.split(",") if items.dtype == pl.String else items
+    if not isinstance(items.dtype, pl.List):
+        return table
     frame = read_frame(table, {Column.USER: Wanted(user, "id")}).with_columns(
         items.alias(Column.ITEM), rank=pl.int_ranges(1, items.list.len() + 1)
     )
@@ -189,16 +193,9 @@ def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> pl.S
     return pl.Series(index)
 
 
-def _check_rows(frame: pl.DataFrame, table: Table, columns: dict[str, str]) -> None:
-    """Refuse ranks that are none, and a pair or a rank that occurs twice."""
-    if "rank" in columns:
-        wrong = frame.filter((pl.col("rank") < 1) | (pl.col("rank") != pl.col("rank").floor()))
-        if len(wrong):
-            raise InputError(
-                f"column {columns['rank']!r} has {wrong['rank'][0]!r} in {table.place(wrong['row'][0])}; ranks are "
-                "whole numbers from 1"
-            )
-    for column in (Column.ITEM, *(["rank"] if "rank" in columns else [])):
+def _refuse_repeats(frame: pl.DataFrame, table: Table) -> None:
+    """Refuse an item or a rank that occurs twice in a list."""
+    for column in (Column.ITEM, *(["rank"] if "rank" in frame.columns else [])):
         again = frame.filter(~pl.struct(Column.USER, column).is_first_distinct())
         if len(again):
             raise InputError(

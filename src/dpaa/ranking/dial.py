@@ -23,15 +23,27 @@ from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily
 BLOCK_ROWS = 65_536
 """Item vectors that are widened to float64 at once."""
 BLOCK_SCORES = 4_000_000
-"""Scores over all items that are held at once where only some of the items are asked for."""
+"""Scores over all items that are held at once where only some of the items are scored."""
 
 
-def popularity_coordinate(graph: BipartiteGraph) -> Tensor:
-    """`log(1 + d_i)` in units of its deviation; 0 for all where all items are alike.  (n_items,) float32."""
+def popularity_coordinate(graph: BipartiteGraph, items: Tensor | None = None) -> Tensor:
+    """`log(1 + d_i)` in units of its deviation over all items; 0 where all are alike.  (items,) float32.
+
+    Parameters
+    ----------
+    graph : the training pairs
+    items : indices of the items wanted, all by default
+
+    Returns
+    -------
+    (items,)
+    """
     logs = torch.log1p(graph.item_degree.double())
     if logs.min() == logs.max():  # their computed deviation may be a rounding error instead of 0
-        return torch.zeros_like(logs).float()
-    return (logs / logs.std(correction=0)).float()
+        logs.zero_()
+    else:
+        logs = logs / logs.std(correction=0)
+    return logs.float() if items is None else logs.float()[items]
 
 
 def dialled(
@@ -53,7 +65,7 @@ def dialled(
         assert extended is not None
         queries, table = vectors.queries, extended.items if items is None else extended.items.index_select(0, items)
         return lambda index: extended.queries(queries(index), kappa) @ table.T
-    scored, popularity = scores_and_deviations(method, items, histories), _coordinate(method, items)
+    scored, popularity = scores_and_deviations(method, items, histories), popularity_coordinate(method.graph, items)
     return lambda index: _turned(*scored(index), kappa, popularity)
 
 
@@ -61,7 +73,7 @@ def dialled_family(method: Method, kappas: Sequence[float]) -> Callable[[Tensor 
     """Scores at every κ from one computation of the method's own."""
 
     def family(items: Tensor | None) -> ScorerFamily:
-        scored, popularity = scores_and_deviations(method, items), _coordinate(method, items)
+        scored, popularity = scores_and_deviations(method, items), popularity_coordinate(method.graph, items)
 
         def scores_of(index: Tensor) -> Iterator[Tensor]:
             plain, deviation = scored(index)
@@ -113,11 +125,6 @@ def _covariance(table: Tensor) -> Tensor:
 def _deviation_of_products(queries: Tensor, covariance: Tensor) -> Tensor:
     wide = queries.double()
     return ((wide @ covariance) * wide).sum(dim=1).clamp(min=0).sqrt().float()
-
-
-def _coordinate(method: Method, items: Tensor | None) -> Tensor:
-    whole = popularity_coordinate(method.graph)
-    return whole if items is None else whole[items]
 
 
 def scores_and_deviations(

@@ -48,42 +48,42 @@ def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Te
     columns = torch.full((len(scores), k), -1, dtype=torch.int64)
     rows, depth = torch.arange(len(scores)), min(4 * k, n)
     while len(rows):
-        found, places = picker(rows)(scores[rows], depth)
-        found, places = found.cpu().float(), places.cpu()
-        taken = chosen(places.numpy(), quotas, k, last=depth == n)
+        picked, positions = picker(rows)(scores[rows], depth)
+        picked, positions = picked.cpu().float(), positions.cpu()
+        taken = chosen(positions.numpy(), quotas, k, last=depth == n)
         full = torch.from_numpy(taken.sum(axis=1) == k) | (depth == n)
         order = np.argsort(~taken, axis=1, kind="stable")[:, :k]  # the chosen first, in their order
         there = np.take_along_axis(taken, order, axis=1)
         width = order.shape[1]
         index = torch.from_numpy(order)
-        values[rows[full], :width] = torch.where(torch.from_numpy(there), found.gather(1, index), -torch.inf)[full]
-        columns[rows[full], :width] = torch.where(torch.from_numpy(there), places.gather(1, index), -1)[full]
+        values[rows[full], :width] = torch.where(torch.from_numpy(there), picked.gather(1, index), -torch.inf)[full]
+        columns[rows[full], :width] = torch.where(torch.from_numpy(there), positions.gather(1, index), -1)[full]
         rows, depth = rows[~full], min(DEEPER * depth, n)
     return values, columns
 
 
-def chosen(places: Ints, quotas: Sequence[Quota], k: int, last: bool) -> Mask:
+def chosen(positions: Ints, quotas: Sequence[Quota], k: int, last: bool) -> Mask:
     """Which candidates make the lists; best first, −1 where there is none, and (rows, candidates) like the answer.
 
     `last`: these are all candidates there are, so that what cannot be reached is not waited for.
     """
-    there = places >= 0
-    states = [_State(quota, np.where(there[:, :, None], quota.codes[places], NO_VALUE), k, last) for quota in quotas]
-    taken = np.zeros(places.shape, dtype=bool)
-    number = np.zeros(len(places), dtype=np.int64)
+    there = positions >= 0
+    states = [_State(quota, np.where(there[:, :, None], quota.codes[positions], NO_VALUE), k, last) for quota in quotas]
+    taken = np.zeros(positions.shape, dtype=bool)
+    number = np.zeros(len(positions), dtype=np.int64)
     for soft in (False, True) if last else (False,):  # at the end what only `at_least` forbade fills the lists
-        for place in range(places.shape[1]):
-            free = there[:, place] & ~taken[:, place] & (number < k)
+        for rank in range(positions.shape[1]):
+            free = there[:, rank] & ~taken[:, rank] & (number < k)
             if not free.any():
                 if (number >= k).all():
                     break
                 continue
             for state in states:
-                free &= state.allows(place, k - number, soft)
-            taken[:, place] |= free
+                free &= state.allows(rank, k - number, soft)
+            taken[:, rank] |= free
             number += free
             for state in states:
-                state.take(place, free)
+                state.take(rank, free)
     return taken
 
 
@@ -100,13 +100,13 @@ class _State:
         self.wanted = np.full(len(codes), min(quota.at_least or 0, k))
         if last and quota.at_least:
             first = np.zeros(self.count.shape, dtype=bool)
-            rows, places, slots = np.nonzero(self.valued)
-            first[rows, self.codes[rows, places, slots]] = True
+            rows, positions, slots = np.nonzero(self.valued)
+            first[rows, self.codes[rows, positions, slots]] = True
             self.wanted = np.minimum(self.wanted, first.sum(axis=1))
 
-    def allows(self, place: int, left: Ints, soft: bool) -> Mask:
-        """Whether each list may take its candidate at this place, with so many places left."""
-        valued, count = self.valued[:, place], self.count[self.rows, self.codes[:, place]]
+    def allows(self, rank: int, left: Ints, soft: bool) -> Mask:
+        """Whether each list may take its candidate at this rank, with so many slots left."""
+        valued, count = self.valued[:, rank], self.count[self.rows, self.codes[:, rank]]
         fine: Mask = np.ones(len(valued), dtype=bool)
         if self.quota.at_most is not None:
             fine = (~valued | (count < self.quota.at_most)).all(axis=1)
@@ -114,9 +114,9 @@ class _State:
             fine &= (valued & (count == 0)).any(axis=1) | (left > self.wanted - self.different)
         return fine
 
-    def take(self, place: int, taken: Mask) -> None:
-        rows, slots = np.nonzero(taken[:, None] & self.valued[:, place])
-        codes = self.codes[rows, place, slots]
+    def take(self, rank: int, taken: Mask) -> None:
+        rows, slots = np.nonzero(taken[:, None] & self.valued[:, rank])
+        codes = self.codes[rows, rank, slots]
         np.add.at(self.different, rows, self.count[rows, codes] == 0)
         self.count[rows, codes] += 1  # an item has each of its values once
 
@@ -127,6 +127,6 @@ def _local(codes: Ints) -> tuple[Ints, int]:
     in_order = np.take_along_axis(codes, order, axis=1)
     number = np.zeros(codes.shape, dtype=np.int64)
     number[:, 1:] = np.cumsum(in_order[:, 1:] != in_order[:, :-1], axis=1)
-    found = np.empty_like(number)
-    np.put_along_axis(found, order, number, axis=1)
-    return found, int(number.max(initial=0)) + 1
+    local = np.empty_like(number)
+    np.put_along_axis(local, order, number, axis=1)
+    return local, int(number.max(initial=0)) + 1

@@ -129,8 +129,8 @@ class Ranker:
     def _rank(self, scores: Tensor, users: Ints, k: int, pick: Pick) -> RankedBlock:
         if self._masked is not None:
             self._hide(scores, users, self._masked)
-        values, found = pick(scores, k)
-        items = found.cpu().numpy()
+        values, columns = pick(scores, k)
+        items = columns.cpu().numpy()
         if self._candidates is not None:
             items = np.where(items >= 0, self._candidates[items], -1)
         return RankedBlock(users, items, values.float().cpu().numpy())

@@ -55,8 +55,8 @@ class Candidates:
         """What a re-ranker needs of all items: made for the first block of users, and kept for the others."""
         if key not in self._made:
             self._made[key] = make()
-        found: T = self._made[key]
-        return found
+        value: T = self._made[key]
+        return value
 
     @cached_property
     def _histories(self) -> Lists:
@@ -145,15 +145,10 @@ class Dial(Reranker):
         return self.kappa
 
 
-def scores_at(scores: Tensor, places: Tensor) -> Tensor:
-    """Scores of these places (users, k), −inf where the place is −1."""
-    return scores.gather(1, places.clamp(min=0)).masked_fill(places < 0, -torch.inf)
-
-
 def reranked(
     reranker: Reranker, scores: Tensor, k: int, users: Tensor, candidates: Candidates
 ) -> tuple[Tensor, Tensor]:
-    """The lists of a block, checked: of the shape asked for, and nothing that must not be recommended."""
+    """The lists of a block, checked: of the wanted shape, and nothing that must not be recommended."""
     with torch.no_grad():
         values, columns = reranker.rerank(scores, users, k, candidates)
     shaped = columns.shape == values.shape == (len(scores), k)
@@ -181,31 +176,31 @@ def parse_reranker(text: str) -> Reranker | None:
     return None if text.strip().lower() == "none" else make_reranker(name, params)
 
 
-def make_reranker(name: str, settings: Mapping[str, object]) -> Reranker:
+def make_reranker(name: str, params: Mapping[str, object]) -> Reranker:
     """By its name, or `package.module:Class`; anything wrong is one sentence."""
-    return _made(RERANKERS.find(name), settings)
+    return _made(RERANKERS.find(name), params)
 
 
 def described(name: str) -> dict[str, Any]:
     """One re-ranker as plain data, like a method in `dpaa.methods.registry`."""
     kind = RERANKERS.find(name)
-    settings = {
+    params = {
         key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
         for key, field in kind.model_fields.items()
     }
-    return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": settings}
+    return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": params}
 
 
-def stored_reranker(stored: object, place: object) -> Reranker | None:
-    """The one that a manifest names, found in the same way."""
+def stored_reranker(stored: object, source: object) -> Reranker | None:
+    """The one that a manifest names, looked up in the same way."""
     if stored is None:
         return None
     if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
-        raise InputError(f"{place} does not say which re-ranker it uses; restore it or train again")
-    settings = stored.get("settings")
-    kind = RERANKERS.stored(stored["name"], stored.get("origin"), place)
-    return _made(kind, settings if isinstance(settings, dict) else {})
+        raise InputError(f"{source} does not say which re-ranker it uses; restore it or train again")
+    params = stored.get("settings")
+    kind = RERANKERS.stored(stored["name"], stored.get("origin"), source)
+    return _made(kind, params if isinstance(params, dict) else {})
 
 
-def _made(kind: type[Reranker], settings: Mapping[str, object]) -> Reranker:
-    return kind(**check_fields(kind, settings, f"re-ranker {kind.name}"))
+def _made(kind: type[Reranker], params: Mapping[str, object]) -> Reranker:
+    return kind(**check_fields(kind, params, f"re-ranker {kind.name}"))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dpaa.data.popularity import popular_items
 from dpaa.graph.kernels import top_k
-from dpaa.ranking.reranker import Candidates, Reranker, scores_at
+from dpaa.ranking.reranker import Candidates, Reranker
 
 
 class TopCandidates(Reranker):
@@ -24,7 +24,7 @@ class TopCandidates(Reranker):
 
     @abstractmethod
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
-        """Which places of the candidates make the list?  (users, k), −1 where nothing is left.
+        """Which positions of the candidates make the list?  (users, k), −1 where nothing is left.
 
         Scores (users, n) fall along each row from 1 to 0, −inf where there is no candidate; items are indices, of the
         same shape.
@@ -40,8 +40,9 @@ class TopCandidates(Reranker):
         """The first `depth` of each list are its candidates."""
         n = max(self.depth, k)
         scores, items = scores[:, :n], items[:, :n].clamp(min=0)
-        places = self.arrange(normalised(scores), items, users, k, candidates)
-        return scores_at(scores, places), places
+        positions = self.arrange(normalised(scores), items, users, k, candidates)
+        listed = scores.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)
+        return listed, positions
 
 
 class Rescored(Reranker):
@@ -66,7 +67,7 @@ class Rescored(Reranker):
     def rerank_lists(
         self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
     ) -> tuple[Tensor, Tensor]:
-        """The same of lists; ties go to the better place."""
+        """The same of lists; ties go to the better rank."""
         del users
         n = scores.shape[1] if self.depth == "all" else max(self.depth, k)
         popularity = candidates.graph.item_degree[items[:, :n].clamp(min=0)]
@@ -79,8 +80,8 @@ def _of_the_best(
     """Each user's best columns as a list, and what the re-ranker makes of it."""
     values, columns = top_k(scores, min(max(depth, k), scores.shape[1]))
     items = columns if candidates.items is None else candidates.items[columns.clamp(min=0)]
-    found, places = reranker.rerank_lists(values, items, users, k, candidates)
-    return found, torch.where(places < 0, -1, columns.gather(1, places.clamp(min=0)))
+    values, positions = reranker.rerank_lists(values, items, users, k, candidates)
+    return values, torch.where(positions < 0, -1, columns.gather(1, positions.clamp(min=0)))
 
 
 Gain = Callable[[Tensor, Tensor], Tensor]
@@ -113,7 +114,7 @@ def greedy(scores: Tensor, groups: Tensor, n_groups: int, k: int, gain: Gain) ->
     sizes = torch.stack([(waiting == group).sum(dim=1) for group in range(n_groups)], dim=1)
     starts = sizes.cumsum(dim=1) - sizes
     taken = torch.zeros_like(sizes)
-    places = torch.full((len(scores), k), -1, device=scores.device)
+    positions = torch.full((len(scores), k), -1, device=scores.device)
     for slot in range(min(k, n)):
         first = order.gather(1, (starts + taken).clamp(max=n - 1))  # (users, groups)
         ended = taken >= sizes
@@ -121,10 +122,10 @@ def greedy(scores: Tensor, groups: Tensor, n_groups: int, k: int, gain: Gain) ->
         best = worth.amax(dim=1, keepdim=True)
         rank = first.masked_fill(ended | (worth < best), n)
         chosen = rank.argmin(dim=1, keepdim=True)
-        found = rank.gather(1, chosen)
-        places[:, slot : slot + 1] = found.masked_fill(found == n, -1)
-        taken.scatter_add_(1, chosen, (found < n).long())
-    return places
+        best_rank = rank.gather(1, chosen)
+        positions[:, slot : slot + 1] = best_rank.masked_fill(best_rank == n, -1)
+        taken.scatter_add_(1, chosen, (best_rank < n).long())
+    return positions
 
 
 def popularity_groups(candidates: Candidates, *shares: float) -> Tensor:
@@ -147,8 +148,8 @@ def popularity_groups(candidates: Candidates, *shares: float) -> Tensor:
 def history_shares(candidates: Candidates, users: Tensor, group: Tensor, n_groups: int) -> Tensor:
     """What part of each user's history is of each group, (users, n_groups) float64; 0 for all without a history."""
     owner, item = candidates.taken(users)
-    found = torch.bincount(owner * n_groups + group[item], minlength=len(users) * n_groups).view(-1, n_groups).double()
-    return found / found.sum(dim=1, keepdim=True).clamp(min=1.0)
+    counts = torch.bincount(owner * n_groups + group[item], minlength=len(users) * n_groups).view(-1, n_groups).double()
+    return counts / counts.sum(dim=1, keepdim=True).clamp(min=1.0)
 
 
 def shares_with_one_more(counts: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ NICHE = 1
 
 
 def fewest_protected(k: int, share: float, significance: float) -> list[int]:
-    """How many protected items the first 1, 2, …, k places need."""
+    """How many protected items the first 1, 2, …, k ranks need."""
     needed, fewest = [], 0
     for length in range(1, k + 1):
         while bdtr(fewest, length, share) <= significance:  # never falls as lists grow
@@ -34,19 +34,19 @@ class FAIR(TopCandidates):
     """The best items, but a niche one wherever the list would fall short of its share."""
 
     name: ClassVar[str] = "fa-ir"
-    title: ClassVar[str] = "at every place no fewer niche items than chance with probability p would show"
+    title: ClassVar[str] = "at every rank no fewer niche items than chance with probability p would show"
     paper: ClassVar[str] = "Zehlike et al., FA*IR: A Fair Top-k Ranking Algorithm, CIKM 2017"
     strengths: ClassVar[tuple[float, ...]] = (0.2, 0.4, 0.6)
 
     strength: float = Field(default=0.5, ge=0, le=1)
     """p: the share of niche items that a list must not fall significantly short of; 0 is the list as it was."""
     significance: float = Field(default=0.1, gt=0, lt=1)
-    """α of the test at every place; the larger, the more niche items."""
+    """α of the test at every rank; the larger, the more niche items."""
     head_share: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
     """Popular items cover this share of the training interactions; the others are niche."""
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
-        """Greedily; where niche candidates run out, the list goes on without."""
+        """Greedily; where niche candidates run out, the list continues without."""
         del users
         group = popularity_groups(candidates, self.head_share)
         needed = torch.tensor(fewest_protected(k, self.strength, self.significance), device=scores.device)

@@ -16,9 +16,9 @@ from torch import Tensor
 from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
 
 
-def kullback_leibler(wanted: Tensor, found: Tensor, smoothing: float) -> Tensor:
+def kullback_leibler(wanted: Tensor, listed: Tensor, smoothing: float) -> Tensor:
     """`Σ p log(p / q̃)` along the last dimension, in nats; a group that is not wanted adds nothing."""
-    mixed = torch.lerp(found, wanted, smoothing)
+    mixed = torch.lerp(listed, wanted, smoothing)
     return torch.xlogy(wanted, wanted / torch.where(wanted > 0, mixed, 1.0)).sum(dim=-1)
 
 
