@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -35,12 +34,6 @@ def test_text_is_escaped() -> None:
         check(html)
         assert "&lt;script&gt;" in html
         assert r"\x1b[31m" in html
-
-
-def test_dataset(small_world: Dataset) -> None:
-    html = replace(small_world, name=EVIL, notes=(EVIL,))._repr_html_()
-    check(html)
-    assert f"{small_world.n_interactions:,} interactions" in html
 
 
 def test_model(model: Model, small_world: Dataset) -> None:

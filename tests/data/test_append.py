@@ -84,7 +84,9 @@ def test_numbers_of_a_text_file_become_the_text_that_the_dataset_has(tmp_path: P
     found = data.append(open_table(tmp_path / "more.csv"))
     assert found.user_ids.to_list() == ["7", "8", "x"]
     first = pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]})
-    with pytest.raises(InputError, match="column 'user_id' is String in the frame, but not in dataset frame; cast it"):
+    with pytest.raises(
+        InputError, match="column 'user_id' is text in the frame and integers in dataset frame; cast it"
+    ):
         Dataset.from_frame(first, split="random").append(pl.DataFrame({"user_id": ["x"], "item_id": [1]}))
 
 

@@ -25,12 +25,9 @@ def test_ragged_rows_do_not_shift_ids(tmp_path: Path) -> None:
     [
         ("data", "log", "BAD.csv", "--out", "made"),
         ("data", "log", "BAD.parquet", "--out", "made"),
-        ("data", "log", "BAD.txt", "--out", "made"),
         ("data", "splits", "--train", "log.csv", "--candidates", "BAD.txt", "--out", "made"),
         ("audit", "BAD.csv"),
-        ("audit", "log.csv", "--recs", "BAD.csv"),
         ("train", "data", "--config", "BAD.toml", "--out", "made"),
-        ("report", "BAD.json", "--out", "page.html"),
         ("data", "describe", "spoilt"),
     ],
     ids=lambda words: " ".join(words[:4]),
