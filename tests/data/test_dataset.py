@@ -129,39 +129,6 @@ def test_from_any_frame(wrap: object) -> None:
     assert repr(dataset) == "Dataset(mine: 2 users × 2 items, 2 interactions)"
 
 
-def test_from_frame_splits_by_rule() -> None:
-    users = np.repeat(np.arange(20), 10)
-    log = pl.DataFrame({"user": users, "item": np.tile(np.arange(10), 20), "time": np.arange(200)})
-    dataset = Dataset.from_frame(log, split="leave-last")
-    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (160, 20, 20)
-    assert set(dataset.test.item.tolist()) == {9}
-    with pytest.raises(InputError, match="goes with the training frame alone"):
-        Dataset.from_frame(log, test=log, split="random")
-
-
-@pytest.mark.parametrize(
-    ("log", "words"),
-    [
-        (3, "is not a dataframe"),
-        (
-            {"user_id": [1.5], "item_id": [1]},
-            "column 'user_id' of the train frame cannot be DOUBLE: ids must be integers or text",
-        ),
-        ({"user_id": [[1]], "item_id": [1]}, "cannot be BIGINT[]"),
-        (
-            {"user_id": [1, None], "item_id": [1, 2]},
-            "the train frame has 1 invalid row: nothing in column 'user_id' (1 row, first row 1)",
-        ),
-        ({"user_id": [1], "thing": [1]}, "no column that is known as item_id (it has 'user_id', 'thing')"),
-        ({"user_id": [], "item_id": []}, "has no rows"),
-    ],
-)
-def test_wrong_frames(log: object, words: str) -> None:
-    with pytest.raises(InputError) as error:
-        Dataset.from_frame(log)
-    assert words in str(error.value)
-
-
 def test_ids_that_are_text_in_one_frame_are_text_in_all() -> None:
     data = Dataset.from_frame({"user": ["a", "1"], "item": [1, 2]}, test={"user": [1], "item": [1]})
     assert data.user_ids.to_list() == ["1", "a"]

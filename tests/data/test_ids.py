@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, look_up
+from dpaa.data.ids import distinct_ids, encode, integers_if_unchanged, look_up
 from dpaa.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -17,12 +17,6 @@ def test_text_ids_go_there_and_back(given_ids: list[str]) -> None:
     ids = distinct_ids([pl.Series(given_ids)])
     assert ids.gather(look_up(given_ids, ids, "user")).to_list() == given_ids
     assert ids.is_sorted()
-
-
-@given(st.lists(integers, min_size=1))
-def test_integer_ids_go_there_and_back(given_ids: list[int]) -> None:
-    ids = distinct_ids([pl.Series(given_ids, dtype=pl.Int64)])
-    assert ids.gather(look_up(given_ids, ids, "user")).to_list() == given_ids
 
 
 @pytest.mark.parametrize(
@@ -45,12 +39,6 @@ def test_integers_only_if_they_come_back(text: list[str], dtype: pl.DataType) ->
     column = integers_if_unchanged(pl.Series(text))
     assert column.dtype == dtype
     assert column.cast(pl.String).to_list() == text
-
-
-@pytest.mark.parametrize("values", [[1.0], [[1]], [True], [b"1"], [None]])
-def test_types_that_cannot_be_ids(values: list[object]) -> None:
-    with pytest.raises(InputError, match=r"the ids cannot be .*; cast them to integers or to text"):
-        checked_type(pl.Series(values), "the ids")
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,6 @@ def test_of_is_the_sorted_set(pairs: list[tuple[int, int]]) -> None:
 
 
 @given(some_pairs)
-def test_counts_are_added(pairs: list[tuple[int, int]]) -> None:
-    made = Pairs.of([user for user, _ in pairs], [item for _, item in pairs], np.ones(len(pairs)))
-    assert made.count is not None
-    for user, item, count in zip(made.user, made.item, made.count, strict=True):
-        assert pairs.count((user, item)) == count
-
-
-@given(some_pairs)
 def test_indptr_and_keys(pairs: list[tuple[int, int]]) -> None:
     made = Pairs.of([user for user, _ in pairs], [item for _, item in pairs])
     indptr = made.indptr(9)
@@ -60,10 +52,6 @@ def dataset(
         candidates=None if candidates is None else pl.Series(candidates),
         about={},
     )
-
-
-def test_nothing_to_say() -> None:
-    assert list(dataset([(1, 1), (1, 2), (2, 3)], [(2, 2)], [(2, 1)]).notes) == []
 
 
 def test_empty_splits() -> None:

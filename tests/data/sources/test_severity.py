@@ -126,12 +126,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_several_are_written_beside_one_another(place: Path) -> None:
-    dpaa_ok("data", "severity", "list.txt", "--severity", 0, "--severity", 3, "--severity", 2.5, "--out", "made")
-    assert sorted(path.name for path in Path("made").iterdir()) == ["s0", "s2.5", "s3"]
-    assert keys(read_dataset("made/s0"), "test") == keys(read_dataset("made/s3"), "test")
-
-
 def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
     rule = ("--positive", "stars>=4", "--user-column", "user", "--item-column", "item", "--rating-column", "stars")
     said = dpaa_ok("data", "severity", "log.csv", *rule, "--severity", 0, "--out", "made")
@@ -140,7 +134,10 @@ def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
     assert "are not positive (stars >= 4)" in said.err
 
 
-def test_a_dataset(place: Path) -> None:
+def test_datasets_are_written_beside_one_another(place: Path) -> None:
+    dpaa_ok("data", "severity", "list.txt", "--severity", 0, "--severity", 2.5, "--out", "several")
+    assert sorted(path.name for path in Path("several").iterdir()) == ["s0", "s2.5"]
+    assert keys(read_dataset("several/s0"), "test") == keys(read_dataset("several/s2.5"), "test")
     dpaa_ok("data", "severity", "data", "--severity", 0, "--out", "made")
     pairs, _ = read_pairs(["data"])
     assert len(pairs) == 360
