@@ -96,13 +96,6 @@ def test_fingerprint_sees_every_part() -> None:
     assert len({variant.fingerprint for variant in variants}) == len(variants)
 
 
-def test_fingerprint_does_not_depend_on_compression(small: Dataset, tmp_path: Path) -> None:
-    small.write(tmp_path / "data")
-    file = tmp_path / "data" / "train.parquet"
-    pl.read_parquet(file).sample(fraction=1, shuffle=True, seed=1).write_parquet(file, compression="uncompressed")
-    assert read_dataset(tmp_path / "data").fingerprint == small.fingerprint
-
-
 def test_counts_survive(tmp_path: Path) -> None:
     log = pl.DataFrame({"user": [1, 1, 2, 1], "item": [5, 5, 5, 5]})
     dataset = Dataset.from_frame(log, keep_duplicates=True)
@@ -128,68 +121,12 @@ def test_a_failed_write_leaves_nothing(small: Dataset, tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-class ArrowTable:
-    """A dataframe of another library, as far as its Arrow interface goes."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self.frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.frame.__arrow_c_stream__(requested_schema)
-
-
-@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: f.lazy(), lambda f: f.to_dict(as_series=False), ArrowTable])
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: f.lazy(), lambda f: f.to_dict(as_series=False)])
 def test_from_any_frame(wrap: object) -> None:
     log = frame([("a", 1), ("b", 2), ("b", 3)], rating=[3, 5, 1])
     dataset = Dataset.from_frame(wrap(log), positive="rating>2", name="mine")  # type: ignore[operator]
     assert dataset.frame("train").rows() == [("a", 1, 3), ("b", 2, 5)]
     assert repr(dataset) == "Dataset(mine: 2 users × 2 items, 2 interactions)"
-
-
-def test_from_frames_of_splits() -> None:
-    dataset = Dataset.from_frame(
-        {"who": [1, 2], "what": ["x", "y"]},
-        valid={"who": [1], "what": ["y"]},
-        test={"who": [3], "what": ["x"]},
-        candidates={"what": ["x", "z"]},
-        user="who",
-        item="what",
-    )
-    assert dataset.item_ids.to_list() == ["x", "y", "z"]
-    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (2, 1, 1)
-
-
-def test_from_frame_splits_by_rule() -> None:
-    users = np.repeat(np.arange(20), 10)
-    log = pl.DataFrame({"user": users, "item": np.tile(np.arange(10), 20), "time": np.arange(200)})
-    dataset = Dataset.from_frame(log, split="leave-last")
-    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (160, 20, 20)
-    assert set(dataset.test.item.tolist()) == {9}
-    with pytest.raises(InputError, match="goes with the training frame alone"):
-        Dataset.from_frame(log, test=log, split="random")
-
-
-@pytest.mark.parametrize(
-    ("log", "words"),
-    [
-        (3, "is not a dataframe"),
-        (
-            {"user_id": [1.5], "item_id": [1]},
-            "column 'user_id' of the train frame cannot be DOUBLE: ids must be integers or text",
-        ),
-        ({"user_id": [[1]], "item_id": [1]}, "cannot be BIGINT[]"),
-        (
-            {"user_id": [1, None], "item_id": [1, 2]},
-            "the train frame has 1 invalid row: nothing in column 'user_id' (1 row, first row 1)",
-        ),
-        ({"user_id": [1], "thing": [1]}, "no column that is known as item_id (it has 'user_id', 'thing')"),
-        ({"user_id": [], "item_id": []}, "has no rows"),
-    ],
-)
-def test_wrong_frames(log: object, words: str) -> None:
-    with pytest.raises(InputError) as error:
-        Dataset.from_frame(log)
-    assert words in str(error.value)
 
 
 def test_ids_that_are_text_in_one_frame_are_text_in_all() -> None:

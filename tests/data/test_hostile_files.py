@@ -10,27 +10,15 @@ import pytest
 from tests.command import run_dpaa
 
 
-def test_ragged_rows_do_not_shift_ids(tmp_path: Path) -> None:
-    file = tmp_path / "log.csv"
-    file.write_text("title,user_id,item_id\nT1,0,1\nT2,0,2\nT3, The,0,3\n")
-    said = run_dpaa("data", "log", file, "--out", tmp_path / "data")
-    assert said.code == 2
-    assert "another number of fields than 3 (1 row, first line 4)" in said.err
-    assert not (tmp_path / "data").exists()
-
-
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.mark.parametrize(
     "words",
     [
         ("data", "log", "BAD.csv", "--out", "made"),
         ("data", "log", "BAD.parquet", "--out", "made"),
-        ("data", "log", "BAD.txt", "--out", "made"),
         ("data", "splits", "--train", "log.csv", "--candidates", "BAD.txt", "--out", "made"),
         ("audit", "BAD.csv"),
-        ("audit", "log.csv", "--recs", "BAD.csv"),
         ("train", "data", "--config", "BAD.toml", "--out", "made"),
-        ("report", "BAD.json", "--out", "page.html"),
         ("data", "describe", "spoilt"),
     ],
     ids=lambda words: " ".join(words[:4]),

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.ids import checked_type, distinct_ids, encode, integers_if_unchanged, look_up
+from dpaa.data.ids import distinct_ids, encode, integers_if_unchanged, look_up
 from dpaa.errors import InputError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -18,20 +17,6 @@ def test_text_ids_go_there_and_back(given_ids: list[str]) -> None:
     ids = distinct_ids([pl.Series(given_ids)])
     assert ids.gather(look_up(given_ids, ids, "user")).to_list() == given_ids
     assert ids.is_sorted()
-
-
-@given(st.lists(integers, min_size=1))
-def test_integer_ids_go_there_and_back(given_ids: list[int]) -> None:
-    ids = distinct_ids([pl.Series(given_ids, dtype=pl.Int64)])
-    assert ids.gather(look_up(given_ids, ids, "user")).to_list() == given_ids
-
-
-@given(st.lists(st.integers(0, 30), min_size=1), st.lists(st.integers(-40, 40)), st.sampled_from([1, 20_000_000]))
-def test_encode_by_table_and_by_bisection(known: list[int], wanted: list[int], stretch: int) -> None:
-    ids = distinct_ids([pl.Series([value * stretch for value in known])])
-    values = [value * stretch for value in wanted]
-    expected = [ids.to_list().index(value) if value in ids.to_list() else -1 for value in values]
-    assert encode(pl.Series(values, dtype=pl.Int64), ids).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -56,18 +41,6 @@ def test_integers_only_if_they_come_back(text: list[str], dtype: pl.DataType) ->
     assert column.cast(pl.String).to_list() == text
 
 
-@pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.UInt64, pl.Int128, pl.Categorical, pl.String])
-def test_types_that_can_be_ids(dtype: pl.DataType) -> None:
-    column = checked_type(pl.Series(["1", "2"]).cast(dtype), "ids")
-    assert column.dtype in (pl.Int64, pl.String)
-
-
-@pytest.mark.parametrize("values", [[1.0], [[1]], [True], [b"1"], [None]])
-def test_types_that_cannot_be_ids(values: list[object]) -> None:
-    with pytest.raises(InputError, match=r"the ids cannot be .*; cast them to integers or to text"):
-        checked_type(pl.Series(values), "the ids")
-
-
 @pytest.mark.parametrize(
     ("ids", "asked", "words"),
     [
@@ -85,13 +58,6 @@ def test_look_up_says_what_is_wrong(ids: list[object], asked: list[object], word
     with pytest.raises(InputError) as error:
         look_up(asked, pl.Series(ids), "user")
     assert words in str(error.value)
-
-
-def test_look_up_takes_lists_arrays_and_series() -> None:
-    ids = pl.Series([10, 20, 30])
-    for given_ids in ([30, 10], np.array([30, 10]), pl.Series([30, 10]), pl.Series([30, 10], dtype=pl.UInt8)):
-        assert look_up(given_ids, ids, "item").tolist() == [2, 0]
-    assert look_up([], ids, "item").tolist() == []
 
 
 @given(st.sets(texts, min_size=1), st.lists(texts | st.none()), st.sampled_from([0, 10**6]))

@@ -16,7 +16,7 @@ import pytest
 from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.inputs import open_log
-from dpaa.data.prepare import one_table, table_per_split, write_log
+from dpaa.data.prepare import one_table, write_log
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.data.tables import as_table
 from tests.command import dpaa_ok, run_dpaa
@@ -46,15 +46,6 @@ def test_one_table_without_a_rule_is_all_for_training() -> None:
         "log: 1 of 5 rows are not positive (rating >= 3)",
         "log has 1 duplicate pair; each counts once; pass --keep-duplicates to count them all",
     ]
-
-
-def test_a_table_per_split_counts_training_pairs_only() -> None:
-    table = as_table(LOG, "log")
-    parts = table_per_split({"train": table, "test": table}, as_table({"item": [2, 3]}, "items"), keep_duplicates=True)
-    assert parts.frames["train"]["count"].to_list() == [2, 1, 1, 1]
-    assert "count" not in parts.frames["test"].columns
-    assert parts.candidates is not None
-    assert parts.candidates.to_list() == [2, 3]
 
 
 @pytest.mark.parametrize("kind", [None, "random", "time-windows"])

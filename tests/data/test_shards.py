@@ -21,12 +21,6 @@ def test_shards_are_all_rows_once_and_alike_in_size(n: int, of: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "3", "3/0", "a/b", "-1/4", "1/100000", "٣/4", ""])
-def test_what_is_no_shard(text: str) -> None:
-    with pytest.raises(InputError, match="is no shard; write 3/16"):
-        Shard.parse(text)
-
-
 def test_shards_of_another_call_do_not_mix(tmp_path: Path) -> None:
     join_folder(tmp_path / "lists", {"k": 20, OF: 2})
     join_folder(tmp_path / "lists", {"k": 20, OF: 2})

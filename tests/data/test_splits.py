@@ -179,26 +179,3 @@ def test_rare_users_and_items_leave_the_core(rows: list[tuple[int, int]], min_us
     prepared = one_table(as_table(log(rows), "log"), **how)
     assert set(prepared.frames["train"].select("user_id", "item_id").rows()) == core
     assert any("were dropped" in note for note in prepared.notes) == (len(core) < len(rows))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"kind": "monthly"}, "there is no split 'monthly'"),
-        ({"valid": 0.5, "test": 0.5}, "make their sum less than 1"),
-        ({"valid": -0.1}, "must be at least 0"),
-        ({"kind": "leave-last", "last_k": 0}, "last_k must be at least 1"),
-        ({"kind": "user-folds", "parts": 3, "part": 4}, "part 4 of 3 is not there"),
-        ({"kind": "time-windows", "parts": 5, "test": 0.2}, "make their sum less than 1"),
-        ({"kind": "cold-users", "support": -1}, "support must be at least 0"),
-    ],
-)
-def test_wrong_rules(options: dict[str, object], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        SplitRule(**options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", ["temporal", "leave-last", "time-windows"])
-def test_times_are_needed(kind: str) -> None:
-    with pytest.raises(InputError, match=f"the split '{kind}' needs times, and log lacks them"):
-        split(log([(0, 1)]).drop("timestamp"), SplitRule(kind, 0.01, 0.01))

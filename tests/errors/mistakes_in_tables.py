@@ -239,7 +239,7 @@ SPLITS = [
     Mistake(
         "appending ids of another type",
         "dpaa data log log.csv --append numbers",
-        ("column 'user_id' is String in log.csv, but not in dataset numbers", "cast it"),
+        ("column 'user_id' is text in log.csv and integers in dataset numbers", "cast it"),
     ),
     Mistake(
         "appending rows without times",

@@ -350,7 +350,7 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     shown = ("density", "candidates", "popular", "overlap", "attributes", "source", "severity", "positive", "split")
     for key in (*shown, "seed", "randomised", "fingerprint"):
         if key in found:
-            out.print(f"{key}: {found[key]}")
+            out.print(f"{key}: {', '.join(found[key]) if isinstance(found[key], list) else found[key]}")
     print_notes(data.notes)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from dpaa._io import digest, write_into
 from dpaa.data._values import Wanted, read_frame
@@ -160,13 +161,14 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     if not known.any():
         ours = f"{kind(item_ids)} such as {item_ids[0]!r}"
         raise InputError(f"no item of {table.name} is in the log, whose ids are {ours}; use the ids of the log")
-    frame, notes = _kept(table.read([name for name in table.columns if name != key]), table)
+    frame = _kept(table.read([name for name in table.columns if name != key]), table)
     unknown, bare = int((~known).sum()), len(item_ids) - int(known.sum())
-    if unknown or bare:
-        notes.append(f"{table.name}: {unknown:,} items are not in the log, {bare:,} items of the log have no row")
+    notes = [f"{table.name}: {unknown:,} items are not in the log, {bare:,} items of the log have no row"]
     order = pl.Series(np.argsort(index[known]))
     own = ids.filter(pl.Series(known)).gather(order)
-    return ItemAttributes(frame.filter(pl.Series(known))[order]).aligned(own, item_ids), notes
+    return ItemAttributes(frame.filter(pl.Series(known))[order]).aligned(
+        own, item_ids
+    ), notes if unknown or bare else []
 
 
 def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, remedy: str) -> ItemAttributes | None:
@@ -197,35 +199,19 @@ def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, rem
     return ItemAttributes(frame.drop(Column.ITEM))
 
 
-def _kept(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, list[str]]:
-    """The columns in types that we keep, titles under `title`, and a note about those that cannot be kept."""
-    by_lower = {name.strip().lower(): name for name in reversed(frame.columns)}
+def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """The columns of text, numbers, dates and lists of text, titles under `title`."""
+    plain = cs.string() | cs.numeric() | cs.boolean() | cs.date() | cs.datetime() | cs.by_dtype(pl.List(pl.String))
+    kept = frame.with_columns((cs.categorical() | cs.enum()).cast(pl.String), cs.decimal().cast(pl.Float64)).select(
+        plain
+    )
+    if not kept.width:
+        raise InputError(f"no column of {table.name} holds text, numbers, dates or lists of text; give a title")
+    if not table.typed:
+        kept = kept.with_columns(integers_if_unchanged(one.replace("", None)) for one in kept.select(cs.string()))
+    by_lower = {name.strip().lower(): name for name in reversed(kept.columns)}
     called = next((by_lower[name] for name in KNOWN_TITLES if name in by_lower), None)
-    kept, lost = [], []
-    for column in frame.get_columns():
-        name = TITLE if column.name == called else column.name
-        dtype = _kind(column.dtype)
-        if dtype is None:
-            lost.append(repr(column.name))
-            continue
-        values = column.cast(dtype)
-        if name == TITLE:
-            values = values.list.join(" ") if isinstance(dtype, pl.List) else values.cast(pl.String)
-        elif not table.typed and is_text(values):
-            values = integers_if_unchanged(values.replace("", None))
-        kept.append(values.alias(name))
-    if not kept:
-        raise InputError(f"no column of {table.name} holds text, numbers, dates or lists of them; give a title")
-    return pl.DataFrame(kept), [f"{table.name}: columns {', '.join(lost)} were left out"] if lost else []
-
-
-def _kind(dtype: pl.DataType) -> pl.DataType | None:
-    """The type a column is kept in; None for one that is not kept."""
-    if dtype in (pl.Categorical, pl.Enum, pl.Null):
-        return pl.String()
-    if dtype in (pl.String, pl.Boolean, pl.Date, pl.Datetime) or dtype.is_integer() or dtype.is_float():
-        return dtype
-    if dtype.is_decimal():
-        return pl.Float64()
-    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
-    return pl.List(pl.String) if inner is not None and (inner == pl.String or inner.is_integer()) else None
+    if called is None:
+        return kept
+    title = pl.col(called).list.join(" ") if kept[called].dtype == pl.List else pl.col(called).cast(pl.String)
+    return kept.with_columns(title).rename({called: TITLE})

@@ -405,9 +405,7 @@ def _read_about(path: Path) -> dict[str, Any]:
     about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
     texts = [about.get("name"), about.get("fingerprint"), *(about.get("notes") or [0])]
     if not all(isinstance(one, str) for one in texts) or not isinstance(about.setdefault("attributes", {}), dict):
-        raise InputError(
-            f"{path / ABOUT_FILE} lacks name, fingerprint, notes or attributes, or they are no text; {REMEDY}"
-        )
+        raise InputError(f"{path / ABOUT_FILE} lacks name, fingerprint or notes, or they are no text; {REMEDY}")
     return about
 
 

@@ -321,9 +321,8 @@ def append_table(
     try:
         recipe = Recipe.model_validate(about.get(RULES))
     except ValidationError:
-        raise InputError(
-            f"dataset {name} does not say by which rules it was made of a log; make it again with `dpaa data log`"
-        ) from None
+        rules = "does not say by which rules it was made of a log"
+        raise InputError(f"dataset {name} {rules}; make it again with `dpaa data log`") from None
     rule = recipe.split
     if rule is not None and rule.kind == "time-windows":
         raise InputError(f"dataset {name} is one window of a log; append the rows to the log instead")
@@ -335,14 +334,11 @@ def append_table(
     for column in IDS:
         ids = one_type([old[column], new[column]], column)
         if ids[0].dtype != old[column].dtype:
-            raise InputError(
-                f"column {column!r} is {new[column].dtype} in {table.name}, but not in dataset {name}; cast it"
-            )
+            raise InputError(f"column {column!r} is text in {table.name} and integers in dataset {name}; cast it")
         new = new.with_columns(ids[1])
     if _times(old) != _times(new):
-        raise InputError(
-            f"times are {_times(old)} in dataset {name} and {_times(new)} in {table.name}; write them alike"
-        )
+        both = f"{_times(old)} in dataset {name} and {_times(new)} in {table.name}"
+        raise InputError(f"times are {both}; write them alike")
     if _times(old) == "dates":
         new = new.with_columns(pl.col(Column.TIMESTAMP).cast(old[Column.TIMESTAMP].dtype))
     again = new.join(old, on=IDS, how="semi")

@@ -31,10 +31,8 @@ def with_randomised(data: Dataset, share: float = 0.5, seed: int = 0) -> Dataset
     if data.randomised is not None:
         raise InputError(f"{data.name} carries randomised pairs already; take the dataset it was made from")
     if data.about.get(VALIDATION_EXPOSURE) == "biased":
-        raise InputError(
-            f"validation of {data.name} comes from the log's own exposure, which is not random; give random pairs as "
-            "validation with `dpaa data splits`"
-        )
+        why = "comes from the log's own exposure, which is not random"
+        raise InputError(f"validation of {data.name} {why}; give random pairs with `dpaa data splits`")
     valid, chosen = data.frame("valid"), pl.Series(random_share(len(data.valid), share, seed))
     if chosen.all() or not chosen.any():
         raise InputError(f"{data.name} has {len(data.valid)} validation pairs, too few to share; give more of them")

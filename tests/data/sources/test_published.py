@@ -8,7 +8,6 @@ import pytest
 
 from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, yahoo_r3
 from dpaa.errors import InputError
-from tests.data.generated import write_kuairec, write_yahoo_r3
 
 KUAIREC = "user_id,video_id,play_duration,video_duration,time,date,timestamp,watch_ratio\n"
 
@@ -22,24 +21,6 @@ def test_coat(real_data: Path) -> None:
     assert "3,338 rows of train.ascii are not positive (rating >= 3), 0 repeat a pair" in dataset.notes
     assert dataset.frame("train")["rating"].min() == 3
     assert coat(real_data / "coat", seed=1).fingerprint != dataset.fingerprint == coat(real_data / "coat").fingerprint
-
-
-def test_yahoo_r3(tmp_path: Path) -> None:
-    write_yahoo_r3(tmp_path)
-    dataset = yahoo_r3(tmp_path)
-    assert (dataset.n_users, dataset.n_items) == (14_382, 1_000)
-    assert (len(dataset.train), len(dataset.valid), len(dataset.test)) == (88_805, 36_272, 4_671)
-    assert dataset.about["validation_exposure"] == "biased"
-
-
-def test_kuairec(tmp_path: Path) -> None:
-    write_kuairec(tmp_path / "data")
-    dataset = kuairec(tmp_path)
-    assert dataset.counts["candidates"] == 3_327
-    assert len(dataset.train) == 935_390  # 1,000 rows repeat a pair
-    assert (len(dataset.valid), len(dataset.test)) == (72_392, 144_783)
-    assert any(note.endswith("1,000 repeat a pair") for note in dataset.notes)
-    assert dataset.about["positive"] == "watch_ratio > 2"
 
 
 def test_other_files_of_the_shape(tmp_path: Path) -> None:

@@ -53,14 +53,6 @@ def test_laws(pairs: pl.DataFrame, severity: float, seed: int) -> None:
     assert {user for user, _ in train} == set(left[Column.USER])
 
 
-@given(pairs=some_pairs(), one=SEVERITIES, other=SEVERITIES, seed=st.integers(0, 99))
-def test_one_seed_has_one_validation_and_test(pairs: pl.DataFrame, one: float, other: float, seed: int) -> None:
-    first, second = with_severity(pairs, one, seed), with_severity(pairs, other, seed)
-    for split in ("valid", "test"):
-        assert keys(first, split) == keys(second, split)
-    assert with_severity(pairs, one, seed).fingerprint == first.fingerprint
-
-
 def full(n_users: int, n_items: int) -> pl.DataFrame:
     """Everybody took everything."""
     grid = np.indices((n_users, n_items)).reshape(2, -1)
@@ -102,15 +94,6 @@ def test_a_large_severity_takes_the_most_popular_own_item() -> None:
     assert len(extra) == len(set(extra)), "what is left is the minimum exposure: one pair per item"
 
 
-def test_training_shrinks_and_concentrates() -> None:
-    pairs = full(200, 40)
-    found = [with_severity(pairs, severity) for severity in (0, 1, 3, 9)]
-    sizes = [len(data.train) for data in found]
-    assert sizes == sorted(sizes, reverse=True)
-    share = [np.bincount(data.train.item).max() / len(data.train) for data in found]
-    assert share == sorted(share)
-
-
 SIZES = {0: 30_239, 1: 18_804, 2: 9_163, 3: 6_854, 4: 5_950, 5: 5_535, 6: 5_275, 7: 5_103, 8: 5_020, 9: 4_950}
 """Training pairs that a throw-away prototype drew from KuaiRec's small matrix, with another generator."""
 
@@ -143,12 +126,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_several_are_written_beside_one_another(place: Path) -> None:
-    dpaa_ok("data", "severity", "list.txt", "--severity", 0, "--severity", 3, "--severity", 2.5, "--out", "made")
-    assert sorted(path.name for path in Path("made").iterdir()) == ["s0", "s2.5", "s3"]
-    assert keys(read_dataset("made/s0"), "test") == keys(read_dataset("made/s3"), "test")
-
-
 def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
     rule = ("--positive", "stars>=4", "--user-column", "user", "--item-column", "item", "--rating-column", "stars")
     said = dpaa_ok("data", "severity", "log.csv", *rule, "--severity", 0, "--out", "made")
@@ -157,7 +134,10 @@ def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
     assert "are not positive (stars >= 4)" in said.err
 
 
-def test_a_dataset(place: Path) -> None:
+def test_datasets_are_written_beside_one_another(place: Path) -> None:
+    dpaa_ok("data", "severity", "list.txt", "--severity", 0, "--severity", 2.5, "--out", "several")
+    assert sorted(path.name for path in Path("several").iterdir()) == ["s0", "s2.5"]
+    assert keys(read_dataset("several/s0"), "test") == keys(read_dataset("several/s2.5"), "test")
     dpaa_ok("data", "severity", "data", "--severity", 0, "--out", "made")
     pairs, _ = read_pairs(["data"])
     assert len(pairs) == 360
