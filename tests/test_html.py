@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import dpaa
-from dpaa._html import html_facts, html_progress, html_table
+from dpaa._html import html_facts, html_table
 from dpaa.data.dataset import Dataset
 from dpaa.runs.model import Model
 
@@ -31,7 +31,7 @@ def check(html: str) -> None:
 
 
 def test_text_is_escaped() -> None:
-    for html in (html_table(EVIL, [EVIL], [[EVIL]], [EVIL]), html_facts(EVIL, {EVIL: EVIL}), html_progress(1, 0, EVIL)):
+    for html in (html_table(EVIL, [EVIL], [[EVIL]], [EVIL]), html_facts(EVIL, {EVIL: EVIL})):
         check(html)
         assert "&lt;script&gt;" in html
         assert r"\x1b[31m" in html
@@ -41,16 +41,6 @@ def test_dataset(small_world: Dataset) -> None:
     html = replace(small_world, name=EVIL, notes=(EVIL,))._repr_html_()
     check(html)
     assert f"{small_world.n_interactions:,} interactions" in html
-
-
-def test_model(model: Model, small_world: Dataset) -> None:
-    html = model._repr_html_()
-    check(html)
-    assert "Model: item-knn" in html
-    trained = dpaa.fit(small_world, "lightgcn", epochs=2, embedding_size=4, threads=1)._repr_html_()
-    check(trained)
-    assert "epochs = 2" in trained
-    assert "validation recall@20" in trained
 
 
 def test_evaluation_and_comparison(model: Model, small_world: Dataset) -> None:

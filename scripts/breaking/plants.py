@@ -78,8 +78,6 @@ def plants() -> list[Plant]:
               ("data", "log", "log.csv", "--overwrite", "--out", "out"), ".", ("out",), wholly),
         Plant("planted: recommend", run, ("recommend", "run-lightgcn", "--out", "out.csv", "--overwrite"), ".",
               ("out.csv",), ("out.csv",)),
-        Plant("planted: recommend --vectors", run, ("recommend", "run-lightgcn", "--vectors", "out", "--overwrite"),
-              "out", ("users.parquet", "items.parquet"), wholly),
         Plant("planted: compare", (*run, "run-dpaa"),
               ("compare", "run-lightgcn", "run-dpaa", "--resamples", "100", "--out", "out.json", "--overwrite"), ".",
               ("out.json",), ("out.json",)),

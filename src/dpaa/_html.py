@@ -17,7 +17,6 @@ _TABLE = Markup(
     '<table style="border-collapse:collapse;border:0;background:none;color:inherit;margin:.2em 0">{}{}</table>'
 )
 _NOTE = Markup('<div style="font-size:smaller;opacity:.85;margin:.2em 0;max-width:60em">{}</div>')
-_BAR = Markup('<progress value="{}" max="{}" style="width:16em;vertical-align:middle"></progress> {}')
 
 
 def html_text(value: object) -> Markup:
@@ -53,8 +52,3 @@ def html_facts(title: str, facts: Mapping[str, object], notes: Iterable[str] = (
     """What there is to know of one thing, a line each; facts that are None or empty are left out."""
     known = [(name, value) for name, value in facts.items() if value not in (None, "")]
     return html_table(title, (), known, notes, aligned="left")
-
-
-def html_progress(done: int, total: int, line: str) -> Markup:
-    """A bar with a line of text beside it."""
-    return _BOX.format(_BAR.format(done, max(total, 1), html_text(line)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,7 @@ from dpaa.data.sources import world
 from dpaa.debiasing._models import MODELS, ModelStore
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
-from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.progress import Callbacks
 from tests.conftest import TINY
 
 
@@ -42,34 +38,6 @@ def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> 
         "the time is up, so these were not tried: item-knn; call again with a larger --budget"
     ]  # fmt: skip
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == written
-
-
-def test_a_training_that_takes_too_long_is_resumed(data: Dataset, tmp_path: Path) -> None:
-    short = store(tmp_path, data, settings=TINY)
-
-    short.deadline = time.monotonic() + 60
-    epochs = []
-
-    def late(report: object) -> None:
-        epochs.append(report)
-        short.deadline = time.monotonic()
-
-    short.watch = lambda _method: _watching(late)
-    list(short.train(["lightgcn"], required=True))
-    assert short.models["lightgcn"].manifest["training"]["stopped"] == "finished early after epoch 1"
-    assert short.models["lightgcn"].recommend(k=3).height
-    assert short.notes == ["the time was up after 1 epoch of lightgcn, whose best one is used; call again to train on"]
-    assert not RunFolder(tmp_path / MODELS / "lightgcn").finished
-    longer = store(tmp_path, data, settings=TINY)
-    longer.watch = lambda _method: _watching(epochs.append)
-    list(longer.train(["lightgcn"], required=True))
-    assert len(epochs) == TINY["epochs"]
-    assert RunFolder(tmp_path / MODELS / "lightgcn").finished
-    assert "stopped" not in longer.models["lightgcn"].manifest["training"]
-
-
-def _watching(on_epoch: Any) -> Any:
-    return nullcontext(Callbacks(on_epoch=on_epoch))
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -145,19 +113,6 @@ def test_links_are_not_followed(data: Dataset, tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_method_with_a_pretrained_model_is_used_as_far_as_it_came(data: Dataset, tmp_path: Path) -> None:
-    short = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-    list(short.train(["lightgcn"], required=True))
-
-    def late(_report: object) -> None:
-        short.deadline = time.monotonic()
-
-    short.watch = lambda _method: _watching(late)
-    assert list(short.train(["dpaa"], required=True)) == ["dpaa"]
-    assert short.models["dpaa"].manifest["training"]["epochs"] == 1
-    assert not RunFolder(tmp_path / MODELS / "dpaa").finished
-
-
 @pytest.mark.parametrize("methods", [["lightgcn", "dpaa", "ease"], ["lightgcn", "dpaa"]])
 def test_however_short_the_time_there_is_a_model(methods: list[str], data: Dataset, tmp_path: Path) -> None:
     """What takes a moment comes first; without any such, the best of what there was time for."""
@@ -165,15 +120,3 @@ def test_however_short_the_time_there_is_a_model(methods: list[str], data: Datas
     assert list(some.train(methods, required=True)) == [methods[-1] if "ease" in methods else "lightgcn"]
     late = ", ".join(name for name in methods if name not in some.models)
     assert some.notes[-1] == f"the time is up, so these were not tried: {late}; call again with a larger --budget"
-
-
-def test_time_that_is_up_before_the_first_epoch_leaves_a_method_out(data: Dataset, tmp_path: Path) -> None:
-    some = store(tmp_path, data, settings=TINY, deadline=time.monotonic() + 600)
-
-    def late(method: Method, _notes: object) -> None:
-        if method.name == "lightgcn":
-            some.deadline = time.monotonic()
-
-    some.watch = lambda _method: nullcontext(Callbacks(on_start=late))
-    assert list(some.train(["ease", "lightgcn"], required=True)) == ["ease"]
-    assert some.notes == ["the time was up before lightgcn was trained; call again to go on with it"]

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -62,14 +61,6 @@ def test_recommendations_are_those_of_the_definition(model: Model, kappa: float)
     assert_best(lists, direct(model, kappa).join(seen, on=["user_id", "item_id"], how="anti"), 10)
 
 
-def test_at_the_end_of_the_scale_everybody_gets_the_most_popular(model: Model) -> None:
-    lists = model.recommend(k=5, seen=True, popularity_dial=1000)
-    degree = model.method.graph.item_degree.numpy()
-    counts = pl.DataFrame([model.item_ids.alias("item_id"), pl.Series("count", degree)])
-    found = lists.join(counts, on="item_id", maintain_order="left")["count"].to_numpy().reshape(-1, 5)
-    assert (found == -np.sort(-degree)[:5]).all()
-
-
 # ---------------------------------------------------------------------- what the dial may be
 
 
@@ -98,16 +89,6 @@ def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Da
 def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
     with pytest.raises(InputError, match="must be `run` or a number from −1000 to 1000"):
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
-
-
-def test_runs_without_a_curve(model: Model) -> None:
-    old = replace(model, manifest={})
-    assert old.dial_curve is None
-    assert old.recommend(k=3, popularity_dial="run").equals(model.recommend(k=3))
-    assert old.recommend(k=3, popularity_dial=1.0).equals(model.recommend(k=3, popularity_dial=1.0))
-    for damaged in ({"kappa": 1.0}, [1], "1", 3):
-        with pytest.raises(InputError, match="the stored curve of the popularity dial is damaged"):
-            replace(model, manifest={"dial": damaged}).dial_curve  # noqa: B018  # reading it is the point
 
 
 # ---------------------------------------------------------------------- chosen again

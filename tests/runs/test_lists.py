@@ -160,13 +160,6 @@ def test_what_newcomers_cannot_ask(model: Model) -> None:
     assert model.recommend_for(["nowhere"], k=5)["item_id"].to_list() == nobody["item_id"].to_list()
 
 
-@pytest.mark.parametrize("k", [0, -3])
-def test_k_must_be_positive(model: Model, k: int) -> None:
-    for call in (model.recommend, model.similar_items):
-        with pytest.raises(InputError, match="k must be at least 1"):
-            call(["i0003"] if call == model.similar_items else ["u0003"], k)
-
-
 @settings(max_examples=15)
 @given(
     users=st.lists(st.text(min_size=1, max_size=5).filter(str.strip), min_size=2, max_size=6, unique=True),

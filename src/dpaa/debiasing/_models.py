@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dpaa._io import check_within, own_folder, settled
-from dpaa._text import counted, printable
+from dpaa._text import printable
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
@@ -56,10 +57,7 @@ class ModelStore:
     """Hyperparameters for every method that has them."""
     seed: int
     deadline: float | None = None
-    """`time.monotonic()` at which no training begins any more, and of one under way the best epoch so far is used.
-
-    Where there is no model yet, the next method is tried all the same: in one go, or for an epoch.
-    """
+    """`time.monotonic()` at which no training begins any more, once there is a model."""
     overwrite: bool = False
     watch: Watch = unwatched
     say: Callable[[str], None] = lambda _line: None
@@ -112,34 +110,16 @@ class ModelStore:
 
     def _train_one(self, folder: Path, method: Method) -> None:
         run = RunFolder(folder)
-        stopped = run.finished and "stopped" in (run.read_manifest()[0].get("training") or {})
         if not self.overwrite and run.finished and not run.finished_before(method, self.data.fingerprint):
             raise OtherRunError(
                 f"{folder} holds a run with other settings or of another dataset; pass --overwrite to train it again, "
                 "or choose another folder with --out"
             )
         before = self.models.get(PRETRAINED) if needed_layers(method) is not None else None
-        pretrained = None if before is None else before.path
-        overwrite = self.overwrite or (stopped and not self._late)  # there is more time now
+        how: dict[str, Any] = {"pretrained": None if before is None else before.path, "overwrite": self.overwrite}
         with self.watch(method) as callbacks:
-            limited = replace(callbacks, finish_requested=lambda: self._late)
-            resume = folder.exists() and not overwrite
-            model = fit_into(
-                folder,
-                self.data,
-                method,
-                overwrite=overwrite,
-                resume=resume,
-                callbacks=limited,
-                pretrained=pretrained,
-            )
-        if "stopped" in (model.manifest.get("training") or {}):
-            epochs = counted(model.manifest["training"]["epochs"], "epoch", "epochs")
-            self.notes.append(
-                f"the time was up after {epochs} of {method.name}, whose best one is used; call again with a larger "
-                "--budget to train it longer"
-            )
-        self.models[method.name] = model
+            resume = folder.exists() and not self.overwrite
+            self.models[method.name] = fit_into(folder, self.data, method, resume=resume, callbacks=callbacks, **how)
 
     def _check_settings(self, names: Sequence[str]) -> None:
         if self.settings and not names:
