@@ -15,53 +15,6 @@ from dpaa.runs.fit import evaluate, fit
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.measure import choose_dial
 from dpaa.runs.model import Model, load
-from tests.reranking.slow_dial import slow_dial
-
-KAPPAS = (-2.0, 0.0, 0.5)
-each_kappa = pytest.mark.parametrize("kappa", KAPPAS)
-
-
-def direct(model: Model, kappa: float) -> pl.DataFrame:
-    """`user_id, item_id, expected` of all pairs, by definition."""
-    method = model.method
-    own = (method.user_embedding @ method.item_embedding.T).double().numpy()  # type: ignore[attr-defined]
-    scores = slow_dial(own, method.graph.item_degree.numpy(), kappa)
-    users, items = model.user_ids.to_frame("user_id"), model.item_ids.to_frame("item_id")
-    return users.join(items, how="cross").with_columns(expected=pl.Series(scores.ravel()))
-
-
-def assert_best(lists: pl.DataFrame, allowed: pl.DataFrame, k: int) -> None:
-    """At every place of every list an item as good as can be, ties to rounding aside."""
-    best = (
-        allowed.sort("expected", descending=True)
-        .group_by("user_id", maintain_order=True)
-        .head(k)
-        .with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("user_id"))
-    )
-    joined = lists.join(best.drop("item_id"), on=["user_id", "rank"], how="left").join(
-        allowed.rename({"expected": "own"}), on=["user_id", "item_id"], how="left"
-    )
-    assert joined.height == lists.height == best.height
-    largest = allowed["expected"].abs().max()
-    assert isinstance(largest, float)
-    for column in ("own", "score"):  # every item is allowed, as good as the best, and has the score of the definition
-        assert joined[column].is_not_null().all()
-        assert ((joined[column] - joined["expected"]).abs() <= 1e-5 * largest).all()
-
-
-@each_kappa
-def test_recommendations_are_those_of_the_definition(model: Model, kappa: float) -> None:
-    seen = pl.DataFrame(
-        [
-            model.user_ids.gather(model.train.user).alias("user_id"),
-            model.item_ids.gather(model.train.item).alias("item_id"),
-        ]
-    )
-    lists = model.recommend(k=10, popularity_dial=kappa)
-    assert_best(lists, direct(model, kappa).join(seen, on=["user_id", "item_id"], how="anti"), 10)
-
-
-# ---------------------------------------------------------------------- what the dial may be
 
 
 def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Dataset) -> None:

@@ -85,14 +85,6 @@ def test_more_memory_than_there_is_is_refused_in_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hyperparameters_given_beside_come_on_top_of_the_configured_ones(small_world: Dataset) -> None:
-    configured = dpaa.LightGCN(layers=1, epochs=7)
-    method = make_method(small_world, configured, {"epochs": 9})
-    assert (method.layers, method.epochs) == (1, 9)  # type: ignore[attr-defined]
-    assert configured.epochs == 7
-    assert make_method(small_world, dpaa.LightGCN, {}).get_params() == dpaa.LightGCN().get_params()
-
-
 def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> None:
     assert plan_training(tmp_path / "new", None, {"layers": 1}) == ("lightgcn", {"layers": 1})
     method, hyperparameters = plan_training(run, None, {"epochs": 9}, resume=True)

@@ -144,15 +144,6 @@ def test_shards_together_are_the_whole_bit_by_bit(
     assert found.equals(pl.concat(list(whole.blocks)))
 
 
-def test_seen_items_come_back_only_when_asked_for(model: Model) -> None:
-    user = model.user_ids[int(model.train.user[0])]
-    taken = set(model.item_ids.gather(model.train.item[model.train.user == model.train.user[0]]).to_list())
-    k = len(model.item_ids)
-    assert not taken & set(model.recommend([user], k)["item_id"])
-    assert len(model.recommend([user], k)) == k - len(taken)
-    assert taken <= set(model.recommend([user], k, seen=True)["item_id"])
-
-
 def test_what_newcomers_cannot_ask(model: Model) -> None:
     with pytest.raises(InputError, match="the history is empty"):
         model.recommend_for([])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,16 +95,6 @@ def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_mov
     assert content(place) == before
 
 
-def test_a_folder_of_the_user_s_where_the_new_run_would_be_made_is_refused(place: Path) -> None:
-    own = place / ".seed-1.unfinished"
-    own.mkdir()
-    (own / "notes.txt").write_text("mine")
-    data, before = read_dataset(place / "data"), content(place)
-    with pytest.raises(InputError, match=r"seed-1\.unfinished holds something else than a run"):
-        fit_into(place / "seed-1", data, make_method(data, "ease", {}), overwrite=True)
-    assert content(place) == before
-
-
 def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) -> None:
     model = fit(small_world, "ease")
     with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
@@ -117,27 +106,6 @@ def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) 
 
 
 # ---------------------------------------------------------------------- nothing is left after exit 2
-
-
-def test_a_wrong_pretrained_setting_leaves_no_lock_and_no_folder(place: Path) -> None:
-    before = content(place)
-    said = run_dpaa(
-        *(
-            "train",
-            place / "data",
-            "--method",
-            "dpaa",
-            *TINY,
-            "--set",
-            "learning_rate=1e30",
-            "--out",
-            place / "new" / "x",
-        )
-    )
-    assert said.code == 2, said.err
-    assert "Traceback" not in said.err
-    assert content(place) == before
-    assert names(place) == ["data", "seed-1", "seed-2"]
 
 
 # ---------------------------------------------------------------------- strangers' runs
@@ -159,23 +127,6 @@ def test_planted_links_in_a_run_are_not_written_through(place: Path, name: str) 
         said = run_dpaa(*words)
         assert said.code == 0, said.err
     assert outside.read_text() == "mine"
-
-
-@pytest.mark.parametrize("name", ["checkpoint", "history.jsonl"])
-def test_planted_folders_are_not_written_through(place: Path, name: str) -> None:
-    outside, data = place / "outside", read_dataset(place / "data")
-    run = place / "run"
-    (run / name).parent.mkdir(parents=True)
-    (run / "config.json").write_text("{}")
-    if name == "history.jsonl":
-        outside.write_text("")
-    else:
-        outside.mkdir()
-    (run / name).symlink_to(outside)
-    method = make_method(data, "lightgcn", SETTINGS)
-    with suppress(InputError):  # a link may be refused or replaced
-        fit_into(run, data, method, resume=True, callbacks=Callbacks(checkpoint_seconds=0))
-    assert outside.read_text() == "" if outside.is_file() else not any(outside.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -181,15 +181,6 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     assert [replace(part, seconds=0.0) for part in parts] == [replace(one, seconds=0.0) for one in whole]
 
 
-def test_checkpoints_are_written_as_time_passes(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path / "checkpoint")
-    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
-    checkpoint = folder.load()
-    assert checkpoint is not None
-    assert checkpoint.epoch == 7
-    assert not list(tmp_path.rglob("*.new"))
-
-
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
     Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0, identity={"dataset": "a"}).run()
