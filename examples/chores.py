@@ -195,13 +195,13 @@ CHORES = [
         5,
         "items like an item",
         "dpaa similar runs/plain --item 1 --k 3",
-        shows=says("Items like 1"),
+        shows=says("Similar items"),
     ),
     Chore(
         5,
-        "a run for trec_eval, less popular",
-        "dpaa recommend runs/plain --k 5 --popularity-dial -0.5 --format trec --out run.trec",
-        shows=holds("run.trec", " Q0 "),
+        "lists for a spreadsheet, less popular",
+        "dpaa recommend runs/plain --k 5 --popularity-dial -0.5 --out lists.tsv",
+        shows=holds("lists.tsv", "user_id"),
     ),
     Chore(
         5,

@@ -168,29 +168,6 @@ def check_folder_name(path: str | Path) -> Path:
     return target
 
 
-def check_replaceable(target: Path, shown: str | Path) -> None:
-    """Refuse, before any work, a filled folder that no rename can replace.
-
-    That is a mount point, or another user's folder in a sticky directory.  `rmdir` checks both before it sees that the
-    folder is not empty; `os.path.ismount` does not recognise a bind mount.
-
-    Parameters
-    ----------
-    target : the folder, settled
-    shown : as the user named it
-    """
-    if not any(target.iterdir()):
-        return
-    try:
-        target.rmdir()
-    except OSError as error:
-        if error.errno in (errno.EBUSY, errno.EPERM):
-            raise InputError(
-                f"{shown} cannot be replaced ({reason(error)}: it is a mount point, or another user's folder in a "
-                "sticky directory); choose another folder with --out"
-            ) from None
-
-
 def _check_link(path: str | Path) -> None:
     """A link to nowhere would create something where nobody expects it."""
     if Path(path).is_symlink() and not Path(path).exists():

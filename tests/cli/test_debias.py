@@ -99,10 +99,10 @@ def test_a_target_out_of_reach_is_an_answer_and_no_fault(walk: Path, tmp_path: P
 def test_an_interrupted_training_is_gone_on_with(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("debias", walk / "data", "--methods", "lightgcn", "--rerank", "dial", "--set", "embedding_size=8",
              "--set", "layers=2", "--set", "epochs=3", "--set", "threads=1", "--out", tmp_path / "trade")  # fmt: skip
-    from dpaa.cli.progress import EpochDisplay
+    from dpaa.runs.progress import TrainingDisplay
 
     with monkeypatch.context() as patch:
-        patch.setattr(EpochDisplay, "epoch", lambda *_: signal.raise_signal(signal.SIGINT))
+        patch.setattr(TrainingDisplay, "epoch", lambda *_: signal.raise_signal(signal.SIGINT))
         said = run_dpaa(*words)
     assert said.code == 130
     assert "resume with the same call" in said.err.replace("\n", " ")

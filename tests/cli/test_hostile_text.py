@@ -122,7 +122,7 @@ def test_ids_that_look_like_markup_or_act_on_a_terminal_are_shown_as_text(place:
         dpaa_ok("recommend", "odd-run", "--out", "odd.csv"),
         dpaa_ok("audit", "odd", "--recs", "odd.csv"),
         dpaa_ok("evaluate", "odd-run", "--json"),
-        run_dpaa("recommend", "odd-run", "--users", "\x1b[2J[/]", "--strict"),
+        run_dpaa("similar", "odd-run", "--item", "\x1b[2J[/]"),
     ]
     for one in said:
         assert not any(character in one.out + one.err for character in ACTING)

@@ -45,13 +45,6 @@ COMPARE = [
         FILES,
         moved,
     ),
-    Mistake(
-        "a run to compare that does not say where its dataset is",
-        "dpaa compare run a.csv",
-        "name it with --dataset",
-        FILES,
-        nowhere,
-    ),
     compare("a table to compare that is no recommendations", "run log.csv", "no user in log.csv is in the dataset"),
     compare("a baseline that is not there", "run a.csv --baseline b", "baseline 'b'", "choose from run, a.csv"),
     compare("a metric that does not exist", "run a.csv --metric recal", "no metric 'recal'", "did you mean recall@20?"),

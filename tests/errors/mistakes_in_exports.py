@@ -17,18 +17,16 @@ EXPORTS = [
     Mistake(
         "a form of lists that there is not",
         "dpaa recommend run --format xml --out a.xml",
-        "there is no format 'xml'; choose one of csv, parquet",
+        "a.xml has the ending '.xml'",
     ),
-    Mistake("a form without a file", "dpaa recommend run --format trec", "--format is that of a file"),
-    Mistake("a shard without a folder", "dpaa recommend run --shard 1/4", ("--shard is written to a folder", "--out")),
+    Mistake(
+        "a shard without a folder", "dpaa recommend run --shard 1/4", ("--shard needs a folder with --out", "--out")
+    ),
     Mistake("a shard that is none", "dpaa recommend run --shard 5/4 --out lists", "'5/4' is no shard; write 3/16"),
     Mistake("shards in another folder's place", "dpaa recommend run --shard 1/4 --out data", "holds no shards"),
     Mistake(
-        "lists in a form under another ending",
-        "dpaa recommend run --format trec --out a.csv",
-        ("a.csv has the ending '.csv'", "format trec is written to .trec or .txt"),
+        "items like one that is unknown", "dpaa similar run --item hat", ("1 item is not known to the model", "'hat'")
     ),
-    Mistake("items like one that is unknown", "dpaa similar run --item hat", ("1 of the item ids", "'hat'")),
     Mistake("items like none", "dpaa similar run", "'--item'"),
     Mistake(
         "similar items of a method without vectors",
@@ -49,12 +47,6 @@ EXPORTS = [
         "an export of a run that re-ranks its lists",
         "dpaa export run --to npz --out e",
         ("run re-ranks its lists by pc,", "dpaa recommend run", "--without-reranker"),
-        spoil=keep_reranker,
-    ),
-    Mistake(
-        "vectors of a run that re-ranks its lists",
-        "dpaa recommend run --vectors e",
-        ("vectors cannot carry the re-ranker pc,", "add --rerank none"),
         spoil=keep_reranker,
     ),
     Mistake("an export over something else", "dpaa export run --to npz --out diary --overwrite", "something else"),

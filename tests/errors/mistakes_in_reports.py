@@ -48,7 +48,7 @@ SECTIONS = {
         Mistake(
             "a page of a run with spoiled metrics",
             "dpaa report run --out page.html",
-            ("run/metrics.json lacks metrics or protocol", "dpaa evaluate run"),
+            ("run/metrics.json is damaged", "dpaa evaluate run"),
             {"run/metrics.json": '{"metrics": 3}'},
         ),
         Mistake(

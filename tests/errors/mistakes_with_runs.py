@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import torch
-from safetensors.torch import save_file
 
 from tests.errors.mistake import Mistake
 from tests.errors.workshop import cut, drop_column, edit_json, edit_table, edit_tensor, half
@@ -88,13 +87,13 @@ METHODS = [
     Mistake(
         "a dataset with one user who took everything",
         "dpaa train made --out run2",
-        "there is nothing to learn from",
+        "there is nothing to learn",
         spoil=lambda: one_user(),
     ),
     Mistake(
         "a dataset with one item",
         "dpaa train made --out run2",
-        "there is nothing to learn from",
+        "there is nothing to learn",
         spoil=lambda: one_item(),
     ),
 ]
@@ -135,7 +134,7 @@ CONFIGS = [
         "a configuration file with a table",
         "--config settings.toml",
         "settings.toml",
-        "[train]",
+        "settings.toml must hold lines such as layers = 2",
         config="[train]\nlayers = 2\n",
     ),
     train(
@@ -164,9 +163,6 @@ CONFIGS = [
         "there is no method 'xyzzy'",
         config='method = "xyzzy"\n',
     ),
-    train(
-        "a method in a file that is no text", "--config settings.toml", "settings.toml", "method", config="method = 3\n"
-    ),
     Mistake(
         "a configuration file that is not UTF-8",
         "dpaa train data --config settings.toml --out made",
@@ -176,50 +172,21 @@ CONFIGS = [
 ]
 
 
-def pretrained(kind: str, given: str, *says: str, data: str = "data", **files: str) -> Mistake:
-    command = f"dpaa train {data} --method dpaa --pretrained {given} --out made"
-    return Mistake(kind, command, says, {f"{name}.csv": text for name, text in files.items()})
+def pretrained(kind: str, given: str, *says: str, data: str = "data") -> Mistake:
+    return Mistake(kind, f"dpaa train {data} --method dpaa --pretrained {given} --out made", says)
 
 
-def embeddings(**tensors: torch.Tensor) -> Callable[[], object]:
-    return lambda: save_file(tensors, "vectors.safetensors")
-
-
-VECTORS = "id,v0\nu0001,0.5\n"
 PRETRAINED = [
     Mistake(
         "a method that needs randomised pairs on a dataset without",
         "dpaa train data --method cause --out made",
-        ("carries none", "dpaa data randomised"),
+        ("has none", "dpaa data randomised"),
     ),
-    pretrained("pre-trained vectors that are not there", "nowhere", "--pretrained nowhere is neither a run folder"),
+    pretrained("pre-trained vectors that are not there", "nowhere", "there is no run folder nowhere"),
     pretrained("a folder that holds no pre-trained run", "diary", "diary is not a run folder"),
-    pretrained("pre-trained vectors of users alone", "u.csv", "u.csv is neither a run folder nor a pair", u=VECTORS),
-    pretrained("a file of pre-trained vectors that is not there", "u.csv,i.csv", "there is no file u.csv"),
-    pretrained("pre-trained vectors under other names", "u.csv,u.csv", "columns id, v0, v1", u="user,x\nu0001,1\n"),
-    pretrained("pre-trained vectors that are text", "u.csv,u.csv", "column 'v0' of u.csv", u="id,v0\nu0001,high\n"),
-    pretrained("pre-trained vectors of too few users", "u.csv,u.csv", "u.csv has no vector for", u=VECTORS),
     pretrained("a pre-trained run on other ids", "numbers-run", "numbers-run has no vector for"),
     pretrained("a pre-trained run on ids of another type", "run", "run has no vector for", data="numbers"),
     pretrained("a run without vectors as pre-trained one", "untested-run", "most-popular, which has no embeddings"),
-    Mistake(
-        "pre-trained tensors of another shape",
-        "dpaa train data --method dpaa --pretrained vectors.safetensors --out made",
-        ("vectors.safetensors", "'user_embedding' has shape (2, 3)"),
-        spoil=embeddings(user_embedding=torch.zeros(2, 3), item_embedding=torch.zeros(2, 3)),
-    ),
-    Mistake(
-        "pre-trained tensors that are missing",
-        "dpaa train data --method dpaa --pretrained vectors.safetensors --out made",
-        "vectors.safetensors lacks the tensor 'user_embedding'",
-        spoil=embeddings(other=torch.zeros(2, 3)),
-    ),
-    Mistake(
-        "pre-trained tensors that break off",
-        "dpaa train data --method dpaa --pretrained vectors.safetensors --out made",
-        "vectors.safetensors is not a readable safetensors file",
-        {"vectors.safetensors": b"x" * 20},
-    ),
     Mistake(
         "pre-trained vectors for a method without use for them",
         "dpaa train data --method lightgcn --pretrained run --out made",
@@ -238,12 +205,7 @@ PLACES = [
     Mistake(
         "a finished run is trained further by nothing",
         "dpaa train data --out run --resume --set epochs=1 --set patience=3",
-        ("run has been trained for 1 epoch already", "set epochs above 1"),
-    ),
-    Mistake(
-        "a finished run is trained further and started from another",
-        "dpaa train data --out run --resume --warm-start run",
-        ("run is finished", "leave --warm-start out"),
+        ("run has been trained for 1 epochs already", "set epochs above 1"),
     ),
     Mistake(
         "a place to log to that does not exist",
@@ -259,11 +221,6 @@ PLACES = [
         ("untested-run is a run of most-popular", "no trained vectors to start from"),
     ),
     Mistake(
-        "a warm start from other people's ids",
-        "dpaa train data --out new --warm-start numbers-run",
-        ("the users of numbers-run have integers for ids", "those of the dataset text"),
-    ),
-    Mistake(
         "a warm start of another width",
         "dpaa train data --out new --warm-start run --set embedding_size=8",
         ("run has vectors of 4 columns", "set embedding_size=4"),
@@ -274,29 +231,12 @@ PLACES = [
         "dpaa train data --out diary --overwrite",
         "diary holds something else than a run",
     ),
-    Mistake("a file is there", "dpaa train data --out log.csv", "log.csv is a file"),
+    Mistake("a file is there", "dpaa train data --out log.csv", "log.csv holds something else than a run"),
     Mistake("the run would lie under a file", "dpaa train data --out log.csv/run", "cannot write log.csv/run"),
     Mistake(
         "a wrong setting does not cost the run that is there",
         "dpaa train data --set layers=-1 --out run --overwrite",
         "hyperparameter layers",
-    ),
-    Mistake("a finished run to be finished", "dpaa train data --out run --finish", "run is finished already"),
-    Mistake("no run to be finished", "dpaa train data --out new --finish", "there is no unfinished run in new"),
-    Mistake(
-        "an unfinished run without a checkpoint, to be finished",
-        "dpaa train data --out unfinished --finish",
-        ("unfinished has no checkpoint", "continue with --resume"),
-    ),
-    Mistake(
-        "a run to be finished and trained on",
-        "dpaa train data --out unfinished --finish --resume",
-        "--finish keeps the best epoch so far, --resume trains on",
-    ),
-    Mistake(
-        "a run to be finished by several processes",
-        "dpaa train data --out unfinished --finish --processes 2",
-        "leave --processes out",
     ),
     Mistake(
         "a checkpoint that cannot be read",
@@ -314,13 +254,15 @@ RUNS = [
     Mistake("an unfinished run", "dpaa evaluate unfinished", ("unfinished is an unfinished run", "--resume")),
     run("a run without its settings", lambda: Path("run/config.json").unlink(), "no config.json"),
     run(
-        "a run without its tensors", lambda: Path("run/model.safetensors").unlink(), "run/model.safetensors is missing"
+        "a run without its tensors",
+        lambda: Path("run/model.safetensors").unlink(),
+        "there is no file run/model.safetensors",
     ),
-    run("a run without its users", lambda: Path("run/users.parquet").unlink(), "run/users.parquet is missing"),
-    run("tensors that break off", lambda: cut(Path("run/model.safetensors")), "not a readable safetensors file"),
-    run("tensors that are text", replace("model.safetensors", "hello"), "not a readable safetensors file"),
-    run("a table that breaks off", lambda: cut(Path("run/edges.parquet")), "edges.parquet is not a readable Parquet"),
-    run("a table that is text", replace("items.parquet", "a,b\n"), "run/items.parquet is not a readable Parquet file"),
+    run("a run without its users", lambda: Path("run/users.parquet").unlink(), "there is no file run/users.parquet"),
+    run("tensors that break off", lambda: cut(Path("run/model.safetensors")), "model.safetensors is not readable"),
+    run("tensors that are text", replace("model.safetensors", "hello"), "model.safetensors is not readable"),
+    run("a table that breaks off", lambda: cut(Path("run/edges.parquet")), "edges.parquet is not readable"),
+    run("a table that is text", replace("items.parquet", "a,b\n"), "run/items.parquet is not readable"),
     run(
         "a table with a column missing",
         lambda: drop_column(Path("run/edges.parquet"), "user_id"),
@@ -371,17 +313,16 @@ RUNS = [
     run(
         "tensors of another shape",
         tensor("user_embedding", lambda t: t[:, :2].contiguous()),
-        "'user_embedding' is F32",
-        "expected F32",
+        "'user_embedding' must be F32",
     ),
-    run("tensors of another type", tensor("item_embedding", half), "'item_embedding' is F16"),
+    run("tensors of another type", tensor("item_embedding", half), "'item_embedding' must be F32"),
     run(
         "tensors with values that are no numbers",
         tensor("item_embedding", lambda t: t * torch.nan),
         "run/model.safetensors",
         "'item_embedding'",
     ),
-    run("settings of another shape", change("config.json", embedding_size=9), "tensor 'user_ego' is", "expected"),
+    run("settings of another shape", change("config.json", embedding_size=9), "tensor 'user_ego' must be"),
     run(
         "settings edited into nonsense",
         change("config.json", layers="many"),
@@ -422,7 +363,7 @@ EVALUATE = [
     Mistake(
         "another dataset than that of the run",
         "dpaa evaluate run --dataset numbers",
-        ("run was trained on another dataset than numbers", "ids of another type"),
+        ("run was trained on another dataset than numbers", "0% of its training pairs"),
     ),
     Mistake(
         "a check that cannot be read",
@@ -455,12 +396,6 @@ EVALUATE = [
         "a dataset to evaluate on that is none", "dpaa evaluate run --dataset diary", "diary is not a prepared dataset"
     ),
     Mistake(
-        "a run that does not say where its dataset is",
-        "dpaa evaluate run",
-        "name it with --dataset",
-        spoil=change("manifest.json", dataset={"name": "x", "fingerprint": "y", "path": None}),
-    ),
-    Mistake(
         "a run whose dataset is in no text",
         "dpaa evaluate run",
         "run/manifest.json",
@@ -476,16 +411,9 @@ def recommend(kind: str, options: str, *says: str, **files: str) -> Mistake:
 
 
 RECOMMEND = [
-    recommend("a user the model does not know", "--users bob --strict", "1 of the user ids given is not in", "'bob'"),
-    recommend(
-        "items the model does not know", "--items i0001 --items x --items y --strict", "2 of the item ids", "'x', 'y'"
-    ),
-    recommend("an unknown item to leave out", "--exclude hats --strict", "'hats'"),
-    recommend("an empty id of a user", "--users '' --strict", "''"),
     recommend("a limit without a number", "--at-most genre", "--at-most takes COLUMN=N", "'genre'"),
     recommend("a limit of 0", "--at-least genre=0", "--at-least takes COLUMN=N with N from 1", "'genre=0'"),
-    recommend("a limit twice", "--at-most genre=1 --at-most genre=2", "twice for column 'genre'"),
-    recommend("a limit by a column nobody gave", "--at-most genre=3", "nothing is known of the items", "--items"),
+    recommend("a limit by a column nobody gave", "--at-most genre=3", "the items have no columns", "--items"),
     recommend("a value without its column", "--only drama", "--only takes COLUMN=VALUE", "'drama'"),
     recommend("pairs to exclude that are not there", "--exclude-pairs new.csv", "there is no file new.csv"),
     recommend(
@@ -494,7 +422,7 @@ RECOMMEND = [
     Mistake(
         "pairs to exclude with ids of another type",
         "dpaa recommend run --exclude-pairs new.parquet",
-        ("the items in new.parquet are integers (such as 7)", "text (such as 'i0001')"),
+        ("new.parquet has item_ids that are integers such as 7", "text such as 'i0001'"),
         spoil=lambda: pl.DataFrame({"user_id": ["new"], "item_id": [7]}).write_parquet("new.parquet"),
     ),
     Mistake(
@@ -522,21 +450,16 @@ RECOMMEND = [
     recommend("a history that is not there", "--history new.csv", "there is no file new.csv"),
     recommend("a history without items", "--history new.csv", "new.csv has no column", new="user_id\nnew\n"),
     recommend("a history with an empty user", "--history new.csv", "first line 3", new=HISTORY + ",i0002\n"),
-    recommend(
-        "a history with no known item",
-        "--history new.csv",
-        "new.csv",
-        "known to the model",
-        new="user_id,item_id\nnew,x\n",
-    ),
     Mistake(
         "a history with ids of another type",
         "dpaa recommend run --history new.parquet",
-        ("the items in new.parquet are integers (such as 7)", "text (such as 'i0001')"),
+        ("new.parquet has item_ids that are integers such as 7", "text such as 'i0001'"),
         spoil=lambda: pl.DataFrame({"user_id": ["new"], "item_id": [7]}).write_parquet("new.parquet"),
     ),
-    recommend("an ending that tells no format to write", "--out recs.xlsx", "'.xlsx'", ".csv or .inter"),
-    recommend("no ending", "--out recs", "recs has no ending", ".csv or .inter"),
+    recommend(
+        "an ending that tells no format to write", "--out recs.xlsx", "'.xlsx'", ".parquet or .csv or .tsv or .jsonl"
+    ),
+    recommend("no ending", "--out recs", "recs has no ending", ".parquet or .csv or .tsv or .jsonl"),
     recommend("a file of recommendations that is there", "--out log.csv", "log.csv already exists; pass --overwrite"),
     recommend("a folder for the file that is not there", "--out no/recs.csv", "there is no folder no"),
     Mistake(

@@ -16,10 +16,6 @@ def measured(kind: str, options: str, *says: str) -> Mistake:
     return Mistake(kind, f"dpaa evaluate {options}", says)
 
 
-def exported(kind: str, options: str, *says: str) -> Mistake:
-    return Mistake(kind, f"dpaa recommend {options}", says)
-
-
 def spoiled(kind: str, dial: object, *says: str) -> Mistake:
     """The manifest of a run was changed by somebody."""
     return Mistake(
@@ -44,7 +40,6 @@ SETTINGS = [
     measured(
         "a dial that is no number, evaluated", "run --popularity-dial high", "must be `run` or a number", "'high'"
     ),
-    turned("a dial by its name of before", "auto", "has no value 'auto'; write `run` for the κ that the run keeps"),
     spoiled(
         "a stored dial that is no number",
         {"kappa": "high", "suggested": 0.5},
@@ -77,20 +72,4 @@ CHOICES = [
     ),
 ]
 
-VECTORS = [
-    exported("vectors into a file", "run --vectors log.csv", "log.csv is a file; name a folder"),
-    exported("vectors into somebody's folder", "run --vectors diary --overwrite", "diary holds something else"),
-    Mistake(
-        "vectors over those that are there",
-        "dpaa recommend run --vectors made",
-        ("made already exists; pass --overwrite",),
-        spoil=made,
-    ),
-    exported("vectors into a place that is not there", "run --vectors far/away", "there is no folder far"),
-    exported("vectors of newcomers", "run --vectors new --history log.csv", "leave --history", "out"),
-    exported("vectors at one setting of the dial", "run --vectors new --popularity-dial 2", "serve every κ", "out"),
-    exported("vectors of a user that is not there", "run --vectors new --users nobody", "'nobody'"),
-    exported("vectors of a method that has none", "untested-run --vectors new", "most-popular does not rank by an"),
-]
-
-SECTIONS = {"The popularity dial": [*SETTINGS, *CHOICES, *VECTORS]}
+SECTIONS = {"The popularity dial": [*SETTINGS, *CHOICES]}

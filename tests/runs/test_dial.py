@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -16,61 +15,6 @@ from dpaa.runs.fit import evaluate, fit
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.measure import choose_dial
 from dpaa.runs.model import Model, load
-from tests.reranking.slow_dial import slow_dial
-
-KAPPAS = (-2.0, 0.0, 0.5)
-each_kappa = pytest.mark.parametrize("kappa", KAPPAS)
-
-
-def direct(model: Model, kappa: float) -> pl.DataFrame:
-    """`user_id, item_id, expected` of all pairs, by definition."""
-    method = model.method
-    own = (method.user_embedding @ method.item_embedding.T).double().numpy()  # type: ignore[attr-defined]
-    scores = slow_dial(own, method.graph.item_degree.numpy(), kappa)
-    users, items = model.user_ids.to_frame("user_id"), model.item_ids.to_frame("item_id")
-    return users.join(items, how="cross").with_columns(expected=pl.Series(scores.ravel()))
-
-
-def assert_best(lists: pl.DataFrame, allowed: pl.DataFrame, k: int) -> None:
-    """At every place of every list an item as good as can be, ties to rounding aside."""
-    best = (
-        allowed.sort("expected", descending=True)
-        .group_by("user_id", maintain_order=True)
-        .head(k)
-        .with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("user_id"))
-    )
-    joined = lists.join(best.drop("item_id"), on=["user_id", "rank"], how="left").join(
-        allowed.rename({"expected": "own"}), on=["user_id", "item_id"], how="left"
-    )
-    assert joined.height == lists.height == best.height
-    largest = allowed["expected"].abs().max()
-    assert isinstance(largest, float)
-    for column in ("own", "score"):  # every item is allowed, as good as the best, and has the score of the definition
-        assert joined[column].is_not_null().all()
-        assert ((joined[column] - joined["expected"]).abs() <= 1e-5 * largest).all()
-
-
-@each_kappa
-def test_recommendations_are_those_of_the_definition(model: Model, kappa: float) -> None:
-    seen = pl.DataFrame(
-        [
-            model.user_ids.gather(model.train.user).alias("user_id"),
-            model.item_ids.gather(model.train.item).alias("item_id"),
-        ]
-    )
-    lists = model.recommend(k=10, popularity_dial=kappa)
-    assert_best(lists, direct(model, kappa).join(seen, on=["user_id", "item_id"], how="anti"), 10)
-
-
-def test_at_the_end_of_the_scale_everybody_gets_the_most_popular(model: Model) -> None:
-    lists = model.recommend(k=5, seen=True, popularity_dial=1000)
-    degree = model.method.graph.item_degree.numpy()
-    counts = pl.DataFrame([model.item_ids.alias("item_id"), pl.Series("count", degree)])
-    found = lists.join(counts, on="item_id", maintain_order="left")["count"].to_numpy().reshape(-1, 5)
-    assert (found == -np.sort(-degree)[:5]).all()
-
-
-# ---------------------------------------------------------------------- what the dial may be
 
 
 def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Dataset) -> None:
@@ -98,16 +42,6 @@ def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Da
 def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
     with pytest.raises(InputError, match="must be `run` or a number from −1000 to 1000"):
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
-
-
-def test_runs_without_a_curve(model: Model) -> None:
-    old = replace(model, manifest={})
-    assert old.dial_curve is None
-    assert old.recommend(k=3, popularity_dial="run").equals(model.recommend(k=3))
-    assert old.recommend(k=3, popularity_dial=1.0).equals(model.recommend(k=3, popularity_dial=1.0))
-    for damaged in ({"kappa": 1.0}, [1], "1", 3):
-        with pytest.raises(InputError, match="the stored curve of the popularity dial is damaged"):
-            replace(model, manifest={"dial": damaged}).dial_curve  # noqa: B018  # reading it is the point
 
 
 # ---------------------------------------------------------------------- chosen again

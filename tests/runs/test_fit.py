@@ -49,26 +49,6 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
     assert not (folder / "checkpoint").exists()
 
 
-def test_resume_without_a_checkpoint_starts_afresh_and_says_so(small_world: Dataset, tmp_path: Path) -> None:
-    notes: list[str] = []
-    method = make_method(small_world, "lightgcn", SETTINGS | {"epochs": 1})
-    fit_into(tmp_path / "run", small_world, method, resume=True, callbacks=noting(notes))
-    assert "there is no checkpoint to resume from: training starts afresh" in notes
-
-
-def test_a_failed_training_leaves_nothing_behind_and_other_folders_alone(small_world: Dataset, tmp_path: Path) -> None:
-    def neighbour(*_: object) -> None:  # another process begins to work in the new folder meanwhile
-        (tmp_path / "new" / "runs" / "other").mkdir()
-
-    method = make_method(small_world, "lightgcn", SETTINGS | {"learning_rate": 1e30})
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(tmp_path / "newer" / "runs" / "bad", small_world, method)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(InputError, match="the loss became"):
-        fit_into(tmp_path / "new" / "runs" / "bad", small_world, method, callbacks=Callbacks(on_start=neighbour))
-    assert [folder.name for folder in (tmp_path / "new" / "runs").iterdir()] == ["other"]
-
-
 def test_resuming_a_finished_run_keeps_its_reranker(small_world: Dataset, tmp_path: Path) -> None:
     def again(rerank: Dial | None) -> Model:
         method = make_method(small_world, "most-popular", {})
@@ -105,14 +85,6 @@ def test_more_memory_than_there_is_is_refused_in_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hyperparameters_given_beside_come_on_top_of_the_configured_ones(small_world: Dataset) -> None:
-    configured = dpaa.LightGCN(layers=1, epochs=7)
-    method = make_method(small_world, configured, {"epochs": 9})
-    assert (method.layers, method.epochs) == (1, 9)  # type: ignore[attr-defined]
-    assert configured.epochs == 7
-    assert make_method(small_world, dpaa.LightGCN, {}).get_params() == dpaa.LightGCN().get_params()
-
-
 def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> None:
     assert plan_training(tmp_path / "new", None, {"layers": 1}) == ("lightgcn", {"layers": 1})
     method, hyperparameters = plan_training(run, None, {"epochs": 9}, resume=True)
@@ -129,12 +101,6 @@ def test_a_device_that_is_not_there_is_refused(small_world: Dataset, monkeypatch
     with pytest.raises(InputError, match="torch finds no CUDA device here; use device=cpu or device=auto"):
         make_method(small_world, "lightgcn", {"device": "cuda"})
     assert make_method(small_world, "lightgcn", {"device": "auto"}).graph.item_degree.device.type == "cpu"
-
-
-@pytest.mark.parametrize("method", [3, int, "no-such", ["ease"]])
-def test_what_is_no_method_is_refused(small_world: Dataset, method: object) -> None:
-    with pytest.raises(InputError, match="method"):
-        dpaa.fit(small_world, method=method)  # type: ignore[arg-type]
 
 
 def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:

@@ -144,27 +144,11 @@ def test_shards_together_are_the_whole_bit_by_bit(
     assert found.equals(pl.concat(list(whole.blocks)))
 
 
-def test_seen_items_come_back_only_when_asked_for(model: Model) -> None:
-    user = model.user_ids[int(model.train.user[0])]
-    taken = set(model.item_ids.gather(model.train.item[model.train.user == model.train.user[0]]).to_list())
-    k = len(model.item_ids)
-    assert not taken & set(model.recommend([user], k)["item_id"])
-    assert len(model.recommend([user], k)) == k - len(taken)
-    assert taken <= set(model.recommend([user], k, seen=True)["item_id"])
-
-
 def test_what_newcomers_cannot_ask(model: Model) -> None:
     with pytest.raises(InputError, match="the history is empty"):
         model.recommend_for([])
     nobody = model.recommend(["nobody"], k=5)
     assert model.recommend_for(["nowhere"], k=5)["item_id"].to_list() == nobody["item_id"].to_list()
-
-
-@pytest.mark.parametrize("k", [0, -3])
-def test_k_must_be_positive(model: Model, k: int) -> None:
-    for call in (model.recommend, model.similar_items):
-        with pytest.raises(InputError, match="k must be at least 1"):
-            call(["i0003"] if call == model.similar_items else ["u0003"], k)
 
 
 @settings(max_examples=15)

@@ -10,8 +10,7 @@ import pytest
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.runs.fit import fit_method, make_method
-from dpaa.runs.progress import Callbacks, watched_training
-from dpaa.training.trainer import EpochReport
+from dpaa.runs.progress import watched_training
 from tests.conftest import TINY
 
 
@@ -59,12 +58,3 @@ def test_notes_are_escaped_and_a_full_disk_ends_no_training(
 
         monkeypatch.setattr(sys.stderr, "write", full)
         callbacks.say("lost")
-
-
-def test_a_training_can_be_ended_with_its_best_epoch(small_world: Dataset) -> None:
-    reports: list[EpochReport] = []
-    callbacks = Callbacks(on_epoch=reports.append, finish_requested=lambda: len(reports) == 2)
-    model = fit_method(make_method(small_world, "lightgcn", TINY), small_world, callbacks, dial=False)
-    assert len(reports) == 2
-    assert model.manifest["training"]["stopped"] == "finished early after epoch 2"
-    assert len(model.recommend(k=3))

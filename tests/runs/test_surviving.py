@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dpaa import _io as files
 from dpaa._io import lock_of, locked
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
@@ -93,112 +88,11 @@ def test_a_stopped_overwrite_leaves_the_finished_run_usable_and_goes_on_as_if_ne
     assert names(place) == ["data", "seed-1", "seed-2", "whole"]
 
 
-def test_staging_folders_of_a_killed_overwrite_are_no_obstacle_to_the_next(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = read_dataset(place / "data")
-    stopped(place / "seed-1", data)
-    beside = place / ".seed-1.unfinished"
-    assert (beside / "checkpoint").is_dir()
-    for number in range(3):  # whichever comes first when the folder is listed: removing one sweeps the others
-        (beside / f".dpaa-{number:012x}").mkdir()
-        (beside / f".dpaa-{number:012x}" / ".lock").write_bytes(files.MARK)
-    monkeypatch.setattr(files, "_swept", set())  # as in a new process
-    fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
-    assert not beside.exists()
-
-
 def test_overwrite_of_a_run_that_is_being_trained_is_refused_before_anything_moves(place: Path) -> None:
     data, before = read_dataset(place / "data"), content(place)
     with locked(lock_of(place / "seed-1")), pytest.raises(InputError, match="seed-1 is in use by another process"):
         fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS), overwrite=True)
     assert content(place) == before
-
-
-def test_overwrite_through_a_link_works_again_and_again(place: Path) -> None:
-    data = read_dataset(place / "data")
-    (place / "link").symlink_to(place / "seed-1")
-    for seed in (11, 12, 13):
-        fit_into(place / "link", data, make_method(data, "lightgcn", SETTINGS | {"seed": seed}), overwrite=True)
-        assert load(place / "seed-1").manifest["seed"] == seed
-    assert (place / "link").is_symlink()
-    assert names(place) == ["data", "link", "seed-1", "seed-2"]
-
-
-def test_a_finished_training_that_cannot_take_its_place_survives(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(*_: object) -> bool:
-        raise OSError(errno.EBUSY, "Device or resource busy")
-
-    data, before = read_dataset(place / "data"), content(place / "seed-1")
-    monkeypatch.setattr(files, "_exchange", busy)
-    with pytest.raises(OSError, match="resource busy"):
-        fit_into(place / "seed-1", data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
-    assert content(place / "seed-1") == before
-    assert load(place / ".seed-1.unfinished").manifest["seed"] == 7
-
-
-def test_a_folder_of_the_user_s_where_the_new_run_would_be_made_is_refused(place: Path) -> None:
-    own = place / ".seed-1.unfinished"
-    own.mkdir()
-    (own / "notes.txt").write_text("mine")
-    data, before = read_dataset(place / "data"), content(place)
-    with pytest.raises(InputError, match=r"seed-1\.unfinished holds something else than a run"):
-        fit_into(place / "seed-1", data, make_method(data, "ease", {}), overwrite=True)
-    assert content(place) == before
-
-
-def test_a_folder_with_something_of_the_user_s_is_no_empty_one(place: Path, small_world: Dataset) -> None:
-    (place / "new" / ".dpaa-notes").mkdir(parents=True)
-    (place / "new" / ".dpaa-notes" / "notes.txt").write_text("mine")
-    model, before = fit(small_world, "ease"), content(place)
-    with pytest.raises(InputError, match="holds something else than a run"):
-        model.save(place / "new", overwrite=True)
-    assert content(place) == before
-
-
-ON_A_MOUNT = """
-mount --bind {0}/seed-1 {0}/mounted || exit 77
-{1} -m dpaa train {0}/data --out {0}/mounted --overwrite
-"""
-
-
-def test_a_mount_point_is_refused_before_the_training(place: Path) -> None:
-    (place / "mounted").mkdir()
-    before = content(place / "seed-1")
-    call = ["unshare", "-m", "bash", "-c", ON_A_MOUNT.format(place, sys.executable)]
-    try:
-        ended = subprocess.run(call, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("needs unshare and bash")
-    if ended.returncode == 77 or ended.stderr.startswith("unshare:"):
-        pytest.skip(f"only root of a system with mount namespaces can mount here: {ended.stderr}")
-    assert ended.returncode == 2
-    assert "mounted cannot be replaced (Device or resource busy: it is a mount point" in ended.stderr
-    assert "epoch" not in ended.stderr
-    assert content(place / "seed-1") == before
-    assert names(place) == ["data", "mounted", "seed-1", "seed-2"]
-
-
-@pytest.mark.parametrize("step", ["before", "after"])
-def test_an_interrupt_around_the_rename_of_a_dataset_loses_nothing(
-    place: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    from dpaa import _io as files
-
-    exchange = files._exchange
-
-    def interrupted(one: Path, other: Path) -> bool:
-        if step == "after":
-            exchange(one, other)
-        raise KeyboardInterrupt
-
-    old, new = read_dataset(place / "data"), Dataset.from_frame({"user": [1, 2], "item": [3, 4]})
-    monkeypatch.setattr(files, "_exchange", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        new.write(place / "data", overwrite=True)
-    found = read_dataset(place / "data")
-    assert found.fingerprint == (old if step == "before" else new).fingerprint
-    assert names(place) == ["data", "seed-1", "seed-2"]
 
 
 def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) -> None:
@@ -212,27 +106,6 @@ def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) 
 
 
 # ---------------------------------------------------------------------- nothing is left after exit 2
-
-
-def test_a_wrong_pretrained_setting_leaves_no_lock_and_no_folder(place: Path) -> None:
-    before = content(place)
-    said = run_dpaa(
-        *(
-            "train",
-            place / "data",
-            "--method",
-            "dpaa",
-            *TINY,
-            "--set",
-            "learning_rate=1e30",
-            "--out",
-            place / "new" / "x",
-        )
-    )
-    assert said.code == 2, said.err
-    assert "Traceback" not in said.err
-    assert content(place) == before
-    assert names(place) == ["data", "seed-1", "seed-2"]
 
 
 # ---------------------------------------------------------------------- strangers' runs
@@ -254,23 +127,6 @@ def test_planted_links_in_a_run_are_not_written_through(place: Path, name: str) 
         said = run_dpaa(*words)
         assert said.code == 0, said.err
     assert outside.read_text() == "mine"
-
-
-@pytest.mark.parametrize("name", ["checkpoint", "history.jsonl"])
-def test_planted_folders_are_not_written_through(place: Path, name: str) -> None:
-    outside, data = place / "outside", read_dataset(place / "data")
-    run = place / "run"
-    (run / name).parent.mkdir(parents=True)
-    (run / "config.json").write_text("{}")
-    if name == "history.jsonl":
-        outside.write_text("")
-    else:
-        outside.mkdir()
-    (run / name).symlink_to(outside)
-    method = make_method(data, "lightgcn", SETTINGS)
-    with suppress(InputError):  # a link may be refused or replaced
-        fit_into(run, data, method, resume=True, callbacks=Callbacks(checkpoint_seconds=0))
-    assert outside.read_text() == "" if outside.is_file() else not any(outside.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -322,43 +178,3 @@ def test_resuming_a_run_that_was_killed_in_its_last_moment_gives_that_run(place:
     other = make_method(data, "lightgcn", SETTINGS | {"seed": 3})
     with pytest.raises(InputError, match="holds a finished run"):
         fit_into(place / "seed-1", data, other, resume=True)
-
-
-def test_a_kill_while_the_old_run_is_removed_leaves_nothing_that_looks_like_an_unfinished_one(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dpaa import _io as files
-
-    remove = shutil.rmtree
-
-    def killed(folder: Path, **how: Any) -> None:
-        if (Path(folder) / "old").exists():
-            raise SystemExit
-        remove(folder, **how)
-
-    data = read_dataset(place / "data")
-    method = make_method(data, "ease", {})
-    with monkeypatch.context() as kill:
-        kill.setattr(files.shutil, "rmtree", killed)
-        with pytest.raises(SystemExit):
-            fit_into(place / "seed-1", data, method, overwrite=True)
-    assert load(place / "seed-1").method.name == "ease"
-    assert not RunFolder(place / "seed-1").replacement.has_config
-    files._swept.clear()
-    fit_into(place / "seed-1", data, method, overwrite=True, resume=True)
-    assert names(place) == ["data", "seed-1", "seed-2"]
-    assert "metrics.json" not in names(place / "seed-1")
-
-
-def test_a_link_to_nowhere_is_not_written_through(place: Path) -> None:
-    (place / "link").symlink_to(place / "nowhere")
-    (place / "link.csv").symlink_to(place / "nowhere.csv")
-    for words in (
-        ("data", "demo", "--users", 60, "--items", 40, "--out", place / "link"),
-        ("train", place / "data", *TINY, "--out", place / "link"),
-        ("recommend", place / "seed-1", "--out", place / "link.csv"),
-    ):
-        said = run_dpaa(*words)
-        assert said.code == 2
-        assert "which is not there; remove the link first" in said.err
-    assert not (place / "nowhere").exists()

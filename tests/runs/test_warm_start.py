@@ -15,7 +15,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method, plan_training
+from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.runs.warm_start import SHRINK, _begin_at_neighbours, carried_parameters, warm_start
@@ -152,12 +152,6 @@ def test_what_cannot_be_started_from(small_world: Dataset, before: Model) -> Non
         dpaa.fit(strangers, warm_start=before)
     with pytest.raises(InputError, match="warm_start must be a Model"):
         dpaa.fit(small_world, warm_start=3)  # type: ignore[arg-type]
-
-
-def test_hyperparameters_are_those_of_the_run_unless_others_are_given(before: Model, tmp_path: Path) -> None:
-    name, hyperparameters = plan_training(tmp_path / "run", None, {"epochs": 9}, before)
-    assert (name, hyperparameters["epochs"], hyperparameters["layers"]) == ("lightgcn", 9, 2)
-    assert plan_training(tmp_path / "run", "dpaa", {"layers": 1}, before) == ("dpaa", {"layers": 1})
 
 
 def train(folder: Path, data: Dataset, epochs: int, method: str = "lightgcn", **more: Any) -> Model:

@@ -15,7 +15,8 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
-from dpaa.training.trainer import EpochReport, Interrupted, Progress, TiledAdam, Trainer
+from dpaa.training.stopping import Progress
+from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer
 from tests.conftest import random_pairs
 
 SMALL: dict[str, object] = {"embedding_size": 40, "layers": 2, "batch_size": 32, "epochs": 6, "seed": 5}
@@ -116,13 +117,6 @@ def test_steps_of_patience_and_a_least_number_of_steps_keep_training_going() -> 
     assert epochs(minimum_steps="auto", learning_rate=0.05) == 6  # 1.5 / 0.05 steps
 
 
-def test_smoothing_passes_over_a_single_lucky_epoch() -> None:
-    values = [0.1, 0.5, 0.1, 0.3, 0.4, 0.42]
-    assert Trainer(method_of(), validate=scripted(values)).run().epoch == 2
-    found = Trainer(method_of(validation_smoothing=0.5), validate=scripted(values)).run()
-    assert (found.epoch, found.measured) == (6, 0.42)
-
-
 def test_same_seed_same_bits_whatever_the_threads() -> None:
     found = []
     for threads in (1, 2):
@@ -186,15 +180,6 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     assert [replace(part, seconds=0.0) for part in parts] == [replace(one, seconds=0.0) for one in whole]
 
 
-def test_checkpoints_are_written_as_time_passes(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path / "checkpoint")
-    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
-    checkpoint = folder.load()
-    assert checkpoint is not None
-    assert checkpoint.epoch == 7
-    assert not list(tmp_path.rglob("*.new"))
-
-
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
     Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0, identity={"dataset": "a"}).run()
@@ -252,24 +237,6 @@ def test_ten_epochs_above_the_start_end_it_and_nine_do_not() -> None:
         found.loss_sum, found.triples = loss, 1
         found = found.next_epoch()
     assert (found.epoch, found.epochs_above, found.lowest_loss) == (21, 9, below)
-
-
-def test_a_diverging_training_is_resumed_into_the_same_end(tmp_path: Path) -> None:
-    with pytest.raises(DivergedError) as straight:
-        Trainer(method_of(learning_rate=1e3, epochs=50)).run()
-    folder = CheckpointFolder(tmp_path / "checkpoint")
-    asked = 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 25
-
-    with pytest.raises(Interrupted):
-        Trainer(method_of(learning_rate=1e3, epochs=50), checkpoints=folder, stop_requested=stop).run()
-    with pytest.raises(DivergedError) as resumed:
-        Trainer(method_of(learning_rate=1e3, epochs=50), checkpoints=folder).run(folder.load())
-    assert str(resumed.value) == str(straight.value)
 
 
 @pytest.mark.parametrize(

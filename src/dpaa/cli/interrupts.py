@@ -51,17 +51,14 @@ class Interrupts:
 class StopSignals:
     """Remember SIGINT and SIGTERM instead of ending, so that training can leave a checkpoint; twice ends at once.
 
-    Parameters
-    ----------
-    patient : whether a second signal is ignored: a launcher passes on what the terminal has sent already
+    A launcher of several processes passes on what the terminal has sent already, so there a second one is ignored.
     """
 
-    def __init__(self, patient: bool = False) -> None:
+    def __init__(self) -> None:
         self.received: int | None = None
-        self._patient = patient
 
     def _receive(self, number: int, _frame: object) -> None:
-        if self.received is not None and not self._patient:
+        if self.received is not None and "WORLD_SIZE" not in os.environ:
             raise KeyboardInterrupt
         self.received = number
 

@@ -118,11 +118,11 @@ def recommend(
     if part is not None and target is not None and target.exists() and not overwrite:
         out.print(f"{part} is in {out_file} already; pass --overwrite to make it again")
         return
-    if target is None and chosen is None and history is None:
-        err.print("preview of the first users; write all lists with --out FILE")
-        chosen = model.user_ids.head(3)
-    lists = model.lists(chosen, k, shard=part, **how)
+    preview = target is None and chosen is None and history is None
+    lists = model.lists(model.user_ids.head(3) if preview else chosen, k, shard=part, **how)
     print_notes(lists.notes)
+    if preview:
+        err.print("preview of the first users; write all lists with --out FILE")
     if target is None:
         for block in lists.blocks:
             rows = [[user, item, f"{score:.4f}", *rest] for user, item, score, *rest in block.iter_rows()]
@@ -160,12 +160,12 @@ def read_pairs(
 
     Returns
     -------
-    the pairs; a file of whose items the model knows none is refused
+    the pairs
     """
     import polars as pl
 
     from dpaa.data.columns import Column
-    from dpaa.data.ids import encode, is_text, kind
+    from dpaa.data.ids import is_text, kind
     from dpaa.data.inputs import open_table
     from dpaa.data.log import ColumnNames, Reading, read_log
 
@@ -177,7 +177,7 @@ def read_pairs(
         if is_text(ids) and not log.typed:  # whole numbers of a text file may be text as well
             table = table.with_columns(pl.col(column).cast(pl.String))
         given = table[column]
-        if is_text(given) != is_text(ids) or (column == Column.ITEM and (encode(given, ids) < 0).all()):
+        if is_text(given) != is_text(ids):
             raise InputError(
                 f"{file} has {column}s that are {kind(given)} such as {given[0]!r}, the model {kind(ids)} such as "
                 f"{ids[0]!r}; use the ids of the training log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import tomllib
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +19,6 @@ from dpaa.cli.interrupts import StopSignals
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
-    from dpaa.methods.base import Method
     from dpaa.runs.model import Model
 
 
@@ -86,71 +84,52 @@ def train(
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.ranking.reranker import parse_reranker
-    from dpaa.runs.fit import final_training, make_method, plan_training
+    from dpaa.runs.fit import final_training, fit_into, make_method, plan_training
     from dpaa.runs.model import load
-    from dpaa.training.distributed import process_group
+    from dpaa.runs.progress import Callbacks, watched_training
+    from dpaa.runs.tracking import tracked
+    from dpaa.training import distributed
+    from dpaa.training.trainer import Interrupted
     from dpaa.tuning.trial import trials_behind
 
     how: dict[str, Any] = {"overwrite": overwrite}
-    if final is not None:
-        given = (method, config, assignments, seed, pretrained, warm_start, rerank)
-        if any(one is not None for one in given) or resume:
-            raise InputError("--final takes everything from the run that it names; leave the other options out")
-        fitted, data, more = final_training(final, read_dataset(dataset))
-        how |= more
-    else:
+    if final is None:
         hyperparameters = read_settings(config, assignments or [], seed)
-        method = hyperparameters.pop("method", method)
         before = None if warm_start is None else load(warm_start)
         method, hyperparameters = plan_training(
-            out_folder, method, hyperparameters, before, resume=resume, overwrite=overwrite
+            out_folder, hyperparameters.pop("method", method), hyperparameters, before, resume, overwrite
         )
         data = read_dataset(dataset)
         fitted = make_method(data, method, hyperparameters)
         how |= {"resume": resume, "pretrained": pretrained, "warm_start": before}
         how |= {"rerank": parse_reranker(rerank) if rerank else None, "trials": trials_behind(config) if config else 0}
-    with process_group():
-        _fit(out_folder, data, fitted, checkpoint_seconds, log_to, how, method)
-
-
-def _fit(
-    folder: Path,
-    data: Dataset,
-    fitted: Method,
-    checkpoint_seconds: float,
-    log_to: list[str] | None,
-    how: dict[str, Any],
-    method: str | None,
-) -> None:
-    """Train and show the progress; ctrl-C leaves a checkpoint.  Of several processes, rank 0 alone shows anything."""
-    from dpaa.runs.fit import fit_into
-    from dpaa.runs.progress import Callbacks, watched_training
-    from dpaa.runs.tracking import tracked
-    from dpaa.training import distributed
-    from dpaa.training.trainer import Interrupted
-
-    signals = StopSignals(patient=distributed.peers().count > 1)
-    followed: dict[str, Any] = {
+    elif resume or any(one is not None for one in (method, config, assignments, seed, pretrained, warm_start, rerank)):
+        raise InputError("--final takes everything from the run that it names; leave the other options out")
+    else:
+        fitted, data, more = final_training(final, read_dataset(dataset))
+        how |= more
+    signals = StopSignals()
+    stopping: dict[str, Any] = {
         "stop_requested": lambda: signals.received is not None,
         "checkpoint_seconds": checkpoint_seconds,
     }
-    try:
-        with ExitStack() as stack:
-            stack.enter_context(signals)
-            if distributed.rank():
-                fit_into(folder, data, fitted, callbacks=Callbacks(**followed), **how)
-                return
-            shown = stack.enter_context(watched_training(fitted, **followed))
-            callbacks = stack.enter_context(tracked(log_to, fitted, data, shown))
-            model = fit_into(folder, data, fitted, callbacks=callbacks, **how)
-    except Interrupted:
-        if not distributed.rank():
-            err.print(f"stopped; continue with the same command and --resume (what is done is in {folder})")
-        sys.exit(128 + (signals.received or signal.SIGINT))
-    _print_result(model, folder, f"--plugin {method} " if method and ":" in method else "", len(data.test) > 0)
+    with distributed.process_group():
+        first = not distributed.rank()  # of several processes, this one shows and logs
+        watched = watched_training(fitted, **stopping) if first else nullcontext(Callbacks(**stopping))
+        try:
+            with signals, watched as shown, tracked(log_to if first else None, fitted, data, shown) as callbacks:
+                model = fit_into(out_folder, data, fitted, callbacks=callbacks, **how)
+        except Interrupted:
+            if first:
+                err.print(f"stopped; continue with the same command and --resume (what is done is in {out_folder})")
+            sys.exit(128 + (signals.received or signal.SIGINT))
+    if first:
+        known = f"--plugin {method} " if method and ":" in method else ""
+        following = f"dpaa {known}{'evaluate' if len(data.test) else 'recommend'} {out_folder}"
+        _print_result(model, f"run written to {out_folder}; next: {following}")
 
 
-def _print_result(model: Model, folder: Path, plugin: str, tested: bool) -> None:
+def _print_result(model: Model, following: str) -> None:
     """Print the best epoch, a warning where training ended too early, and the next command."""
     from dpaa.comparison import TrainingBudget, unfinished
 
@@ -162,7 +141,7 @@ def _print_result(model: Model, folder: Path, plugin: str, tested: bool) -> None
         out.print(f"{model.method.name}: epoch {training['epochs']}, the last, is kept")
     warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
     print_notes([warning] if warning else [])
-    out.print(f"run written to {folder}; next: dpaa {plugin}{'evaluate' if tested else 'recommend'} {folder}")
+    out.print(following)
 
 
 def read_settings(config: Path | None, assignments: list[str], seed: int | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,8 @@ def fit(
         need_type(before, Model, "warm_start", "give a model of dpaa.fit or dpaa.load, or a run folder")
         method, hyperparameters = _like(before, method, hyperparameters)
     fitted = make_method(data, DEFAULT if method is None else method, hyperparameters)
-    with ExitStack() as stack:
-        shown = stack.enter_context(watched_training(fitted)) if progress else Callbacks()
-        callbacks = stack.enter_context(tracked(log_to, fitted, data, shown))
+    watched = watched_training(fitted) if progress else nullcontext(Callbacks())
+    with watched as shown, tracked(log_to, fitted, data, shown) as callbacks:
         return fit_method(fitted, data, callbacks, pretrained=pretrained, rerank=rerank, warm_start=before)
 
 
@@ -97,7 +96,6 @@ def plan_training(
     method: str | None,
     hyperparameters: dict[str, Any],
     before: Model | None = None,
-    *,
     resume: bool = False,
     overwrite: bool = False,
 ) -> tuple[str, dict[str, Any]]:
@@ -122,7 +120,8 @@ def plan_training(
         own = str(config.pop("method", DEFAULT))
         chosen = own if method is None else method
         return chosen, (config if find_method(chosen).name == own else {}) | hyperparameters
-    chosen = method or (DEFAULT if before is None else before.method.name)
+    default = DEFAULT if before is None else before.method.name
+    chosen = default if method is None else method
     return chosen, hyperparameters if before is None else _like(before, chosen, hyperparameters)[1]
 
 
@@ -227,8 +226,12 @@ def fit_method(
     if pretrained is not None and n_layers is None:
         raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
     if n_layers is not None:
+        assert isinstance(method, GraphMethod)
+        vectors = pretrained if isinstance(pretrained, Pretrained) else Pretrained(torch.empty(0))
+        if not isinstance(pretrained, Pretrained) and not distributed.rank():
+            vectors = _pretrained_vectors(method, data, callbacks, run, pretrained, n_layers, warm_start)
+        vectors = distributed.broadcast(vectors)
         assert isinstance(method, UsesPretrained)
-        vectors = _pretrained_vectors(method, data, callbacks, run, pretrained, n_layers, warm_start)
         method.take_pretrained(vectors)
         manifest["pretrained"], identity["pre-trained model"] = vectors.origin, vectors.digest
     if isinstance(method, GraphMethod):
@@ -283,8 +286,11 @@ def _train(
     validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
     if validation is None:
         notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
-    notes += _begin_history(run, start, checkpoint, resume)
+    if checkpoint:
+        notes.append(f"resuming in epoch {checkpoint.epoch:,}")
     done = checkpoint.epoch - 1 if checkpoint else 0
+    if run:
+        run.write_history(run.history(done) if checkpoint else start.history if start else ())
 
     def on_epoch(report: EpochReport) -> None:
         nonlocal done
@@ -294,19 +300,17 @@ def _train(
         callbacks.on_epoch(report)
 
     callbacks.on_start(method, notes)
-    trainer = Trainer(
+    best = Trainer(
         method,
         validate=validation.recall if validation else None,
         on_epoch=on_epoch,
         checkpoints=run.checkpoints if run else None,
         identity=identity,
         stop_requested=callbacks.stop_requested,
-        finish_requested=callbacks.finish_requested,
         checkpoint_seconds=callbacks.checkpoint_seconds,
         start=start,
         keep_last=keep_last,
-    )
-    best = trainer.run(checkpoint)
+    ).run(checkpoint)
     tuned = {}
     if validation and isinstance(method, ChosenAfterwards) and not distributed.rank():
         tuned = method.choose(validation)
@@ -315,8 +319,6 @@ def _train(
         "best_epoch": start.best_epoch if start and best.epoch < start.epoch else best.epoch,
         "best_valid_recall@20": best.measured if validation else None,
     }
-    if trainer.ended_early:
-        training["stopped"] = f"finished early after epoch {done}"
     return (start.origin if start else {}) | {
         "validation": validation.protocol.as_json() if validation else None,
         "compute": method.compute.as_json() | ({"processes": processes} if processes > 1 else {}),
@@ -325,55 +327,31 @@ def _train(
     }
 
 
-def _begin_history(
-    run: RunFolder | None, start: Start | None, checkpoint: Checkpoint | None, resume: bool
-) -> list[str]:
-    """Cut or begin the run's history; returns a note on what is resumed."""
-    if checkpoint:
-        if run:
-            run.cut_history(checkpoint.epoch - 1)
-        return [f"resuming in epoch {checkpoint.epoch:,}"]
-    if run:
-        run.write_history(start.history if start else ())
-    return ["there is no checkpoint to resume from: training starts afresh"] if resume and not start else []
-
-
 def _pretrained_vectors(
-    method: UsesPretrained,
+    method: GraphMethod,
     data: Dataset,
     callbacks: Callbacks,
     run: RunFolder | None,
-    given: Model | str | Path | Pretrained | None,
+    given: Model | str | Path | None,
     n_layers: int,
     before: Model | None,
 ) -> Pretrained:
     """Vectors of the pre-trained model: those given, or of a LightGCN that is trained first."""
-    assert isinstance(method, GraphMethod)
-    trained = False
 
     def train(folder: Path | None, plain: GraphMethod) -> Model:
-        nonlocal trained
-        trained = distributed.broadcast(True)  # the other processes train along
+        if distributed.peers().count > 1:
+            raise InputError(
+                f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained"
+            )
         kept = f" and kept in {folder}" if folder else ""
         callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
         if folder is None:
             return fit_method(plain, data, callbacks, warm_start=before)
         return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks, warm_start=before)
 
-    if isinstance(given, Pretrained):
-        return given
-    if distributed.rank():
-        if distributed.broadcast(False):
-            shared = find_method(DEFAULT).hyperparameters.model_fields
-            fit_method(make_method(data, DEFAULT, {name: getattr(method, name) for name in shared}), data, callbacks)
-        return distributed.broadcast(Pretrained(torch.empty(0)))
     if given is not None:
-        vectors = read_pretrained(given, data, n_layers)
-    else:
-        vectors = train_or_reuse(data, method, n_layers, run.path.parent if run else None, train, before)
-    if not trained:
-        distributed.broadcast(False)
-    return distributed.broadcast(vectors)
+        return read_pretrained(given, data, n_layers)
+    return train_or_reuse(data, method, n_layers, run.path.parent if run else None, train, before)
 
 
 def final_training(before: Model | str | Path, data: Dataset) -> tuple[Method, Dataset, dict[str, Any]]:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -100,17 +100,15 @@ class _Measured(_Checked):
 
 
 class _Epoch(_Checked):
-    """A line of `history.jsonl`; numbers are bounded, since one far outside would make a figure of any size."""
+    """A line of `history.jsonl`."""
 
     epoch: int = Field(ge=0, lt=2**31)
     loss: float | None
     valid: dict[str, float | None]
-    learning_rate: float | None = Field(default=None, ge=0)
-    embedding_shift: float | None = Field(default=None, ge=0)
-    pretrained_share: float | None = Field(default=None, ge=0, le=1)
-    iiw_by_decile: list[Annotated[float, Field(ge=-0.01, le=2.01)] | None] | None = Field(
-        default=None, min_length=10, max_length=10
-    )
+    learning_rate: float | None = None
+    embedding_shift: float | None = None
+    pretrained_share: float | None = None
+    iiw_by_decile: list[float | None] | None = Field(default=None, min_length=10, max_length=10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +264,6 @@ class RunFolder:
         if not overwrite:
             state = "a finished run" if current.finished else "an unfinished run; continue with --resume"
             raise InputError(f"{shown} holds {state}; pass --overwrite or choose another folder with --out")
-        _io.check_replaceable(target, shown)
         _check_run_or_empty(staged.path, staged.path)
         if not resume_staged:
             _io.remove_folder(staged.path)
@@ -307,12 +304,6 @@ class RunFolder:
     def write_history(self, lines: Sequence[dict[str, Any]]) -> None:
         """Write all lines at once."""
         self._write(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
-
-    def cut_history(self, epochs: int) -> None:
-        """Keep the lines that a checkpoint has seen; the last one may be torn by a crash."""
-        file = self.path / HISTORY
-        lines = _io.read_text(file, LARGE_JSON).splitlines()[:epochs] if file.exists() else []
-        self._write(HISTORY, "".join(line + "\n" for line in lines))
 
     def write_model(self, model: RunRecord) -> str:
         """Write tensors, tables and at last the manifest, which finishes the run.
@@ -355,14 +346,9 @@ class RunFolder:
 
         Parameters
         ----------
-        evaluation : of the run's own lists; one with another popularity dial or re-ranker is refused
+        evaluation : of the run's own lists (`RunRecord.makes_lists_of`)
         model : what was measured; refused where the run holds another model by now
         """
-        if not model.makes_lists_of(evaluation.protocol):
-            raise InputError(
-                f"the lists that were measured are not those of {self.path}, which keeps another popularity dial or "
-                "re-ranker; write the numbers elsewhere"
-            )
         contents: dict[str, Content] = {
             PER_USER: evaluation.per_user.write_parquet,
             METRICS: as_json(evaluation.as_json() | {"model": model.digest}),
@@ -394,11 +380,18 @@ class RunFolder:
 
     # ------------------------------------------------------------------ reading
 
-    def history(self) -> list[dict[str, Any]]:
-        """Lines of the epochs so far, checked."""
+    def history(self, epochs: int | None = None) -> list[dict[str, Any]]:
+        """Lines of the history, checked.
+
+        Parameters
+        ----------
+        epochs : how many to read; default: all.  After a crash the last line may be torn
+        """
         file = self.path / HISTORY
+        if not file.exists():
+            return []
         try:
-            lines = [parse_json(one) for one in _io.read_text(file, LARGE_JSON).splitlines()] if file.exists() else []
+            lines = [parse_json(line) for line in _io.read_text(file, LARGE_JSON).splitlines()[:epochs]]
             for line in lines:
                 _Epoch.model_validate(line)
         except InputError:
@@ -421,8 +414,10 @@ class RunFolder:
         if not (self.path / name).exists():
             unfinished = name == MANIFEST and self.has_config
             state = "an unfinished run" if unfinished else "not a run folder"
-            remedy = "finish it with `dpaa train … --resume`" if unfinished else "make a run with `dpaa train`"
-            raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
+            raise InputError(
+                f"{self.path} is {state} (it has no {name}); "
+                f"{'finish' if unfinished else 'make'} it with `dpaa train{' … --resume' if unfinished else ''}`"
+            )
         return _io.read_json(self.path / name, SMALL_JSON, AGAIN)
 
     def read_evaluation(self) -> dict[str, Any] | None:
@@ -461,8 +456,9 @@ class RunFolder:
         """
         manifest, about = self.read_manifest()
         configured = self._read_config(manifest.get("method_origin"))
-        users, items = self._read_table(USERS, [Column.USER]), self._read_table(ITEMS, [Column.ITEM])
-        user_ids, item_ids = self._ascending(USERS, users[Column.USER]), self._ascending(ITEMS, items[Column.ITEM])
+        items = self._read_table(ITEMS, [Column.ITEM])
+        user_ids = self._ascending(USERS, self._read_table(USERS, [Column.USER])[Column.USER])
+        item_ids = self._ascending(ITEMS, items[Column.ITEM])
         pairs = self._read_pairs(user_ids, item_ids)
         method: Method = attach(configured, BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device))
         method.load_state(self._read_tensors(method.state_shapes()))
@@ -630,13 +626,8 @@ def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
 
 def versions() -> dict[str, str]:
     """Versions of this package and of what it computes with."""
-    return {
-        "dpaa": dpaa.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "polars": pl.__version__,
-    }
+    packages = {package.__name__: str(package.__version__) for package in (dpaa, torch, np, pl)}
+    return packages | {"python": platform.python_version()}
 
 
 def now() -> str:

@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from dpaa._text import counted
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import encode, is_text
+from dpaa.data.ids import encode
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import DialCurve, Objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
@@ -111,11 +110,8 @@ def measured(
     lists = np.full((len(users), k), -1, dtype=np.int64)
     rows, columns = encode(recommended[Column.USER], users), recommended["rank"].to_numpy() - 1
     lists[rows, columns] = encode(recommended[Column.ITEM], data.item_ids)
-    known_users, known_items = (encode(users, model.user_ids) >= 0).sum(), (encode(data.item_ids, model.item_ids) >= 0)
-    note = (
-        f"{name} was trained on an earlier state of {data.name}: it knows {known_users:,} of {len(users):,} users and "
-        f"{known_items.sum():,} of {data.n_items:,} items"
-    )
+    known = int((encode(users, model.user_ids) >= 0).sum())
+    note = f"{name} was trained on an earlier state of {data.name}: it knows {known:,} of {len(users):,} users"
     words = None if reranker is None else reranker.in_words()
     protocol = replace(evaluator.protocol, popularity_dial=kappa, rerank=words)
     return replace(evaluator.evaluate_lists(lists), protocol=protocol, notes=(note,))
@@ -123,22 +119,20 @@ def measured(
 
 def _check_same_log(model: Model, data: Dataset, name: str) -> None:
     """Refuse a model of another log, and one that was trained on some of the test pairs."""
-    other = f"{name} was trained on another dataset than {data.name}"
-    remedy = "compare models on the dataset they were trained on, or on later states of its log"
-    for ids, current, what in ((model.user_ids, data.user_ids, "users"), (model.item_ids, data.item_ids, "items")):
-        if is_text(ids) != is_text(current):
-            raise InputError(f"{other}: its {what} have ids of another type; {remedy}")
     user, item = encode(model.user_ids, data.user_ids), encode(model.item_ids, data.item_ids)
     pairs = user[model.train.user].astype(np.int64) * data.n_items + item[model.train.item]
     pairs = pairs[(user[model.train.user] >= 0) & (item[model.train.item] >= 0)]
     kept = [np.isin(pairs, data.split(split).keys(data.n_items)) for split in ("train", "valid", "test")]
     share = float(np.any(kept, axis=0).sum()) / max(len(model.train), 1)
     if share < SAME_LOG:
-        raise InputError(f"{other}: {share:.0%} of its training pairs are there; {remedy}")
+        raise InputError(
+            f"{name} was trained on another dataset than {data.name}: {share:.0%} of its training pairs are there; "
+            "compare models on the dataset they were trained on, or on later states of its log"
+        )
     if leaked := int((kept[2] & ~kept[0]).sum()):
         raise InputError(
-            f"{name} was trained on {counted(leaked, 'test pair', 'test pairs')} of {data.name}, so it cannot be "
-            "measured there; split the log by time, or append to a dataset instead of making it again"
+            f"{name} was trained on {leaked:,} test pairs of {data.name}, so it cannot be measured there; split the "
+            "log by time, or append to a dataset instead of making it again"
         )
 
 

@@ -27,26 +27,9 @@ from dpaa.methods.base import Method, Randomised, attach
 from dpaa.ranking.dial import DialVectors
 from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
+from dpaa.runs import lists as _lists
 from dpaa.runs.folder import RunFolder, RunRecord, save_model
-from dpaa.runs.lists import (
-    BY_HISTORY,
-    BY_POPULARITY,
-    RANK,
-    SCORE,
-    SOURCE,
-    SOURCES,
-    Dial,
-    Ids,
-    Ints,
-    ItemColumns,
-    ListOptions,
-    Lists,
-    People,
-    excluded_pairs,
-    known_ids,
-    masked_pairs,
-    people_of,
-)
+from dpaa.runs.lists import RANK, SCORE, SOURCE, Dial, Ids, Ints, ListOptions, Lists
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are exported at once."""
@@ -130,27 +113,27 @@ class Model(RunRecord):
             raise TypeError(f"recommendations have no option {min(unknown)!r}")
         k = min(need_whole(k, "k"), max(len(self.item_ids), 1))
         warm = np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
-        people = people_of(users, histories, self.user_ids, self.item_ids, warm)
+        people = _lists.people_of(users, histories, self.user_ids, self.item_ids, warm)
         kappa, reranker = self.kappa(how.get("popularity_dial")), self.reranker(how.get("rerank", "run"))
         candidates, notes = self._allowed(how.get("items"), how.get("exclude", ()), how.get("only") or {})
         quotas = self.columns.quotas(how.get("at_most") or {}, how.get("at_least") or {})
         pairs = how.get("exclude_pairs")
-        excluded = None if pairs is None else excluded_pairs(pairs, people, self.item_ids)
+        excluded = None if pairs is None else _lists.excluded_pairs(pairs, people, self.item_ids)
         n_items = len(self.item_ids)
 
         def rank_source(source: int, members: Ints) -> Iterator[RankedBlock]:
             index = people.index[members]
-            if source == BY_POPULARITY:
-                masked = masked_pairs(None, excluded, members, index)
+            if source == _lists.BY_POPULARITY:
+                masked = _lists.masked_pairs(None, excluded, members, index)
                 ranker = Ranker(n_items, torch.device("cpu"), masked, candidates, quotas)
                 return (ranker.rank_popular(self.fallback, block, k) for block, _ in ranker.blocks(index))
-            own = people.histories if source == BY_HISTORY else None
+            own = people.histories if source == _lists.BY_HISTORY else None
             taken = None if how.get("seen") else self.train if own is None else own.pairs
             return rank(
                 self.method,
                 index,
                 k,
-                masked=masked_pairs(taken, excluded, members, index),
+                masked=_lists.masked_pairs(taken, excluded, members, index),
                 candidates=candidates,
                 histories=own,
                 dial=kappa,
@@ -188,7 +171,7 @@ class Model(RunRecord):
             cosines[torch.arange(len(block)), block] = -torch.inf
             values, similar = top_k(cosines, k)
             owners = self.item_ids.gather(some).alias(Column.ITEM)
-            frames.append(self._lists(owners, SIMILAR, similar.cpu().numpy(), values.cpu().numpy()))
+            frames.append(self._table(owners, SIMILAR, similar.cpu().numpy(), values.cpu().numpy()))
         return pl.concat(frames)
 
     def kappa(self, dial: Dial = None) -> float:
@@ -269,9 +252,9 @@ class Model(RunRecord):
         return DialVectors.of(self.method)
 
     @cached_property
-    def columns(self) -> ItemColumns:
+    def columns(self) -> _lists.ItemColumns:
         """Columns of the items as limits of lists."""
-        return ItemColumns(self.attributes)
+        return _lists.ItemColumns(self.attributes)
 
     @cached_property
     def fallback(self) -> torch.Tensor:
@@ -281,10 +264,10 @@ class Model(RunRecord):
 
     def _allowed(self, items: Ids | None, exclude: Ids, only: Mapping[str, object]) -> tuple[Ints | None, list[str]]:
         """Indices of the items that may be listed, None = all; notes on unknown ids."""
-        denied, notes = known_ids(exclude, self.item_ids, "item")
+        denied, notes = _lists.known_ids(exclude, self.item_ids, "item")
         allowed = self.candidates
         if items is not None:
-            listed, more = known_ids(items, self.item_ids, "item")
+            listed, more = _lists.known_ids(items, self.item_ids, "item")
             allowed, notes = np.unique(listed), [*notes, *more]
         if len(denied) or only:
             some = np.arange(len(self.item_ids)) if allowed is None else allowed
@@ -293,17 +276,17 @@ class Model(RunRecord):
             raise InputError("no item is left to recommend; allow more items or exclude fewer")
         return allowed, notes
 
-    def _frame(self, where: slice, block: RankedBlock, people: People) -> pl.DataFrame:
+    def _frame(self, where: slice, block: RankedBlock, people: _lists.People) -> pl.DataFrame:
         owners = people.ids[where].alias(Column.USER)
-        frame = self._lists(owners, Column.ITEM, block.items, block.scores)
+        frame = self._table(owners, Column.ITEM, block.items, block.scores)
         if not people.marked:
             return frame
         lengths = (block.items >= 0).sum(axis=1)
         return frame.with_columns(
-            pl.Series(SOURCE, SOURCES).gather(np.repeat(people.source[where], lengths)).alias(SOURCE)
+            pl.Series(SOURCE, _lists.SOURCES).gather(np.repeat(people.source[where], lengths)).alias(SOURCE)
         )
 
-    def _lists(self, owners: pl.Series, name: str, items: Ints, scores: Ints) -> pl.DataFrame:
+    def _table(self, owners: pl.Series, name: str, items: Ints, scores: Ints) -> pl.DataFrame:
         """One row per owner and rank, the items in column `name`, titles last; lists that end early are shorter."""
         n, k = items.shape
         there = pl.Series(items.ravel() >= 0)

@@ -111,13 +111,10 @@ def _begin_at_neighbours(graph: BipartiteGraph, table: Tensor, known: NDArray[np
 def in_words(start: Start) -> str:
     """How many nodes keep their vectors, and where the others begin."""
     about = start.origin[ORIGIN]
-    counts = {
-        origin: f"{about['users'][origin]:,} users and {about['items'][origin]:,} items"
-        for origin in ("kept", "from_neighbours", "random")
-    }
+    kept, near, random = (about["users"][one] + about["items"][one] for one in ("kept", "from_neighbours", "random"))
     return (
-        f"warm start from a run of {about['method']}: {counts['kept']} keep their vectors, "
-        f"{counts['from_neighbours']} begin at their neighbours', {counts['random']} at random numbers"
+        f"warm start from a run of {about['method']}: {kept:,} users and items keep their vectors, {near:,} begin at "
+        f"their neighbours', {random:,} at random numbers"
     )
 
 

@@ -20,7 +20,16 @@ from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training import distributed
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder, Start
-from dpaa.training.stopping import Best, EarlyStopping
+from dpaa.training.stopping import (
+    DIVERGED_EPOCHS,
+    SHORT_DIVERGED_FACTOR,
+    Best,
+    EarlyStopping,
+    EpochReport,
+    Progress,
+)
+
+__all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 MONITOR = "recall@20"
@@ -28,92 +37,10 @@ CHECKPOINT_SECONDS = 30.0
 GIVE_BACK_SECONDS = 1.0
 """Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
 MOMENTS = ("mean", "square")
-DIVERGED_EPOCHS = 10
-DIVERGED_FACTOR, SHORT_DIVERGED_FACTOR = 3.0, 30.0
-"""Times the first loss: training has diverged when ten epochs in a row, or all of a shorter training, are above.
-
-With learning rates up to 0.1 no method has three epochs in a row above 3 times its first loss; with learning rates of
-10 and more the last ten of 60 epochs of every method are above 25 times.
-"""
 
 
 class Interrupted(Exception):  # noqa: N818  # it is not an error: the user wanted it
     """Training was stopped on request and has left a checkpoint."""
-
-
-@dataclass(frozen=True)
-class EpochReport:
-    """Results of an epoch.
-
-    Parameters
-    ----------
-    epoch, loss, seconds : number, mean loss and duration
-    valid : validation metrics; empty where none was due
-    extras : what the method's `refresh` returned
-    best_epoch : so far
-    learning_rate : of the last step; None where it is constant
-    """
-
-    epoch: int
-    loss: float
-    seconds: float
-    valid: dict[str, float]
-    extras: dict[str, Any]
-    best_epoch: int
-    learning_rate: float | None = None
-
-    def line(self) -> dict[str, Any]:
-        """The epoch's line of `history.jsonl`."""
-        fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
-        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
-        return fixed | rate | self.extras
-
-
-@dataclass
-class Progress:
-    """Where a training is: what a checkpoint keeps besides tensors."""
-
-    epoch: int = 1
-    batch: int = 0
-    """Batches of the epoch that are done."""
-    step: int = 0
-    """Steps that are done, in all epochs."""
-    loss_sum: float = 0.0
-    triples: int = 0
-    epoch_seconds: float = 0.0
-    extras: dict[str, Any] | None = None
-    """What `refresh` returned for this epoch; None before it is called."""
-    start_loss: float | None = None
-    """Loss of the very first batch."""
-    epochs_above: int = 0
-    """Epochs in a row far above it."""
-    lowest_loss: float = math.inf
-    """Of an epoch after the first."""
-    validated_step: int | None = None
-    """The step after which the last validation was."""
-    best: Best = field(default_factory=Best)
-
-    @property
-    def loss(self) -> float:
-        """Mean loss of the epoch so far."""
-        return self.loss_sum / max(self.triples, 1)
-
-    @property
-    def start_level(self) -> float:
-        """The first loss, at least that of random guessing: tables that were trained before begin below it."""
-        return math.inf if self.start_loss is None else max(self.start_loss, math.log(2))
-
-    def next_epoch(self) -> Progress:
-        """The beginning of the next epoch."""
-        return Progress(
-            self.epoch + 1,
-            step=self.step,
-            start_loss=self.start_loss,
-            epochs_above=self.epochs_above + 1 if self.loss > DIVERGED_FACTOR * self.start_level else 0,
-            lowest_loss=self.lowest_loss if self.epoch == 1 else min(self.lowest_loss, self.loss),
-            validated_step=self.validated_step,
-            best=self.best,
-        )
 
 
 def learning_rate_at(step: int, method: GraphMethod) -> float:
@@ -187,7 +114,6 @@ class Trainer:
     checkpoints : where checkpoints go; None writes none
     identity : what a checkpoint must have been made with (dataset, hyperparameters) to be resumed from
     stop_requested : whether to stop with a checkpoint, which raises `Interrupted`; checked after every step
-    finish_requested : whether to end with the best epoch so far; checked after every epoch
     checkpoint_seconds : seconds between two checkpoints
     start : tables that training starts from; default: random numbers
     keep_last : train all epochs and keep the last, instead of the best on validation
@@ -199,7 +125,6 @@ class Trainer:
     checkpoints: CheckpointFolder | None = None
     identity: dict[str, Any] = field(default_factory=dict)
     stop_requested: Callable[[], bool] = lambda: False
-    finish_requested: Callable[[], bool] = lambda: False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     start: Start | None = None
     keep_last: bool = False
@@ -226,7 +151,6 @@ class Trainer:
             tables.load_parameters(start.parameters)
         self._adam = TiledAdam(tables)
         self._best: dict[str, Tensor] = {}
-        self.ended_early = False  # by `finish_requested`
         self._saved_at, self._gave_back_at = time.monotonic(), -math.inf
         self._first_epoch = start.epoch if start else 1
         at = self._resume(checkpoint) if checkpoint else Progress(self._first_epoch, step=start.step if start else 0)
@@ -254,9 +178,6 @@ class Trainer:
             if at.epochs_above >= DIVERGED_EPOCHS:
                 raise self._diverged(loss, at)
             self._maybe_save(at)
-            self.ended_early = self._agreed(self.finish_requested())[0]
-            if self.ended_early:
-                break
         if at.epoch > 2 and at.lowest_loss > SHORT_DIVERGED_FACTOR * at.start_level:
             raise self._diverged(at.lowest_loss, at)
         tables.restore(self._best)
