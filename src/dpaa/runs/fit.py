@@ -300,17 +300,19 @@ def _train(
         callbacks.on_epoch(report)
 
     callbacks.on_start(method, notes)
-    best = Trainer(
+    trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
         on_epoch=on_epoch,
         checkpoints=run.checkpoints if run else None,
         identity=identity,
         stop_requested=callbacks.stop_requested,
+        finish_requested=callbacks.finish_requested,
         checkpoint_seconds=callbacks.checkpoint_seconds,
         start=start,
         keep_last=keep_last,
-    ).run(checkpoint)
+    )
+    best = trainer.run(checkpoint)
     tuned = {}
     if validation and isinstance(method, ChosenAfterwards) and not distributed.rank():
         tuned = method.choose(validation)
@@ -319,6 +321,8 @@ def _train(
         "best_epoch": start.best_epoch if start and best.epoch < start.epoch else best.epoch,
         "best_valid_recall@20": best.measured if validation else None,
     }
+    if trainer.ended_early:
+        training["stopped"] = f"finished early after epoch {done}"
     return (start.origin if start else {}) | {
         "validation": validation.protocol.as_json() if validation else None,
         "compute": method.compute.as_json() | ({"processes": processes} if processes > 1 else {}),

@@ -29,6 +29,7 @@ class Callbacks:
     on_start : before a training: the method and notes on its data
     on_epoch : after every epoch
     stop_requested : whether to stop with a checkpoint, which raises `Interrupted`
+    finish_requested : whether to end after this epoch, with the best one so far
     say : receives other messages for the user
     checkpoint_seconds : seconds between two checkpoints
     """
@@ -36,6 +37,7 @@ class Callbacks:
     on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
     on_epoch: Callable[[EpochReport], None] = lambda _report: None
     stop_requested: Callable[[], bool] = lambda: False
+    finish_requested: Callable[[], bool] = lambda: False
     say: Callable[[str], None] = lambda _line: None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 

@@ -114,6 +114,7 @@ class Trainer:
     checkpoints : where checkpoints go; None writes none
     identity : what a checkpoint must have been made with (dataset, hyperparameters) to be resumed from
     stop_requested : whether to stop with a checkpoint, which raises `Interrupted`; checked after every step
+    finish_requested : whether to end with the best epoch so far; checked after every epoch
     checkpoint_seconds : seconds between two checkpoints
     start : tables that training starts from; default: random numbers
     keep_last : train all epochs and keep the last, instead of the best on validation
@@ -125,6 +126,7 @@ class Trainer:
     checkpoints: CheckpointFolder | None = None
     identity: dict[str, Any] = field(default_factory=dict)
     stop_requested: Callable[[], bool] = lambda: False
+    finish_requested: Callable[[], bool] = lambda: False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     start: Start | None = None
     keep_last: bool = False
@@ -151,6 +153,7 @@ class Trainer:
             tables.load_parameters(start.parameters)
         self._adam = TiledAdam(tables)
         self._best: dict[str, Tensor] = {}
+        self.ended_early = False  # by `finish_requested`
         self._saved_at, self._gave_back_at = time.monotonic(), -math.inf
         self._first_epoch = start.epoch if start else 1
         at = self._resume(checkpoint) if checkpoint else Progress(self._first_epoch, step=start.step if start else 0)
@@ -178,6 +181,9 @@ class Trainer:
             if at.epochs_above >= DIVERGED_EPOCHS:
                 raise self._diverged(loss, at)
             self._maybe_save(at)
+            self.ended_early = self._agreed(self.finish_requested())[0]
+            if self.ended_early:
+                break
         if at.epoch > 2 and at.lowest_loss > SHORT_DIVERGED_FACTOR * at.start_level:
             raise self._diverged(at.lowest_loss, at)
         tables.restore(self._best)
