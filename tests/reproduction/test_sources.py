@@ -10,15 +10,6 @@ from dpaa.errors import InputError
 from dpaa.reproduction._sources import exposed_pairs, real_dataset
 
 
-def test_coat_official_and_in_lists(real_data: Path) -> None:
-    lists, official = (real_dataset("coat", real_data / name) for name in ("coat-paper-split", "coat"))
-    assert lists
-    assert official
-    assert (len(lists.train), len(lists.valid), len(lists.test)) == (3622, 617, 1245)
-    assert len(lists.overlap("train", "test")) == 129
-    assert len(official.train) == 3622
-
-
 def test_kuairec_in_lists(tmp_path: Path) -> None:
     (tmp_path / "valid.txt").write_text("1 10 11\n2 11\n")
     (tmp_path / "test.txt").write_text("1 12\n2 10\n")

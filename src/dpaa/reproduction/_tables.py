@@ -217,7 +217,7 @@ def curves(severities: Sequence[float], rows: Rows) -> Chart:
     the chart
     """
     means = {label: [cell.mean if cell.values else None for cell in cells] for label, cells in rows}
-    lines = [Line(label, severities, values, index) for index, (label, values) in enumerate(means.items())]
+    lines = [Line(label, severities, means[label], index) for index, label in enumerate(means)]
     return line(lines, "severity of the bias", "recall@20", x_axis="steps")
 
 
