@@ -12,7 +12,6 @@ import pytest
 from dpaa.errors import InputError
 from dpaa.report._inputs import Audited, Comparison, Frontier, gather
 from tests.report.folders import copy_of
-from tests.report.made import add_run, made_family
 
 
 def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
@@ -54,21 +53,3 @@ def test_damaged_metrics_are_one_sentence(demo_folder: Path, tmp_path: Path) -> 
     (run / "metrics.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"metrics.json is damaged or of another version \(protocol.k: "):
         gather([run])
-
-
-def test_a_run_is_measured_against_lightgcn_else_the_first() -> None:
-    family = made_family()
-    first = add_run(family, "first")
-    assert family.reference(first) is None
-    second = add_run(family, "second", "item-knn")
-    assert family.reference(second) is first
-    plain = add_run(family, "plain", "lightgcn")
-    assert family.reference(second) is plain
-    assert family.reference(plain) is first
-
-
-def test_of_many_users_evenly_spaced_ones_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.report._inputs.LISTED_USERS", 2)
-    family = made_family()
-    assert family.users.tolist() == [0, 3]
-    assert add_run(family, "new").exposure.sum() == 4

@@ -84,14 +84,7 @@ def test_results_of_other_trainings_are_refused(twice: Path, files: Path) -> Non
     one, other = sorted((twice / "results" / "overall").glob("ips-*.json"))
     before = one.read_text()
     content = json.loads(before)
-    details = content["details"]
-    spoilt = [
-        other.read_text(),
-        json.dumps(content | {"settings": content["settings"] | {"l2": 0.5}}),
-        json.dumps(content | {"details": details | {"fingerprint": "f"}}),
-        json.dumps(content | {"method": "macr"}),
-    ]
-    for text in spoilt:
+    for text in (other.read_text(), json.dumps(content | {"method": "macr"}), json.dumps(content | {"details": {}})):
         one.write_text(text)
         done = run_dpaa(*call)
         assert done.code == 2

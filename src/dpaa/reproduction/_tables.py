@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaa._io import write_file
-from dpaa.report._charts import Chart, Line, line, save
+from dpaa.report import Chart, Line, line, save
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._results import RunResult
 
