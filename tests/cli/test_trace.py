@@ -31,7 +31,7 @@ def test_verdicts_come_first_and_name_their_rule(weighted: Path) -> None:
     assert lines[4].startswith("  read-out: the premise ")
     assert lines[5].startswith("  layer 0 of the pre-trained model: the premise ")
     assert lines[9].startswith("rule: ")
-    for title in ("Lemma 1", "over epochs", "messages of layer 1"):
+    for title in ("Lemma 1", "some epochs", "messages of layer 1"):
         assert title in "\n".join(lines[9:])
     assert not any("…" in line for line in lines), "a table that does not fit"
 

@@ -24,12 +24,12 @@ def half_a_result() -> None:
 
 
 def half_a_packed_file() -> None:
-    """The packed results are cut short."""
+    """A file of packed results that is cut short."""
     import polars as pl
 
-    Path("results").mkdir()
-    pl.DataFrame({"key": ["a"], "json": ["{}"]}).write_parquet("results/overall.parquet")
+    half_a_result()
     file = Path("results/overall.parquet")
+    pl.DataFrame({"key": ["a"], "json": ["{}"]}).write_parquet(file)
     file.write_bytes(file.read_bytes()[:-40])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -15,11 +14,10 @@ import pytest
 
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError, MissingExtraError
 from dpaa.evaluation.dial_curve import DialCurve, DialPoint, Objective
 from dpaa.evaluation.offpolicy import ValidationExposure
-from dpaa.report import check_figure, dial_figure, lorenz_curve, popularity_curves, save, trace_figures
-from dpaa.report._charts import PALETTE, POINTS, SOFT, Dot, Line, bars, line, popularity_line, scatter
+from dpaa.report import dial_figure, lorenz_curve, popularity_curves, save, trace_figures
+from dpaa.report._charts import PALETTE, POINTS, SOFT, Dot, Line, line, popularity_line, scatter
 from dpaa.report._html import SVG, cleaned_svg, inline_svg
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.trace import trace_run
@@ -55,39 +53,6 @@ def test_what_has_no_value_is_left_out_and_lines_beyond_the_palette_are_dashed()
     encoding = chart.to_dict()["layer"][0]["encoding"]
     assert encoding["color"]["scale"]["range"] == [PALETTE[0], PALETTE[0], SOFT]
     assert encoding["strokeDash"]["scale"]["range"] == [[1, 0], [6, 3], [3, 3]]
-
-
-@pytest.mark.parametrize(
-    ("values", "domain"),
-    [((0.1, 0.2), (0.088, 0.212)), ((0.001, 0.2), (0.0, 0.22388)), ((0.0, 0.0), (0.0, 1.0)),
-     ((-1.0, 1.0), (-1.24, 1.24))],
-)  # fmt: skip
-def test_dots_have_space_around_them_but_none_below_zero(
-    values: tuple[float, float], domain: tuple[float, float]
-) -> None:
-    dots = [Dot(str(index), index, value, value, "") for index, value in enumerate(values)]
-    encoding = scatter(dots, "x", "y").to_dict()["layer"][0]["encoding"]
-    for axis in ("x", "y"):
-        assert encoding[axis]["scale"]["domain"] == pytest.approx(domain)
-
-
-def test_a_frontier_marks_the_choice_and_turns_a_falling_goal() -> None:
-    dots = [
-        Dot("a", 0, x, x, "", joined=True, mark=mark) for x, mark in ((0.0, "baseline"), (0.5, ""), (1.0, "chosen"))
-    ]
-    chart = scatter(dots, "x", "y", relative=True, falling=True).to_dict()
-    labels = [str(each["transform"]) for each in chart["layer"] if each["mark"]["type"] == "text"]
-    assert ["baseline" in one for one in labels] == [False, True]
-    (y,) = [each["encoding"]["y"] for each in chart["layer"] if each["mark"]["type"] == "line"]
-    assert y["scale"]["reverse"] is True
-
-
-def test_bars_keep_their_order() -> None:
-    rows = [{"label": label, "name": name, "value": 0.1, "low": 0.0, "high": 0.2, "tip": ""}
-            for label in ("z", "a") for name in ("new", "best")]  # fmt: skip
-    chart = bars(rows, "change").to_dict()
-    assert chart["layer"][1]["encoding"]["y"]["sort"] == ["z", "a"]
-    assert chart["height"] == 60 + 2 * 26 + 22
 
 
 # ---------------------------------------------------------------------- figures of commands
@@ -137,21 +102,6 @@ def test_every_format(tmp_path: Path, ending: str) -> None:
     assert content.lstrip().startswith(BEGINS[ending])
     assert [path.name for path in file.parent.iterdir()] == [file.name]
     assert b"cdn.jsdelivr" not in content or ending == "json"
-
-
-@pytest.mark.parametrize(
-    ("name", "says"), [("x.gif", "a figure is written to"), ("in/x.png", "cannot write .*in/x.png")]
-)
-def test_files_that_cannot_be_written(tmp_path: Path, name: str, says: str) -> None:
-    (tmp_path / "in").write_text("a file")
-    with pytest.raises(InputError, match=says):
-        save(popularity_curves({"a": np.array([3, 2, 1])}), tmp_path / name)
-
-
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dpaa\[report\]'"):
-        check_figure(tmp_path / "x.png")
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,6 @@ def test_no_template_lets_text_through() -> None:
         render("table.html", rows=[])
 
 
-def test_commands_in_a_sentence_are_code() -> None:
-    assert with_code("run `dpaa <x>`, then") == "run <code>dpaa &lt;x&gt;</code>, then"
-
-
 def test_an_item_has_its_title_and_a_long_id_is_cut() -> None:
     assert [tag.text for tag in Reader(shown_item("<a>", "Tea")).tags] == ["Tea", "<a>"]
     (found,) = Reader(shown_item("x" * 5000)).tags

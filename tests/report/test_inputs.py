@@ -12,7 +12,6 @@ import pytest
 from dpaa.errors import InputError
 from dpaa.report._inputs import Audited, Comparison, Frontier, gather
 from tests.report.folders import copy_of
-from tests.report.made import add_run, made_family
 
 
 def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
@@ -20,24 +19,6 @@ def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
     known = run.model.user_ids.gather(run.family.users)
     counts = Counter(run.model.recommend(known, k=20)["item_id"])
     assert run.exposure.tolist() == [counts[item] for item in run.model.item_ids]
-
-
-def test_runs_of_one_name_are_told_apart(demo_folder: Path, tmp_path: Path) -> None:
-    one = copy_of(demo_folder / "runs" / "lightgcn", tmp_path / "one" / "run")
-    other = copy_of(demo_folder / "runs" / "dpaa", tmp_path / "other" / "run")
-    assert [run.name for run in gather([one, other]).runs] == [str(one), str(other)]
-
-
-def test_what_is_nothing_of_ours_is_refused(demo_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "odd.json").write_text('{"kind": "poem"}')
-    for name, sentence in (
-        ("empty", "is neither a prepared dataset nor a run"),
-        ("nowhere", "there is no .*nowhere; name datasets, runs and JSON files"),
-        ("odd.json", "is neither a comparison nor an audit"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            gather([demo_folder / "data", tmp_path / name])
 
 
 def test_what_is_named_twice_is_there_once(demo_folder: Path) -> None:
@@ -72,32 +53,3 @@ def test_damaged_metrics_are_one_sentence(demo_folder: Path, tmp_path: Path) -> 
     (run / "metrics.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"metrics.json is damaged or of another version \(protocol.k: "):
         gather([run])
-
-
-def test_a_run_is_measured_against_lightgcn_else_the_first() -> None:
-    family = made_family()
-    first = add_run(family, "first")
-    assert family.reference(first) is None
-    second = add_run(family, "second", "item-knn")
-    assert family.reference(second) is first
-    plain = add_run(family, "plain", "lightgcn")
-    assert family.reference(second) is plain
-    assert family.reference(plain) is first
-
-
-def test_exposure_and_metrics_by_hand() -> None:
-    family = made_family()
-    run = add_run(family, "new", metrics={"recall@2": 0.5, "upd@2": None})
-    assert run.exposure.sum() == 8, "four lists of two"
-    assert run.metrics == {"recall@2": 0.5}
-    assert family.counts.tolist() == [4, 2, 1, 1, 0]
-    assert family.popular.tolist() == [True, True, True, False, False]
-    assert family.head_share == 0.5
-    assert run.trace is None
-
-
-def test_of_many_users_evenly_spaced_ones_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.report._inputs.LISTED_USERS", 2)
-    family = made_family()
-    assert family.users.tolist() == [0, 3]
-    assert add_run(family, "new").exposure.sum() == 4

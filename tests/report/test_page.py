@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from importlib import resources
@@ -19,7 +18,7 @@ from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from tests.command import dpaa_ok
 from tests.conftest import TINY
-from tests.report.folders import copy_of, runs_of
+from tests.report.folders import copy_of
 from tests.report.reader import Reader
 
 HOSTILE = (
@@ -62,38 +61,12 @@ def test_chapters_and_figures(page: Reader) -> None:
     assert [found.attributes["id"] for found in folded] == [f"{chapter}-title" for chapter in FOLDED]
 
 
-def test_accessible(page: Reader) -> None:
-    assert [found.attributes["lang"] for found in page.named("html")] == ["en"]
-    assert len(page.named("h1")) == 1
-    ids = [found.attributes["id"] for found in page.tags if "id" in found.attributes]
-    assert len(ids) == len(set(ids))
-    named = {name for found in page.tags for name in found.attributes.get("aria-labelledby", "").split()}
-    targets = {found.attributes["href"][1:] for found in page.named("a")}
-    assert named | targets <= set(ids)
-    assert len(page.named("caption")) == len(page.named("table"))
-    assert all(found.text.strip() for found in page.named("caption"))
-    drawn = page.named("svg")
-    assert len(drawn) == len(DRAWN | OF_THE_TRADE)
-    assert all(len(found.attributes["aria-label"]) > 30 and found.attributes["role"] == "img" for found in drawn)
-    assert all(found.text.strip() or "aria-label" in found.attributes for found in page.named("button"))
-    assert len(page.named("p", class_="reading")) >= len(DRAWN | OF_THE_TRADE)
-
-
 def test_nothing_is_loaded(page: Reader, html: str) -> None:
     check_harmless(page)
     assert set(re.findall(r"https?://[^\s\"'<)]+", html)) <= {"http://www.w3.org/2000/svg"}
     (policy,) = page.named("meta", http_equiv="Content-Security-Policy")
     assert policy.attributes["content"].startswith("default-src 'none'")
     assert len(html) < 1_000_000
-
-
-def test_colours_follow_the_page(html: str) -> None:
-    charts = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
-    css = resources.files("dpaa.report").joinpath("assets", "page.css").read_text(encoding="utf-8")
-    used = set(re.findall(r"var\((--\w+)\)", charts))
-    assert {"--ink", "--c0", "--c1"} <= used
-    for name in used:
-        assert css.count(f"{name}: ") == 3, "light, dark by the system's wish, dark by the button"
 
 
 # ---------------------------------------------------------------------- hostile ids
@@ -147,32 +120,3 @@ def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None
     assert f"run `dpaa evaluate {run}`" in said.err
     found = [tag.attributes["id"] for tag in Reader((tmp_path / "page.html").read_text()).named("section")]
     assert found == ["summary", "exposure", "data", "items", *FOLDED]
-
-
-def test_a_dataset_alone(demo_folder: Path, tmp_path: Path) -> None:
-    dpaa_ok("report", demo_folder / "data", "--out", tmp_path / "new" / "page.html")
-    page = Reader((tmp_path / "new" / "page.html").read_text())
-    assert [tag.attributes["id"] for tag in page.named("section")] == ["summary", "data", "provenance"]
-
-
-def test_many_runs_with_long_histories_stay_small(demo_folder: Path, tmp_path: Path) -> None:
-    line = json.loads((demo_folder / "runs" / "dpaa" / "history.jsonl").read_text().splitlines()[0])
-    history = "".join(json.dumps(line | {"epoch": epoch + 1}) + "\n" for epoch in range(5_000))
-    runs = []
-    for seed in range(8):
-        runs.append(copy_of(demo_folder / "runs" / "dpaa", tmp_path / f"dpaa-with-a-long-name-{seed}"))
-        (runs[-1] / "history.jsonl").write_text(history)
-        manifest = json.loads((runs[-1] / "manifest.json").read_text())
-        manifest["files"]["history.jsonl"] = hashlib.sha256(history.encode()).hexdigest()
-        (runs[-1] / "manifest.json").write_text(json.dumps(manifest))
-    write_page(runs, tmp_path / "page.html")
-    assert (tmp_path / "page.html").stat().st_size < 3_000_000
-
-
-def test_figures_for_papers(demo_folder: Path, tmp_path: Path) -> None:
-    paths = [*runs_of(demo_folder), demo_folder / "comparison.json"]
-    write_page(paths, tmp_path / "page.html", figures=tmp_path / "figures", figure_format="svg")
-    files = {file.stem: file for file in (tmp_path / "figures").iterdir()}
-    assert set(files) == DRAWN
-    for file in files.values():
-        assert b"var(--" not in file.read_bytes()

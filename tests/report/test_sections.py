@@ -16,9 +16,7 @@ from dpaa.report import _runs as runs
 from dpaa.report import audit_page
 from dpaa.report._charts import POINTS
 from dpaa.report._html import Section
-from dpaa.report._inputs import Comparison, Frontier, Inputs, gather
-from dpaa.trace import Trace
-from dpaa.trace._trace import LayerWeights
+from dpaa.report._inputs import Comparison, Frontier, gather
 from tests.command import dpaa_ok
 from tests.report.folders import runs_of
 from tests.report.made import add_run, made_family, made_inputs
@@ -92,24 +90,6 @@ def test_without_one_it_is_that_of_the_last_run_against_lightgcn() -> None:
     ]
 
 
-def test_runs_measured_differently_are_not_compared_and_notes_are_shown() -> None:
-    family = made_family()
-    add_run(family, "plain", "lightgcn", metrics=BEFORE)
-    add_run(family, "new", metrics=AFTER, overlap="mask")
-    page = read(runs.summary(Inputs([family], notes=["the <dataset> is gone"])))
-    assert texts(page, "li") == ["the <dataset> is gone"]
-    assert texts(page, "p", class_="verdict")[0].startswith("The top fifth of the items has 50%")
-
-
-def test_a_long_tail_in_numbers() -> None:
-    section = runs.data(made_inputs(made_family("one"), made_family("<two>")))
-    first, second = section.figures
-    assert "3 popular items have 80% of the interactions, 2 niche items the rest." in first.description
-    assert (second.name, second.title) == ("long-tail-2", "The long tail of <two>")
-    assert texts(read(section), "dd")[:6] == ["4", "5", "8", "50%", "60%", "3"]
-    assert not runs.data(made_inputs()).content.strip()
-
-
 # ---------------------------------------------------------------------- exposure, metrics, groups, items
 
 
@@ -126,21 +106,6 @@ def test_shares_by_decile_add_up_and_items_that_nobody_used_are_in_none(demo_fol
     assert sum(family.decile_shares(family.runs[0].exposure)[7:]) > sum(before[7:])
     (figure,) = runs.exposure(made_inputs(family)).figures
     assert texts(Reader(figure.table), "th", scope="row")[0] == runs.LOG
-
-
-@pytest.mark.parametrize(
-    ("metric", "values", "best"),
-    [
-        ("recall@20", {"a": 0.1, "b": 0.2}, {"b"}),
-        ("arp@20", {"a": 10.0, "b": 20.0}, {"a"}),
-        ("popularity_lift@20", {"a": -0.3, "b": 0.2}, {"b"}),
-        ("recall@20/niche", {"a": 0.10001, "b": 0.10002, "c": 0.05}, {"a", "b"}),
-        ("recall@20", {"a": 0.1, "b": 0.1}, set()),
-        ("unheard-of@20", {"a": 0.1, "b": 0.2}, set()),
-    ],
-)
-def test_best(metric: str, values: dict[str, float], best: set[str]) -> None:
-    assert runs.best_of(metric, values) == best
 
 
 def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
@@ -169,30 +134,15 @@ def test_only_runs_measured_alike_stand_in_one_table() -> None:
     assert texts(read(section), "td")[:4] == ["★0.5000 best", "0.2500", "1,234.5", "–"]
 
 
-def test_unequal_budgets_stand_beside_what_is_compared() -> None:
+def test_shares_of_every_group_the_largest_first() -> None:
     family = made_family()
-    for name, epochs in (("plain", 3), ("long", 30)):
-        manifest = {"training": {"epochs": epochs, "best_epoch": epochs, "best_valid_recall@20": 0.1}}
-        run = add_run(family, name, "lightgcn", metrics=BEFORE, manifest=manifest)
-        run.model.method.epochs = epochs  # type: ignore[attr-defined]
-    notes = read(runs.metrics(made_inputs(family))).named("div", class_="notes")[0].text
-    assert "unequal training budgets" in notes.lower()
-    assert not any("unequal" in line.lower() for line in runs.cautions(family.runs[:1]))
-
-
-def test_shares_of_every_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    family = made_family()
-    for name, shares in (("one", (0.125, 0.875)), ("two", (0.5, None))):
-        groups = {
-            "genre=Comedy": {"items": 2.0, "history": 0.25, "2": shares[0]},
-            "genre=a=<b>": {"items": 3.0, "history": 0.75, "2": shares[1]},
-        }
+    for name, share in (("one", 0.125), ("two", None)):
+        comedy = {"items": 2.0, "history": 0.25, "2": share}
+        groups = {"genre=Comedy": comedy, "genre=a=<b>": {"items": 3.0, "history": 0.75}}
         add_run(family, name, metrics={}, group_by="genre", groups=groups)
     page = read(runs.groups(made_inputs(family)))
-    assert texts(page, "th", scope="row") == ["a=<b>", "Comedy"], "the largest first"
-    assert texts(page, "td") == ["3", "75.0%", "87.5%", "–", "2", "25.0%", "12.5%", "50.0%"]
-    monkeypatch.setattr(runs, "MOST_GROUPS", 1)
-    assert texts(read(runs.groups(made_inputs(family))), "th", scope="row") == ["a=<b>"]
+    assert texts(page, "th", scope="row") == ["a=<b>", "Comedy"]
+    assert texts(page, "td") == ["3", "75.0%", "–", "–", "2", "25.0%", "12.5%", "–"]
 
 
 def test_items_that_move_against_the_log_and_against_another_run() -> None:
@@ -270,27 +220,6 @@ def test_a_long_history_is_thinned_and_what_it_lacks_is_not_drawn() -> None:
     rows = max(figure.chart.to_dict()["datasets"].values(), key=len)
     assert len(rows) <= POINTS + 1
     assert (rows[0]["x"], rows[-1]["x"]) == (1.0, 1000.0)
-
-
-def test_lines_say_where_messages_are_loud() -> None:
-    family = made_family()
-    layers = ([1.5, None, *[1.0] * 7, 0.5], [1.0] * 10)
-    weights = [LayerWeights(index, relative, relative) for index, relative in enumerate(layers)]
-    vars(add_run(family, "new"))["trace"] = Trace("new", "dpaa", "<holds>", [], [], [], weights, [], [], [])
-    section = background.trace(made_inputs(family))
-    (figure,) = section.figures
-    rows = max(figure.chart.to_dict()["datasets"].values(), key=len)
-    assert [row["y"] for row in rows][:9] == [1.5, *[1.0] * 7, 0.5]
-    assert "&lt;holds&gt;" in section.content
-
-
-def test_commands_make_the_run_again(demo_folder: Path, tmp_path: Path) -> None:
-    run = demo_folder / "runs" / "lightgcn"
-    train, evaluate = background.commands_of(gather([run]).runs[0])
-    assert evaluate == f"dpaa evaluate {run} --k 20 --overlap drop"
-    dpaa_ok(*train.replace(str(run), str(tmp_path / "again")).split()[1:])
-    for name in ("config.json", "model.safetensors"):
-        assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()
 
 
 def test_commands_name_what_differs_from_the_defaults() -> None:

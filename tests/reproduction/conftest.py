@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.reproduction import BUDGETS
 from tests.command import dpaa_ok
@@ -21,27 +20,17 @@ SMOKE = ("--budget", "smoke")
 
 
 @pytest.fixture(scope="session")
-def tiny_world() -> Dataset:
-    return simulate(users=80, items=60, seed=3)
-
-
-@pytest.fixture(scope="session")
-def files(tiny_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`coat/`: a split in list form of which some test pairs are training pairs; `kuairec/`: its two exposed parts."""
-    folder = tmp_path_factory.mktemp("files")
-    train = tiny_world.frame("train")
-    exposed = tiny_world.frame("test")
+    folder, world = tmp_path_factory.mktemp("files"), simulate(users=80, items=60, seed=3)
+    train, valid, test = (world.frame(split).select(Column.USER, Column.ITEM) for split in ("train", "valid", "test"))
     for name in ("coat", "kuairec"):
         (folder / name).mkdir()
-    shared = train.head(25)
-    write_lists(folder / "coat" / "train.txt", train)
-    write_lists(folder / "coat" / "val.txt", tiny_world.frame("valid"))
-    write_lists(
-        folder / "coat" / "test.txt",
-        exposed.select(Column.USER, Column.ITEM).vstack(shared.select(Column.USER, Column.ITEM)),
-    )
+    coat = {"train": train, "val": valid, "test": test.vstack(train.head(25))}
+    for name, frame in coat.items():
+        write_lists(folder / "coat" / f"{name}.txt", frame)
     write_lists(folder / "kuairec" / "valid.txt", train)
-    write_lists(folder / "kuairec" / "test.txt", exposed)
+    write_lists(folder / "kuairec" / "test.txt", test)
     return folder
 
 

@@ -31,19 +31,6 @@ def test_all_tables_figures_and_the_page_are_there(made: tuple[Path, str, str]) 
     assert left == {"pretrained-lightgcn"}, "finished trainings are removed"
 
 
-def test_sizes_are_counted_and_stand_beside_the_papers(made: tuple[Path, str, str], files: Path) -> None:
-    row = {cell["column"]: cell for cell in cells(made[0], "datasets")}
-    lines = [
-        line.split()
-        for name in ("train", "val", "test")
-        for line in (files / f"coat/{name}.txt").read_text().splitlines()
-    ]
-    assert float(row["interactions"]["mean"]) == sum(len(line) - 1 for line in lines)
-    assert float(row["users"]["mean"]) == len({line[0] for line in lines})
-    assert float(row["users"]["paper"]) == 290
-    assert float(row["in train and test"]["mean"]) == 25
-
-
 def test_numbers_are_the_results_and_no_table_mixes_conventions(twice: Path) -> None:
     results = [json.loads(file.read_text()) for file in (twice / "results" / "overall").iterdir()]
     rows = [row for row in cells(twice, "overall") if row["row"] == "ips" and row["column"] == "recall@20"]
@@ -97,28 +84,10 @@ def test_results_of_other_trainings_are_refused(twice: Path, files: Path) -> Non
     one, other = sorted((twice / "results" / "overall").glob("ips-*.json"))
     before = one.read_text()
     content = json.loads(before)
-    details = content["details"]
-    spoilt = [
-        other.read_text(),
-        json.dumps(content | {"settings": content["settings"] | {"l2": 0.5}}),
-        json.dumps(content | {"details": details | {"fingerprint": "f"}}),
-        json.dumps(content | {"method": "macr"}),
-    ]
-    for text in spoilt:
+    for text in (other.read_text(), json.dumps(content | {"method": "macr"}), json.dumps(content | {"details": {}})):
         one.write_text(text)
         done = run_dpaa(*call)
         assert done.code == 2
         assert f"{one.name} is the result of another training; remove it" in "".join(done.err.splitlines())
     one.write_text(before)
     assert dpaa_ok(*call)
-
-
-@pytest.mark.parametrize("name", ["results/overall", "work/coat"])
-def test_a_planted_link_is_refused(tmp_path: Path, files: Path, name: str) -> None:
-    (tmp_path / name).parent.mkdir()
-    (tmp_path / "outside").mkdir()
-    (tmp_path / name).symlink_to(tmp_path / "outside")
-    done = run_dpaa(*overall_of_ips(files, tmp_path))
-    assert done.code == 2
-    assert "remove it and call again" in done.err
-    assert not any((tmp_path / "outside").iterdir())

@@ -7,25 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from dpaa.reproduction import BUDGETS, Plan
-from tests.command import dpaa_ok, run_dpaa
+from tests.command import dpaa_ok
 from tests.reproduction.conftest import folders
 
 
 def plan(budget: str, folder: Path, **given: Any) -> Plan:
     return Plan(BUDGETS[budget], {}, folder, folder / "work", **given)
-
-
-def test_other_severities_take_the_nearest_tuned_one(tmp_path: Path) -> None:
-    standard = plan("standard", tmp_path)
-    assert [standard.tuned_severity(s) for s in range(10)] == [0, 0, 0, 5, 5, 5, 5, 5, 9, 9]
-    assert plan("quick", tmp_path).tuned_severity(3) is None
-
-
-def test_each_row_once_under_the_name_the_paper_knows(tmp_path: Path) -> None:
-    given = ("sam_reg", "dpaa", "dpaa", "most_popular", "sam-reg")
-    assert plan("quick", tmp_path, given_rows=given).rows == ("sam-reg", "dpaa", "most-popular")
-    assert plan("quick", tmp_path, given_rows=("dpaa",)).rows == ("most-popular", "dpaa")
-    assert "als" not in plan("quick", tmp_path).rows
 
 
 def test_standard_2_has_one_draw_and_one_training_whatever_the_defaults_become(
@@ -74,17 +61,6 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     studies.clear()
     assert "0 trained" in dpaa_ok(*call).err
     assert studies == []
-
-
-def test_a_choice_for_something_else_is_refused(files: Path, tmp_path: Path, studies: list[dict[str, Any]]) -> None:
-    call = ("reproduce", "settings", "--method", "lightgcn", *folders(tmp_path), "--budget", "standard")
-    dpaa_ok(*call, "--coat", files / "coat")
-    (one,) = (tmp_path / "results" / "tuned").glob("lightgcn-*.json")
-    one.write_text(json.dumps(json.loads(one.read_text()) | {"fingerprint": "f"}))
-    done = run_dpaa(*call, "--coat", files / "coat")
-    assert done.code == 2
-    assert "was chosen for another dataset, method or budget; remove it" in done.err
-    assert len(studies) == 1
 
 
 def test_hyperparameters_beside_the_papers(files: Path, tmp_path: Path, studies: list[dict[str, Any]]) -> None:

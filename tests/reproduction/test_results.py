@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 
 from dpaa.errors import InputError
 from dpaa.reproduction._results import ResultStore, RunResult, Study
-from tests.command import dpaa_ok
-from tests.reproduction.conftest import overall_of_ips
 
 PACK = Path(__file__).parents[2] / "scripts" / "pack_results.py"
 
@@ -77,19 +74,3 @@ def test_a_damaged_packed_file_is_refused(tmp_path: Path, content: bytes | pl.Da
     with pytest.raises(InputError) as refused:
         store(tmp_path).read("dpaa-1")
     assert message in str(refused.value)
-
-
-def test_a_packed_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
-    pl.DataFrame({"key": ["a"], "json": ["x" * 100_000_000]}).write_parquet(tmp_path / "severity.parquet")
-    with pytest.raises(InputError, match="would unpack from"):
-        store(tmp_path).read("a")
-
-
-def test_tables_of_packed_results_are_the_same(twice: Path, files: Path, tmp_path: Path) -> None:
-    loose = {file.stem: file.read_text() for file in (twice / "results" / "overall").iterdir()}
-    (tmp_path / "results").mkdir()
-    packed = pl.DataFrame({"key": list(loose), "json": list(loose.values())})
-    packed.write_parquet(tmp_path / "results" / "overall.parquet")
-    assert f"0 trained, {len(loose)} results" in dpaa_ok(*overall_of_ips(files, tmp_path)).err
-    assert (tmp_path / "out/overall-smoke.csv").read_bytes() == (twice / "out/overall-smoke.csv").read_bytes()
-    assert json.loads(loose[min(loose)])["metrics"]

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from dpaa.errors import InputError
 from dpaa.reproduction._sources import exposed_pairs, real_dataset
-
-
-def test_coat_official_and_in_lists(real_data: Path) -> None:
-    lists, official = (real_dataset("coat", real_data / name) for name in ("coat-paper-split", "coat"))
-    assert lists
-    assert official
-    assert (len(lists.train), len(lists.valid), len(lists.test)) == (3622, 617, 1245)
-    assert len(lists.overlap("train", "test")) == 129
-    assert len(official.train) == 3622
 
 
 def test_kuairec_in_lists(tmp_path: Path) -> None:
@@ -34,13 +22,3 @@ def test_kuairec_in_lists(tmp_path: Path) -> None:
     assert data.candidates is not None
     assert data.item_ids.gather(data.candidates).to_list() == [10, 11, 12, 14]
     assert len(exposed_pairs(tmp_path)) == 5
-
-
-def test_severity_from_official_and_from_lists_of_kuairec(real_data: Path, tmp_path: Path) -> None:
-    assert len(exposed_pairs(real_data / "kuairec" / "paper-split")) == 216_716
-    assert len(exposed_pairs(real_data / "kuairec" / "all-small-positives")) == 217_175
-    rows = "".join(f"{u},{v},{100 + u + v},{1.5 + v}\n" for u in range(3) for v in range(3))
-    for name in ("big_matrix.csv", "small_matrix.csv"):
-        (tmp_path / name).write_text("user_id,video_id,timestamp,watch_ratio\n" + rows)
-    with pytest.raises(InputError, match="official"):
-        exposed_pairs(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from dpaa.reproduction import BUDGETS, Chapter, Plan, Table, _paper, write_chapters
 from dpaa.reproduction._chapters import RECALL, _severity_tables
 from dpaa.reproduction._results import RunResult
-from dpaa.reproduction._tables import Cell, ranked
+from dpaa.reproduction._tables import Cell
 
 RECALLS = {"most-popular": 0.2, "lightgcn": 0.1, "ips": 0.05, "dpaa": 0.15}
 
@@ -26,12 +26,6 @@ def test_a_cell_shows_mean_deviation_paper_and_difference() -> None:
     assert Cell((0.1,)).shown() == "0.1000"
     assert Cell((), 0.13).shown() == "–\n(0.1300)"
     assert Cell(text="words").shown() == "words"
-
-
-def test_ranks_are_those_of_what_is_shown() -> None:
-    cells = [Cell((value,)) for value in (0.10001, 0.3, 0.10004, 0.2, 0.29996)]
-    assert [cell.rank for cell in ranked(cells)] == [0, 1, 0, 2, 1]
-    assert [cell.rank for cell in ranked([Cell((0.1,)), Cell()])] == [0, 0]
 
 
 def test_the_severity_table_ranks_compares_and_stands_beside_the_papers(tmp_path: Path) -> None:

@@ -41,27 +41,6 @@ def test_weights_and_mass_by_hand(by_hand: Tracer) -> None:
     assert found.plain_mass_share[5] == pytest.approx((0.5 + HALF) * 5 / ((0.5 + HALF) * 5 + HALF))
 
 
-def test_layers_by_hand(by_hand: Tracer) -> None:
-    layers = by_hand.layers(EGO)
-    assert len(layers) == 3
-    expected = [
-        [0.25 * 3 + 0.5 * 1, 0.25 * 4 + HALF * 1],
-        [0.5 * HALF * 3, 0.5 * HALF * 4 + 0.5 * 2],
-        [0.25 * 1 + 0.5 * 3, 0.5 * HALF * 2 + 0.5 * 4],
-        [HALF * 1, 0.5 * 1],
-        [3.5, 3.5],
-    ]
-    np.testing.assert_allclose(layers[1], expected, rtol=1e-6)
-
-
-def test_cosines_by_hand(by_hand: Tracer) -> None:
-    found = by_hand.premise(EGO, "own", 0)
-    assert found.iiw[0] == pytest.approx(1)  # u0 ⟂ i1
-    assert found.iiw[5] == pytest.approx(1 - (0.6 + 0.8) / 2)
-    assert found.verdict == "unknown"  # two items have no fifths
-    assert "cannot be judged" in found.sentence
-
-
 def test_lemma_1_by_hand() -> None:
     """u0 takes items 0..9, u1 takes item 9: one item per decile."""
     graph = BipartiteGraph.from_pairs(Pairs.of([0] * 10 + [1], [*range(10), 9]), 2, 10)

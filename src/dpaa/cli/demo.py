@@ -21,10 +21,6 @@ PLAIN = "lightgcn"
 CLOSED_FORMS = ("ease", "item-knn")
 """What the frontier has besides: trained in a moment."""
 SHOWN = ("recall@20", "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "coverage@20", "arp@20")
-KEEP = 0.95
-"""Share of the best accuracy that is promised to be kept."""
-ROWS = 6
-"""Of the frontier."""
 REAL = (
     "On real data: KuaiRec with bias of severity 5, niche items found +5.4%, accuracy +27% on the test split; on "
     "Coat, whose 290 users can confirm little, `dpaa debias` keeps what was there (docs/results/frontier.md)."
@@ -88,8 +84,8 @@ def demo(
 
     out.print("\n3. The best trade-off between accuracy and popularity")
     trained = [runs / PLAIN, runs / "dpaa"]
-    chosen = debias(trade, data, methods=CLOSED_FORMS, runs=trained, base=trained[0], keep_accuracy=KEEP, say=err.print)
-    print_frontier(chosen, ROWS)
+    chosen = debias(trade, data, methods=CLOSED_FORMS, runs=trained, base=trained[0], keep_accuracy=0.95, say=err.print)
+    print_frontier(chosen, 6)
 
     out.print("\n4. What it comes to")
     out.print(Styled(f"In this simulated world: {chosen.headline()}.", "bold"))

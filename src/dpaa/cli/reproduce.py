@@ -63,8 +63,8 @@ def reproduce(
         raise InputError(f"{out_folder} is a file; name a folder with --out DIR")
     places = {"coat": coat, "yahoo-r3": yahoo_r3, "kuairec": kuairec}
     folders = {data: folder for data, folder in places.items() if folder is not None}
-    levels = tuple(severities or ())
-    plan = Plan(BUDGETS[budget], folders, results, work, tuple(method or ()), seeds, levels, jobs, err.print)
+    rows, levels = tuple(method or ()), tuple(severities or ())
+    plan = Plan(BUDGETS[budget], folders, results, work, rows, seeds, levels, jobs, err.print)
     made = []
     before = signal.signal(signal.SIGTERM, _terminate)  # as ctrl-C: unfinished trainings leave a checkpoint
     try:
@@ -78,7 +78,7 @@ def reproduce(
     finally:
         signal.signal(signal.SIGTERM, before)
     given = [f"--{data} DIR" for data in folders]  # without the reader's own paths
-    given += [*(f"--method {row}" for row in plan.given_rows), *(f"--severity {level:g}" for level in levels)]
+    given += [*(f"--method {row}" for row in rows), *(f"--severity {level:g}" for level in levels)]
     given += [f"--seeds {seeds}"] if seeds else []
     how = f"Made by `{' '.join(['dpaa reproduce', name, '--budget', budget, *given])}` ({plan.budget.about})."
     # Tables of the standard budget have the plain name, and others do not overwrite them.

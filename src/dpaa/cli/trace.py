@@ -13,8 +13,6 @@ from dpaa.cli.console import cells, err, out, print_json, print_notes, print_obj
 if TYPE_CHECKING:
     from dpaa.trace import Trace
 
-SHOWN_EPOCHS = 8
-
 
 def trace(
     run: Annotated[Path, Argument(help="A finished run of a method that weights messages.")],
@@ -66,8 +64,7 @@ def _print_trace(trace: Trace) -> None:
         columns |= {"weight": cells(".4f", *layer.mean), "relative": cells(".3f", *layer.relative)}
         if layer.mass_share and layer.plain_mass_share:
             columns |= {"mass": cells(".1%", *layer.mass_share), "without": cells(".1%", *layer.plain_mass_share)}
-        title = "mean weight, relative to LightGCN's, share of message mass, and without the weights"
-        tables[f"messages of layer {layer.layer} by decile (1 = rarest items): {title}"] = columns
+        tables[f"messages of layer {layer.layer} by decile (1 = rarest items); mass with and without weights"] = columns
     for whose in dict.fromkeys(premise.vectors for premise in trace.premises):
         columns = {one.where: cells(".3f", *one.iiw) for one in trace.premises if one.vectors == whose}
         tables[f"inverse interaction weight 1 − cos(e_u, e_i), mean over edges: {whose} vectors"] = columns
@@ -76,10 +73,9 @@ def _print_trace(trace: Trace) -> None:
     ratios = {"p / q": "groups", "I_p/I_q": "ratio_without:.4f", "I'_p/I'_q": "ratio_with:.4f"}
     title = "Lemma 1, contributions of popular (p) and rare items (q): I = Σ d‖e‖ without weights, I' with them"
     print_objects(title, ratios, trace.contributions)
-    step = max(1, len(trace.epochs) // SHOWN_EPOCHS)
     rows = [
         [line["epoch"], *cells(".5f", line.get("embedding_shift")), *cells(".3f", line.get("pretrained_share"))]
-        for line in trace.epochs[::step]
+        for line in trace.epochs[:: max(1, len(trace.epochs) // 8)]
     ]
     if rows:
-        print_table("over epochs: shift Δ, pre-trained share β; --json has all", ["epoch", "Δ", "β"], rows)
+        print_table("some epochs: shift Δ, pre-trained share β; --json has all", ["epoch", "Δ", "β"], rows)

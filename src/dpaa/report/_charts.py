@@ -42,7 +42,7 @@ AXES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "percent": ({"format": "%"}, {}),
     "steps": ({"format": "d", "tickMinStep": 1}, {"padding": 6}),
     "log": ({"values": [10**n for n in range(10)], "format": "~s"}, {"type": "log", "nice": False}),
-    "symlog": ({"values": DIAL_TICKS, "format": "~g"}, {"type": "symlog", "constant": 1, "nice": False}),
+    "symlog": ({"format": "~g", "labelOverlap": False}, {"type": "symlog", "constant": 1, "nice": False}),
 }
 """Kind of an axis → options of the axis and of its scale."""
 

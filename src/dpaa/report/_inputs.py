@@ -185,10 +185,8 @@ def parse(model: type[D], content: object, file: str | Path) -> D:
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"{file} is damaged or of another version ({where}: {first['msg']}); make it again with this version"
-        ) from None
+        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise InputError(f"{file} is damaged or of another version ({why}); make it again with this version") from None
 
 
 # ---------------------------------------------------------------------- runs and their datasets
@@ -345,7 +343,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             _add_json(inputs, path)
         elif path.exists():
             raise InputError(
-                f"{path} is neither a prepared dataset nor a run; name a folder made by `dpaa data` or `dpaa train`"
+                f"{path} is neither a prepared dataset nor a run; make one with `dpaa data` or `dpaa train`"
             )
         else:
             raise InputError(f"there is no {path}; {REMEDY}")
@@ -374,8 +372,6 @@ def _add_json(inputs: Inputs, path: Path) -> None:
     content = read_json(path, LARGE_JSON, REMEDY)
     model = KINDS.get(str(content.get("kind")))
     if model is None:
-        raise InputError(
-            f"{path} is neither a comparison nor an audit nor a frontier; make one with `dpaa compare … --out "
-            "FILE.json`, `dpaa audit … --json` or `dpaa debias`"
-        )
+        remedy = "make one with `dpaa compare … --out FILE.json`, `dpaa audit … --json` or `dpaa debias`"
+        raise InputError(f"{path} is neither a comparison nor an audit nor a frontier; {remedy}")
     inputs.documents.append(parse(model, content, path))

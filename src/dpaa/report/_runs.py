@@ -136,7 +136,7 @@ def exposure(inputs: Inputs) -> Section:
     drawn = []
     for index, family in enumerate(family for family in inputs.families if family.runs):
         parts = [(LOG, family.counts, None), *((run.name, run.exposure, run.colour) for run in family.runs)]
-        lines = [Line(name, range(1, 11), family.decile_shares(part), index) for name, part, index in parts]
+        lines = [Line(name, range(1, 11), family.decile_shares(part), colour) for name, part, colour in parts]
         drawn.append((family, by_decile(f"exposure-by-popularity{suffix(index)}", lines, family.name)))
     content = render("exposure.html", drawn=drawn)
     return Section("exposure", "Who gets shown", "Exposure", content, [figure for _, figure in drawn])
@@ -176,11 +176,7 @@ def metrics(inputs: Inputs) -> Section:
 
 def cautions(runs: Sequence[Run]) -> list[str]:
     """Sentences on unequal training budgets and trainings cut short."""
-    sides: dict[object, list[Run]] = {}
-    for run in runs:
-        sides.setdefault((run.method, TrainingBudget.of_model(run.model).given), []).append(run)
-    named = [(alike[0].name if len(alike) == 1 else alike[0].method, alike) for alike in sides.values()]
-    lines = budget_warnings([(name, [TrainingBudget.of_model(run.model) for run in alike]) for name, alike in named])
+    lines = budget_warnings([(run.name, [TrainingBudget.of_model(run.model)]) for run in runs])
     return lines[:MOST_CAUTIONS]
 
 
@@ -251,10 +247,11 @@ def _group_table(column: str, k: str, runs: list[tuple[str, dict[str, Metrics]]]
 
 
 def items(inputs: Inputs) -> Section:
-    """The items that gain and lose most exposure in the last run of a dataset, against its reference or the log."""
+    """The items that gain and lose most exposure in the chosen or last run, against its reference or the log."""
     tables = []
     for family in (family for family in inputs.families if family.runs):
-        run, reference = family.runs[-1], family.reference(family.runs[-1])
+        run = next((run for run in family.runs if "debias" in run.model.manifest), family.runs[-1])
+        reference = family.reference(run)
         log = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
         before = log if reference is None else reference.exposure
         change = run.exposure - before

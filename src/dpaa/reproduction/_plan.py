@@ -25,8 +25,6 @@ from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
 
-MOST_POPULAR = "most-popular"
-
 
 @dataclass
 class Plan:
@@ -65,7 +63,7 @@ class Plan:
             rows = tuple(find_method(row).name for row in self.given_rows)
         elif not find_spec("implicit"):  # an extra: pip install 'dpaa[references]'
             rows = tuple(row for row in rows if row != "als")
-        return tuple(dict.fromkeys(rows if MOST_POPULAR in rows else (MOST_POPULAR, *rows)))
+        return tuple(dict.fromkeys(rows if "most-popular" in rows else ("most-popular", *rows)))
 
     @property
     def severities(self) -> tuple[float, ...]:
@@ -121,10 +119,10 @@ class Plan:
         self.reused += len(keys) - len(missing)
         self.say(f"{len(keys):,} trainings, {len(keys) - len(missing):,} already in {self.results}")
         calls = [(spec, store, self.work) for spec in missing]
-        for done, ((spec, *_), result) in enumerate(in_pool(run_one, calls, self.jobs), start=1):
+        for (spec, *_), result in in_pool(run_one, calls, self.jobs):
             self.trained += 1
             outcome = result.details.get("failed") or f"recall@20 {result.value('recall@20') or 0.0:.4f}"
-            self.say(f"{done}/{len(missing)} {spec.data} {spec.label} seed {result.seed}: {outcome}")
+            self.say(f"{self.trained} {spec.data} {spec.label} seed {result.seed}: {outcome}")
         return [one for spec in specs if (one := read_result(spec, store)) is not None]
 
     def severity_spec(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaa._io import write_file
-from dpaa.report._charts import Chart, Line, line, save
+from dpaa.report import Chart, Line, line, save
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._results import RunResult
 
@@ -217,7 +217,7 @@ def curves(severities: Sequence[float], rows: Rows) -> Chart:
     the chart
     """
     means = {label: [cell.mean if cell.values else None for cell in cells] for label, cells in rows}
-    lines = [Line(label, severities, values, index) for index, (label, values) in enumerate(means.items())]
+    lines = [Line(label, severities, means[label], index) for index, label in enumerate(means)]
     return line(lines, "severity of the bias", "recall@20", x_axis="steps")
 
 

@@ -26,9 +26,6 @@ from dpaa.runs.model import Model, load
 from dpaa.runs.pretrained import train_or_reuse
 from dpaa.tuning.processes import stop_requested
 
-NOT_PART_OF_THE_RESULT = {"threads", "device"}
-"""Hyperparameters that change no bit of the result."""
-
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -79,7 +76,7 @@ def relevant_hyperparameters(method: Method) -> dict[str, Any]:
     Those that did not exist when the first results were made are left out at the value that they had implicitly, so
     that these results keep their names.
     """
-    values = method.get_params(NOT_PART_OF_THE_RESULT)
+    values = method.get_params({"threads", "device"})  # these change no bit of the result
     old = EARLIER_DEFAULTS if isinstance(method, GraphMethod) else {}
     return {name: value for name, value in values.items() if name not in old or value != old[name]}
 
