@@ -67,7 +67,7 @@ def _trials(content: bytes) -> bytes:
     kept = {
         json.dumps([trial["settings"], trial["state"], trial["value"], trial["best_epoch"]], sort_keys=True)
         for trial in trials
-        if trial["state"] not in ("lost", "repeated")
+        if trial["state"] != "lost"
     }
     return "\n".join(sorted(kept)).encode()
 

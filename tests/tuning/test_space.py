@@ -12,9 +12,8 @@ from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.tuning.space import SPACES, Range, first_point, in_words, points, search_space, size, stretched
-from dpaa.tuning.tune import chooses_strengths
 
-TUNABLE = [name for name in METHODS if name not in ("most-popular", "dpaa-auto")]
+TUNABLE = [name for name in METHODS if name != "most-popular"]
 DPAA = find_method("dpaa")
 
 
@@ -83,7 +82,3 @@ def test_the_page_shows_the_spaces() -> None:
         table = spaces
         page.write_text(f"{before}<!-- spaces -->\n{table}<!-- end -->{after}", encoding="utf-8")
     assert table == spaces, "run `DPAA_WRITE_DOCS=1 pytest tests/tuning`"
-
-
-def test_who_chooses_strengths_after_training_is_never_pruned() -> None:
-    assert {name for name in METHODS if chooses_strengths(METHODS[name])} == {"macr", "dap", "ppac"}

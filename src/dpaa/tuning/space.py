@@ -63,7 +63,7 @@ SHARED_LISTS: Space = {
     "l2": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2),
     "layers": (1, 2, 3, 4),
 }
-"""The same as listed values."""
+"""The same as listed values: the space of a published reproduction."""
 
 
 def search_space(
