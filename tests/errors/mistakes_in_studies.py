@@ -30,7 +30,9 @@ TUNE = [
         "a search space that does not exist", "--method dpaa --space narrow", "no search space 'narrow'", "wide, paper"
     ),
     tune(
-        "a setting both fixed and searched", "--method dpaa --set layers=2 --try layers=1,2", "both fixed and searched"
+        "a setting both fixed and searched",
+        "--method dpaa --set layers=2 --try layers=1,2",
+        "hyperparameter layers: no value to try, or it is fixed too",
     ),
     tune(
         "a setting to search that does not exist", "--method dpaa --try layer=2", "no hyperparameter 'layer'", "layers?"

@@ -10,10 +10,6 @@ from dpaa.errors import InputError
 from dpaa.tuning.processes import in_pool
 
 
-def test_calls_come_back_with_their_results() -> None:
-    assert dict(in_pool(abs, [(-1,), (2,)], 1)) == dict(in_pool(abs, [(-1,), (2,)], 2)) == {(-1,): 1, (2,): 2}
-
-
 def test_a_worker_that_is_killed_ends_the_pool_in_one_sentence() -> None:
     with pytest.raises(InputError, match="a training process was killed, perhaps for want of memory"):
         list(in_pool(os._exit, [(1,), (1,)], 2))

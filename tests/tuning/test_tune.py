@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dpaa._io import MARK
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
@@ -237,14 +236,3 @@ def test_a_method_without_hyperparameters_to_search_has_one_trial(world: Dataset
     result = tune(tmp_path, world, "most-popular", seeds=1)
     assert [trial.settings for trial in result.trials] == [{}]
     assert load(result.runs[0]["folder"]).method.name == "most-popular"
-
-
-def test_what_a_kill_in_the_last_moment_left_in_a_run_is_swept(world: Dataset, tmp_path: Path) -> None:
-    run = Path(tune(tmp_path, world, "ease", trials=2, seeds=1).runs[0]["folder"])
-    left = [run.parent / f".{run.name}.lock", run / ".dpaa-0123456789ab"]
-    left[0].write_bytes(MARK)
-    left[1].mkdir()
-    (left[1] / ".lock").write_bytes(MARK)
-    tune(tmp_path, world, "ease", trials=2, seeds=1)
-    assert [file for file in left if file.exists()] == []
-    assert load(run).method.name == "ease"

@@ -244,12 +244,12 @@ def described_folder(folder: Path, name: str, about: Mapping[str, Any]) -> Itera
         with hold_folder(home, folder):
             if (home / name).exists():
                 before = read_json(home / name, LARGE_JSON, "restore it or choose another folder with --out")
-                for key in about:
-                    if before.get(key) != about[key]:
-                        raise InputError(
-                            f"{folder} belongs to a call with another {key} ({before.get(key)!r}, not {about[key]!r}); "
-                            "choose another folder with --out, or repeat the earlier call"
-                        )
+                changed = next((key for key in about if before.get(key) != about[key]), None)
+                if changed is not None:
+                    raise InputError(
+                        f"{folder} belongs to a call with another {changed} ({before.get(changed)!r}, not "
+                        f"{about[changed]!r}); choose another folder with --out, or repeat the earlier call"
+                    )
             elif home.is_file() or (not new and any(one.name[0] != "." for one in home.iterdir())):
                 raise InputError(
                     f"{folder} holds something else than {name} and its results; choose another with --out"
