@@ -276,7 +276,7 @@ CHORES = [
     ),
     Chore(
         8,
-        "settings for niche recall that lose little accuracy",
+        "hyperparameters for niche recall that lose little accuracy",
         "dpaa tune data/shop --method item-knn --trials 3 --seeds 1 --metric recall@20/niche "
         "--most-loss ndcg@20=5% --out study",
         shows=there("study/best.toml"),

@@ -18,11 +18,11 @@ def test_the_best_trials_are_shown_and_what_to_do_next(walk: Path, tmp_path: Pat
     lines = said.out.splitlines()
     assert lines[0].startswith("Best trials of lightgcn on demo, by validation recall@20")
     header = next(line for line in lines if line.lstrip().startswith("trial "))
-    columns = ["trial", "recall@20", "learning_rate", "l2", "layers", "epochs", "seconds", "state"]
+    columns = ["trial", "recall@20", "learning_rate", "l2", "layers", "seconds"]
     assert header.split() == columns
     assert "3 trials (3 complete)" in said.out
     assert f"next: dpaa evaluate {study}/runs/trial-" in lines[-1]
-    assert [line.partition(":")[0] for line in said.err.splitlines()] == ["1 of 3", "2 of 3", "3 of 3", "seed 0"]
+    assert [line.partition(":")[0] for line in said.err.splitlines()] == ["1 of 3", "2 of 3", "3 of 3"]
     dpaa_ok(*lines[-1].split()[2:])
 
     again = dpaa_ok(*call, "--json")

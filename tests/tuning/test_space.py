@@ -10,12 +10,16 @@ import pytest
 
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
+from dpaa.methods.base import Method
 from dpaa.methods.graph_method import PAPER_TRAINING
-from dpaa.tuning.space import SPACES, Range, first_point, in_words, points, search_space, size, stretched
-from dpaa.tuning.tune import chooses_strengths
+from dpaa.tuning.space import Range, Space, first_point, in_words, points, search_space, size, stretched
 
-TUNABLE = [name for name in METHODS if name not in ("most-popular", "dpaa-auto")]
+TUNABLE = [name for name in METHODS if name != "most-popular"]
 DPAA = find_method("dpaa")
+
+
+def space(method: type[Method], name: str) -> Space:
+    return search_space(method, name, {}, {})
 
 
 def test_lists_become_ranges_a_step_beyond_within_the_bounds() -> None:
@@ -34,7 +38,7 @@ def test_lists_become_ranges_a_step_beyond_within_the_bounds() -> None:
 def test_both_ends_of_every_dimension_are_hyperparameters_of_the_method() -> None:
     for name in TUNABLE:
         method = find_method(name)
-        wide, paper, lists = (SPACES[kind](method) for kind in ("wide", "paper", "lists"))
+        wide, paper, lists = (space(method, kind) for kind in ("wide", "paper", "lists"))
         assert paper
         assert lists.keys() == wide.keys() == first_point(method(), wide).keys(), "defaults can be tried"
         for setting, tried in [*wide.items(), *paper.items(), *lists.items()]:
@@ -43,27 +47,27 @@ def test_both_ends_of_every_dimension_are_hyperparameters_of_the_method() -> Non
 
 
 def test_the_papers_grids_have_its_learning_rates_and_lists_exact_zeros() -> None:
-    assert size(SPACES["paper"](DPAA)) == 3 * 6 * 4 * 6
-    assert size(SPACES["paper"](find_method("lightgcn"))) == 3
-    assert size(SPACES["paper"](find_method("ease"))) == 5
-    assert size(SPACES["wide"](DPAA)) is None
-    assert SPACES["lists"](DPAA)["layer_emphasis"] == (0.0, 1.0, 2.0, 3.0)
+    assert size(space(DPAA, "paper")) == 3 * 6 * 4 * 6
+    assert size(space(find_method("lightgcn"), "paper")) == 3
+    assert size(space(find_method("ease"), "paper")) == 5
+    assert size(space(DPAA, "wide")) is None
+    assert space(DPAA, "lists")["layer_emphasis"] == (0.0, 1.0, 2.0, 3.0)
 
 
 def test_points_are_all_of_the_grid_with_the_defaults_first() -> None:
-    space = SPACES["paper"](find_method("cvib"))
-    first = first_point(find_method("cvib")(**PAPER_TRAINING), space)
-    drawn = points(space, 0, first)
+    grid = space(find_method("cvib"), "paper")
+    first = first_point(find_method("cvib")(**PAPER_TRAINING), grid)
+    drawn = points(grid, 0, first)
     assert drawn[0] == first == {"learning_rate": 1e-3, "agreement_weight": 0.1, "confidence_weight": 0.01}
-    assert len({tuple(point.values()) for point in drawn}) == len(drawn) == math.prod(map(len, space.values()))  # type: ignore[arg-type]
-    assert drawn == points(space, 0, first) != points(space, 1, first)
+    assert len({tuple(point.values()) for point in drawn}) == len(drawn) == math.prod(map(len, grid.values()))  # type: ignore[arg-type]
+    assert drawn == points(grid, 0, first) != points(grid, 1, first)
 
 
 def test_what_is_fixed_is_not_searched_and_lists_replace_ranges() -> None:
-    space = search_space(DPAA, "wide", {"layers": 2, "l2": 0.0}, {"learning_rate": ["1e-3", "1e-4", "0.001"]})
-    assert not {"layers", "l2"} & space.keys()
-    assert space["learning_rate"] == (1e-3, 1e-4)
-    with pytest.raises(InputError, match="both fixed and searched"):
+    grid = search_space(DPAA, "wide", {"layers": 2, "l2": 0.0}, {"learning_rate": ["1e-3", "1e-4", "0.001"]})
+    assert not {"layers", "l2"} & grid.keys()
+    assert grid["learning_rate"] == (1e-3, 1e-4)
+    with pytest.raises(InputError, match="it is fixed too"):
         search_space(DPAA, "wide", {"layers": 2}, {"layers": [1]})
     assert Range(1e-4, 1e-2, log=True).neat(0.00123456) == 0.00123, "few digits"
     assert in_words({"a": Range(1, 4, whole=True), "b": (1e-3, "x")}) == {"a": "1 … 4, whole", "b": "0.001 · x"}
@@ -72,9 +76,9 @@ def test_what_is_fixed_is_not_searched_and_lists_replace_ranges() -> None:
 def test_the_page_shows_the_spaces() -> None:
     lines = ["| method | wide space | points of the paper's grid |", "|---|---|---|"]
     for name in TUNABLE:
-        wide = in_words(SPACES["wide"](find_method(name))).items()
+        wide = in_words(space(find_method(name), "wide")).items()
         shown = "; ".join(f"`{setting}` {tried}" for setting, tried in wide)
-        lines.append(f"| `{name}` | {shown} | {size(SPACES['paper'](find_method(name)))} |")
+        lines.append(f"| `{name}` | {shown} | {size(space(find_method(name), 'paper'))} |")
     spaces = "\n".join(lines) + "\n"
     page = Path(__file__).parents[2] / "docs" / "tuning.md"
     before, rest = page.read_text(encoding="utf-8").split("<!-- spaces -->\n")
@@ -83,7 +87,3 @@ def test_the_page_shows_the_spaces() -> None:
         table = spaces
         page.write_text(f"{before}<!-- spaces -->\n{table}<!-- end -->{after}", encoding="utf-8")
     assert table == spaces, "run `DPAA_WRITE_DOCS=1 pytest tests/tuning`"
-
-
-def test_who_chooses_strengths_after_training_is_never_pruned() -> None:
-    assert {name for name in METHODS if chooses_strengths(METHODS[name])} == {"macr", "dap", "ppac"}

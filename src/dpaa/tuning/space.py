@@ -63,7 +63,7 @@ SHARED_LISTS: Space = {
     "l2": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2),
     "layers": (1, 2, 3, 4),
 }
-"""The same as listed values."""
+"""The same as listed values: the space of a published reproduction."""
 
 
 def search_space(
@@ -82,42 +82,25 @@ def search_space(
     -------
     Hyperparameter → range or values, in the order in which they are drawn
     """
-    if name not in SPACES:
-        raise InputError(f"there is no search space {name!r}; choose one of {', '.join(SPACES)}")
-    space = SPACES[name](method)
-    for setting, tried in values.items():
-        if setting in fixed:
-            raise InputError(f"hyperparameter {setting} is both fixed and searched; give it once")
-        if not tried:
-            raise InputError(f"hyperparameter {setting}: no value to try; write for example learning_rate=1e-3,1e-4")
-        checked = [getattr(method(**{setting: one}), setting) for one in tried]
-        space[setting] = tuple(dict.fromkeys(checked))
-    return {setting: dimension for setting, dimension in space.items() if setting not in fixed}
-
-
-def paper_space(method: type[Method]) -> Space:
-    """`Method.grid`, and the paper's learning rates for whatever is trained in epochs."""
-    rates: Space = {"learning_rate": GraphMethod.grid["learning_rate"]} if _trained(method) else {}
-    return rates | method.grid
-
-
-def wide_space(method: type[Method]) -> Space:
-    """The shared ranges, and the method's own hyperparameters (`grid`, `wide`) stretched to ranges."""
-    own = {
-        name: stretched(values, method.hyperparameters.model_fields[name])
-        for name, values in (method.grid | method.wide).items()
-        if not (_trained(method) and name in SHARED and name not in method.wide)
-    }
-    return (SHARED if _trained(method) else {}) | own
-
-
-def lists_space(method: type[Method]) -> Space:
-    """The wide space by listed values: a 0 in a list is tried as a 0, which no range offers."""
-    own = {name: values for name, values in (method.grid | method.wide).items() if name not in SHARED_LISTS}
-    return (SHARED_LISTS if _trained(method) else {}) | own
-
-
-SPACES = {"wide": wide_space, "paper": paper_space, "lists": lists_space}
+    own, trained = method.grid | method.wide, issubclass(method, GraphMethod)
+    space: Space
+    if name == "paper":  # the method's grid, and the paper's learning rates for whatever is trained in epochs
+        space = {**({"learning_rate": GraphMethod.grid["learning_rate"]} if trained else {}), **method.grid}
+    elif name == "wide":  # the shared ranges, and the method's own lists stretched to ranges
+        fields, shared = method.hyperparameters.model_fields, SHARED if trained else {}
+        kept = [one for one in own if one not in shared or one in method.wide]
+        space = shared | {one: stretched(own[one], fields[one]) for one in kept}
+    elif name == "lists":  # a 0 in a list is tried as a 0, which no range offers
+        space = (SHARED_LISTS if trained else {}) | {one: own[one] for one in own if one not in SHARED_LISTS}
+    else:
+        raise InputError(f"there is no search space {name!r}; choose one of wide, paper, lists")
+    for one, tried in values.items():
+        if one in fixed or not tried:
+            raise InputError(
+                f"hyperparameter {one}: no value to try, or it is fixed too; write learning_rate=1e-3,1e-4"
+            )
+        space[one] = tuple(dict.fromkeys(getattr(method(**{one: value}), one) for value in tried))
+    return {one: dimension for one, dimension in space.items() if one not in fixed}
 
 
 def stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
@@ -201,7 +184,3 @@ def _values(dimension: Dimension) -> Sequence[Any] | None:
     if isinstance(dimension, tuple):
         return dimension
     return range(int(dimension.low), int(dimension.high) + 1) if dimension.whole else None
-
-
-def _trained(method: type[Method]) -> bool:
-    return issubclass(method, GraphMethod)
