@@ -25,7 +25,9 @@ REPLACED = {
     r"(?<![\w.\d/`])[−+-]?\.\d{3,4}\b(?!\w)": "0.1497, with the zero",
 }
 DOCUMENTS = sorted(
-    file for file in (*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "SECURITY.md") if "results" not in file.parts
+    file
+    for file in (*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "SECURITY.md")
+    if "results" not in file.parts
 )
 MODULES = sorted(ROOT.glob("src/dpaa/**/*.py"))
 
