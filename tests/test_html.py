@@ -53,21 +53,6 @@ def test_model(model: Model, small_world: Dataset) -> None:
     assert "validation recall@20" in trained
 
 
-def test_evaluation_and_comparison(model: Model, small_world: Dataset) -> None:
-    found = dpaa.evaluate(model, small_world)
-    html = found._repr_html_()
-    check(html)
-    assert f"{found.metrics['recall@20/niche']:.4f}" in html
-    assert "overlap convention" in html
-    popular = dpaa.fit(small_world, "most-popular")
-    compared = dpaa.compare(small_world, {EVIL: popular, "knn": model}, resamples=200)
-    html = compared._repr_html_()
-    check(html)
-    assert "<b>" in html
-    assert html.count("<tr>") == 3
-    assert compared.entries[0].name == EVIL
-
-
 def test_models_lists_and_seeds_are_compared(model: Model, small_world: Dataset) -> None:
     popular = dpaa.fit(small_world, "most-popular")
     seeds = [dpaa.fit(small_world, "lightgcn", epochs=2, embedding_size=4, threads=1, seed=seed) for seed in (0, 1)]
@@ -77,7 +62,7 @@ def test_models_lists_and_seeds_are_compared(model: Model, small_world: Dataset)
     assert [entry.kind for entry in found.entries] == ["run", "file", "run"]
     recalls = [dpaa.evaluate(one, small_world).metrics["recall@20"] for one in seeds]
     assert found.entries[2].metrics["recall@20"] == pytest.approx(sum(recalls) / 2)
-    assert found.entries[2].runs == 2
+    assert found.entries[2].seeds == (0, 1)
     with pytest.raises(dpaa.InputError, match="at least two models or lists"):
         dpaa.compare(small_world, {"one": popular})
     with pytest.raises(dpaa.InputError, match="not all models"):
