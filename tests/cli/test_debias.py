@@ -49,7 +49,7 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
     assert of_folder == json.loads(dpaa_ok("evaluate", copy / "run", "--k", 10, "--json").out)["metrics"]
     dpaa_ok("recommend", copy, "--k", 5, "--out", tmp_path / "recs.csv")
     assert pl.read_csv(tmp_path / "recs.csv")["rank"].max() == 5
-    compared = dpaa_ok("compare", walk / "run", copy, "--resamples", 100)
+    compared = dpaa_ok("compare", walk / "run", copy)
     assert "trade" in compared.out
     dpaa_ok("report", copy, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
@@ -62,7 +62,7 @@ def test_two_choices_of_one_model_are_not_taken_for_two_seeds(walk: Path, tmp_pa
     data = read_dataset(walk / "data")
     for place, target in enumerate(("aplt>=0.4", "aplt>=0.6")):
         debias(tmp_path / f"t{place}", data, methods="ease", rerank="dial", k=10, targets=target)
-    said = dpaa_ok("compare", tmp_path / "t0", tmp_path / "t1", "--resamples", 100)
+    said = dpaa_ok("compare", tmp_path / "t0", tmp_path / "t1")
     assert "t0" in said.out
     assert "t1" in said.out
 

@@ -58,7 +58,6 @@ def test_lists_have_titles_that_do_nothing(shop: Path) -> None:
 def test_groups_by_a_column(shop: Path) -> None:
     said = dpaa_ok("evaluate", shop / "item-knn", "--k", 5, "--group-by", "genres")
     assert "Items by genres: share and accuracy" in said.out
-    assert "items grouped by 'genres'" in said.out
     found = json.loads(dpaa_ok("evaluate", shop / "item-knn", "--k", 5, "--group-by", "genres", "--json").out)
     assert {name for name in found["metrics"] if name.startswith("recall@5/genres=")} == {
         f"recall@5/genres={value}" for value in ("Comedy", "Drama", "War", "(none)")
@@ -89,18 +88,16 @@ def test_groups_by_a_column(shop: Path) -> None:
 
 def test_comparison_and_audit_name_items_by_their_title(shop: Path) -> None:
     runs = (shop / "most-popular", shop / "item-knn")
-    said = dpaa_ok("compare", *runs, "--k", 5, "--group-by", "genres", "--resamples", 300).out
+    said = dpaa_ok("compare", *runs, "--k", 5, "--group-by", "genres").out
     assert "recall@5/genres=War" in said
     assert "Film " in said
     assert "\x1b" not in said
-    found = json.loads(dpaa_ok("compare", *runs, "--k", 5, "--resamples", 300, "--json").out)
+    found = json.loads(dpaa_ok("compare", *runs, "--k", 5, "--json").out)
     moved = found["exposure"][0]["gaining"][0]
     titles = dict(read_dataset(shop / "data").items.select("item_id", "title").iter_rows())
     assert moved["title"] == titles[moved["item_id"]]
-    place = found["examples"][0]["entry_list"][0]
-    assert place["title"] == titles[place["item_id"]]
     audit = dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv").out
-    assert "title" in audit
+    assert "Film " in audit
     assert "\x1b" not in audit
     winner = json.loads(dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv", "--json").out)
     assert (
@@ -111,7 +108,7 @@ def test_comparison_and_audit_name_items_by_their_title(shop: Path) -> None:
 def test_pages_show_titles_and_do_not_run_them(shop: Path, tmp_path: Path) -> None:
     pytest.importorskip("altair")
     compared, audited = tmp_path / "compared.json", tmp_path / "audited.json"
-    dpaa_ok(*("compare", shop / "most-popular", shop / "item-knn", "--resamples", 300, "--out", compared))
+    dpaa_ok(*("compare", shop / "most-popular", shop / "item-knn", "--out", compared))
     audited.write_text(dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv", "--json").out)
     for name in ("most-popular", "item-knn"):
         dpaa_ok("evaluate", shop / name, "--group-by", "genres")

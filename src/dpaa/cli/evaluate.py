@@ -90,7 +90,7 @@ def evaluate(
     for check in checks:
         source, other = check.reference, result
         if source:
-            is_run = (Path(source) / "manifest.json").exists()
+            is_run = Path(source).is_dir()
             other = measured(load(source), evaluator) if is_run else evaluator.evaluate_recommendations(source)
         results.append(applied(check, result.metrics, evaluator.protocol.k[-1], other.metrics))
     content |= {"checks": [one.as_json() for one in results]} if checks else {}
@@ -99,7 +99,7 @@ def evaluate(
     if as_json:
         print_json(result.as_json() | content | ({"off_policy": asdict(estimates)} if estimates else {}))
     else:
-        print_evaluation(name, result)
+        print_evaluation(Path(name).name, result)
         if estimates:
             rows = [[key, number(value)] for key, value in estimates.metrics.items()]
             print_table("Off-policy estimates", ["", "estimate"], rows)
