@@ -23,7 +23,7 @@ On the command line the same fields are `--set layers=2`; `dpaa methods NAME` li
 
 def page() -> str:
     """A table of all, and a heading per method with its settings, in the order of the registry."""
-    by_name = {name: public for public, name in dpaa._METHODS.items()}
+    by_name = {name: public for public, name in dpaa._CLASSES.items()}
     rows, parts = ["| name | what it does | paper |\n|---|---|---|\n"], []
     for name in METHODS.built_in:
         method = find_method(name)
