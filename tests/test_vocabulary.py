@@ -18,7 +18,7 @@ REPLACED = {
     r"\bhad no part in\b": "held-out",
     r"\b(go|goes|gone|went) on\b": "resume, continue",
     r"\breadings? of the paper\b": "interpretation",
-    r"\btenths? of\b": "decile",
+    r"\btenths? of the items\b": "decile",
     r"\b(bears|leans on|leaning on)\b": "tolerates, relies on",
     r"\bwho (hears|speaks)\b": "receiver, sender",
     r"\d %": "46%, without a space",

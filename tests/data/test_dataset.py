@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,17 @@ def test_candidates_may_be_plain_ids(candidates: object) -> None:
 def test_candidates_that_are_none(candidates: object) -> None:
     with pytest.raises(InputError, match=r"candidates|item_id"):
         Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [10, 20]}), candidates=candidates)
+
+
+def test_a_dataset_without_notes_is_read_again(tmp_path: Path) -> None:
+    pairs = frame([(1, 1), (1, 2), (2, 1), (2, 2)])
+    made = Dataset.of({"train": pairs, "valid": pairs[:0], "test": pairs[:0]}, name="x", about={})
+    replace(made, notes=()).write(tmp_path / "data")
+    assert read_dataset(tmp_path / "data").notes == ()
+
+
+def test_public_names_of_the_package() -> None:
+    import dpaa.data
+
+    assert all(hasattr(dpaa.data, name) for name in dpaa.data.__all__)
+    assert not hasattr(dpaa.data, "nothing")

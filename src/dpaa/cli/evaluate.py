@@ -74,8 +74,9 @@ def evaluate(
     evaluator = Evaluator(data, tuple(k or [20]), "test", overlap, mask_valid, group_by)  # type: ignore[arg-type]
 
     def metrics_of(path: str) -> dict[str, float]:
-        is_run = (Path(path) / "manifest.json").exists()
-        return (measured(load(path), evaluator) if is_run else evaluator.evaluate_recommendations(path)).metrics
+        return (
+            measured(load(path), evaluator) if Path(path).is_dir() else evaluator.evaluate_recommendations(path)
+        ).metrics
 
     references = {check.reference: metrics_of(check.reference) if check.reference else {} for check in checks}
     name, curve = str(run or recs), None
@@ -93,7 +94,7 @@ def evaluate(
     if as_json:
         print_json(result.as_json() | more | ({"off_policy": asdict(estimates)} if estimates else {}))
     else:
-        print_evaluation(name, result)
+        print_evaluation(Path(name).name, result)
         if estimates:
             rows = [[key, number(value)] for key, value in estimates.metrics.items()]
             print_table("Off-policy estimates", ["", "estimate"], rows)

@@ -403,7 +403,8 @@ def _read_about(path: Path) -> dict[str, Any]:
     if not (path / ABOUT_FILE).exists():
         raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
     about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
-    texts = [about.get("name"), about.get("fingerprint"), *(about.get("notes") or [0])]
+    notes = about.get("notes")
+    texts = [about.get("name"), about.get("fingerprint"), *(notes if isinstance(notes, list) else [None])]
     if not all(isinstance(one, str) for one in texts) or not isinstance(about.setdefault("attributes", {}), dict):
         raise InputError(f"{path / ABOUT_FILE} lacks name, fingerprint or notes, or they are no text; {REMEDY}")
     return about

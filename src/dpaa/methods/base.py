@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, dataclass_transform, get_type_hints
 
 import torch
@@ -263,7 +264,7 @@ class Method(ABC):
         name → float32 tensor
         """
         return {
-            name: torch.as_tensor(getattr(self, self._attribute(name)), dtype=torch.float32)
+            name: torch.as_tensor(attrgetter(self._attribute(name))(self), dtype=torch.float32)
             for name in self.state_shapes()
         }
 

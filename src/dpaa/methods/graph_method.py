@@ -264,15 +264,8 @@ class GraphMethod(Method):
             self.tables = Tables(self, TiledTable.from_dense(dense, self.compute.tile_columns))
         super().load_state(rest, copy)
 
-    @property
-    def user_ego(self) -> Tensor:
-        """(n_users, d) layer-0 rows of the users."""
-        return self.tables.user_ego
-
-    @property
-    def item_ego(self) -> Tensor:
-        """(n_items, d) layer-0 rows of the items."""
-        return self.tables.item_ego
+    def _attribute(self, name: str) -> str:
+        return f"tables.{name}" if name in ("user_ego", "item_ego") else super()._attribute(name)
 
 
 class WholeTable(GraphMethod):

@@ -177,7 +177,7 @@ class PPAC(ChosenStrengths):
         """`s l g + γ PP + β GP`."""
         plain, taken = self.readout_vectors(items, histories), items_of(self.graph, histories)
         columns = slice(None) if items is None else items
-        user_ego, item_ego = self.user_ego, self.item_ego[columns]
+        user_ego, item_ego = self.tables.user_ego, self.tables.item_ego[columns]
         global_proxy, item_taste = self.global_proxy(item_ego), self.network("personal", item_ego)
         known = self.global_popularity[columns]
 

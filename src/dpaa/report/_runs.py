@@ -247,11 +247,10 @@ def _group_table(column: str, k: str, runs: list[tuple[str, dict[str, Metrics]]]
 
 
 def items(inputs: Inputs) -> Section:
-    """The items that gain and lose most exposure in the chosen or last run, against its reference or the log."""
+    """The items that gain and lose most exposure in the last run of a dataset, against its reference or the log."""
     tables = []
     for family in (family for family in inputs.families if family.runs):
-        run = next((run for run in family.runs if "debias" in run.model.manifest), family.runs[-1])
-        reference = family.reference(run)
+        run, reference = family.runs[-1], family.reference(family.runs[-1])
         log = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
         before = log if reference is None else reference.exposure
         change = run.exposure - before

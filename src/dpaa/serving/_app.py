@@ -34,7 +34,7 @@ from dpaa.serving.options import ServeOptions
 
 MOST_SHOWN = 50
 """Results of a search, receivers of an item, items of a user's history."""
-INLINE = 2_000_000
+INLINE = 500_000
 """Numbers of the item table up to which a batch is computed in the event loop."""
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"description": "What is wrong, in one sentence (RFC 9457)", "content": {PROBLEM: {}}}

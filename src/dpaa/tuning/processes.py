@@ -7,9 +7,10 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.synchronize import Event
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 import torch
@@ -19,14 +20,15 @@ from dpaa.errors import InputError
 T = TypeVar("T")
 SPAWN = get_context("spawn")
 """Not forked: torch's threads do not survive a fork."""
+WAITING = (signal.SIGINT, signal.SIGTERM)
 _stop: Event | None = None
 
 
 def in_pool(work: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[tuple[Any, ...], T]]:
     """Run calls of a function in processes, or in this one if `jobs` is 1.
 
-    However this ends (an error, an interrupt, a consumer that leaves), active calls see `stop_requested` and are waited
-    for.  If this process is killed, its workers end by themselves.
+    However this ends (an error, an interrupt, a consumer that leaves), active calls see `stop_requested` and are
+    waited for.  If this process is killed, its workers end by themselves.
 
     Parameters
     ----------
@@ -44,7 +46,8 @@ def in_pool(work: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int)
     stop = SPAWN.Event()
     pool = ProcessPoolExecutor(jobs, mp_context=SPAWN, initializer=_begin, initargs=(stop,))
     try:
-        waiting = {pool.submit(work, *call): call for call in calls}
+        with _interrupts_wait():
+            waiting = {pool.submit(work, *call): call for call in calls}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool:
@@ -62,17 +65,40 @@ def stop_requested() -> bool:
     return _stop is not None and _stop.is_set()
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Delay ctrl-C and SIGTERM while processes are started, which inherit the mask and so never see a ctrl-C.
+
+    The mask does not suffice in this process: another thread, one of a library's, may take the signal, and Python
+    would still run the handler in the middle of a start.
+    """
+    resource_tracker.ensure_running()  # here, as starting it with the first process would lift the mask
+    arrived: list[int] = []
+    main = current_thread() is main_thread()  # only there may handlers be set, and only there are they run
+    before = {which: signal.signal(which, lambda number, _frame: arrived.append(number)) for which in WAITING if main}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, WAITING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for which, handler in before.items():
+            signal.signal(which, handler if handler is not None else signal.SIG_DFL)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
 def _begin(stop: Event) -> None:
     """In each worker, before its first call."""
     global _stop
     _stop = stop
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches the whole group; the parent decides
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = parent_process()
-    assert parent is not None
 
     def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
+        if parent is not None:
+            parent.join()
+            os._exit(1)
 
     Thread(target=end_with_parent, daemon=True).start()
