@@ -3,14 +3,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from dpaa.cli.console import attributes, cells, number, print_objects
+from dpaa.cli.console import cells, number, print_records
 from tests.cli.conftest import TINY
 from tests.command import run_dpaa
 
@@ -24,28 +23,19 @@ def in_shell(line: str, *words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, capture_output=True, text=True, check=False, timeout=HANGS)
 
 
-@dataclass
-class Item:
-    name: str
-    share: float | None
-
-
 def test_numbers_that_are_missing_or_undefined_are_a_dash() -> None:
     assert cells(".1%", 0.5, None, float("nan")) == ["50.0%", "-", "-"]
-    assert attributes(Item("x", None), "name", "share:.1%") == ["x", "-"]
-
-
-def test_large_numbers_have_one_decimal() -> None:
     assert [number(value) for value in (0.12345, 99.0, 1234.56, None)] == ["0.1235", "99.0000", "1,234.6", "-"]
     assert number(0.5, "+") == "+0.5000"
 
 
-def test_objects_become_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    print_objects("Shares", {"item": "name", "share": "share:.1%"}, [Item("x", 0.25), Item("y", None)])
+def test_records_become_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"name": "x", "share": 0.25}, {"name": "y", "share": None}]
+    print_records("Shares", {"item": "name", "share": "share:.1%"}, records)
     shown = capsys.readouterr().out.split()
     assert shown[:3] == ["Shares", "item", "share"]
     assert shown[-4:] == ["x", "25.0%", "y", "-"]
-    print_objects("Nothing", {"item": "name"}, [])
+    print_records("Nothing", {"item": "name"}, [])
     assert capsys.readouterr().out == ""
 
 
@@ -71,7 +61,7 @@ def test_a_progress_output_that_fails_does_not_end_the_training(walk: Path, tmp_
 def test_results_that_cannot_be_printed_are_a_fault(walk: Path) -> None:
     ended = in_shell('exec "$@" >/dev/full', "data", "describe", walk / "data")
     assert ended.returncode == 2
-    assert ended.stderr.startswith("error: cannot go on with the output (No space left on device)")
+    assert ended.stderr.startswith("error: cannot continue with the output (No space left on device)")
 
 
 def _no_memory() -> None:

@@ -10,9 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dpaa.data.dataset import read_dataset
-from dpaa.debiasing import debias
-from dpaa.methods import METHODS
 from tests.command import dpaa_ok, run_dpaa
 
 QUICK = ("--methods", "ease,item-knn", "--rerank", "dial", "--k", 10)
@@ -58,34 +55,10 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
     assert "--dial-objective debias" not in page  # which is none
 
 
-def test_two_choices_of_one_model_are_not_taken_for_two_seeds(walk: Path, tmp_path: Path) -> None:
-    data = read_dataset(walk / "data")
-    for place, target in enumerate(("aplt>=0.4", "aplt>=0.6")):
-        debias(tmp_path / f"t{place}", data, methods="ease", rerank="dial", k=10, targets=target)
-    said = dpaa_ok("compare", tmp_path / "t0", tmp_path / "t1")
-    assert "t0" in said.out
-    assert "t1" in said.out
-
-
 def test_a_promise_and_the_page(walk: Path, copy: Path) -> None:
     said = dpaa_ok("debias", walk / "data", *QUICK, "--goal", "arp", "--keep-accuracy", 0.5, "--out", copy)
     assert "stays as it is" in said.out or "confirmed at 95%" in said.out.replace("\n", " ")
     assert "Trade" in (copy / "frontier.html").read_text()
-
-
-def test_without_the_extra_there_is_no_page_but_a_run(
-    walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dpaa.errors import MissingExtraError
-
-    def missing(*_: object) -> None:
-        raise MissingExtraError("altair", "report")
-
-    monkeypatch.setattr("dpaa.report.write_page", missing)
-    said = dpaa_ok("debias", walk / "data", *QUICK, "--out", tmp_path / "trade")
-    assert "there is no page: " in said.out.replace("\n", " ")
-    assert (tmp_path / "trade" / "run" / "manifest.json").is_file()
-    assert not (tmp_path / "trade" / "frontier.html").exists()
 
 
 def test_a_target_out_of_reach_is_an_answer_and_no_fault(walk: Path, tmp_path: Path) -> None:
@@ -109,22 +82,3 @@ def test_an_interrupted_training_is_gone_on_with(walk: Path, tmp_path: Path, mon
     assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}
     assert "resuming in epoch 2" in dpaa_ok(*words).err
     assert (tmp_path / "trade" / "run" / "history.jsonl").read_text().count("\n") == 3
-
-
-def test_an_interrupt_while_measuring_ends_at_once(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaa.debiasing._points.Measurer.points", lambda *_: signal.raise_signal(signal.SIGINT))
-    said = run_dpaa("debias", walk / "data", *QUICK, "--out", tmp_path / "trade")
-    assert said.code == 130
-    assert {file.name for file in (tmp_path / "trade").iterdir()} == {"models"}
-    assert [file.name for file in tmp_path.iterdir()] == ["trade"]
-
-
-def test_a_plug_in(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "plugin"))
-    before = list(METHODS)
-    place = "dpaa_example.direct_au:DirectAU"
-    said = dpaa_ok("debias", walk / "data", "--methods", place, "--rerank", "dial", "--set", "epochs=1", "--set",
-                   "embedding_size=4", "--set", "threads=1", "--out", tmp_path / "trade")  # fmt: skip
-    (name,) = [file.name for file in (tmp_path / "trade" / "models").iterdir()]
-    assert name not in before
-    assert name in said.out

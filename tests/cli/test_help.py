@@ -1,7 +1,8 @@
-"""`dpaa --help` is quick: neither torch nor polars is imported for it; the site shows all of it."""
+"""`dpaa --help` is quick and has examples; a wrong call is one sentence."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,7 +10,11 @@ import pytest
 
 from dpaa.cli import app, data_app
 from dpaa.cli.usage import unwrapped
+from dpaa.methods import METHODS
+from tests.command import dpaa_ok, run_dpaa
 
+NAMES = [one.name or one.callback.__name__ for one in app.registered_commands if one.callback]
+NAMES += [f"data {one.name or one.callback.__name__}" for one in data_app.registered_commands if one.callback]
 CALL = """
 import sys
 from dpaa.cli import main
@@ -29,11 +34,15 @@ def test_help_loads_neither_torch_nor_polars() -> None:
     assert [line for line in said.splitlines() if line.startswith("loaded:")] == 3 * ["loaded:"]
 
 
+def test_every_help_has_an_example() -> None:
+    for name in NAMES:
+        shown = dpaa_ok(*name.split(), "-h").out
+        assert f"dpaa {name}" in shown.partition("Example")[2], name
+
+
 def test_the_page_of_helps_has_every_command() -> None:
     pages = pytest.importorskip("scripts.help_pages", reason="scripts are not part of this copy")
-    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
-    names += [f"data {one.name or (one.callback and one.callback.__name__)}" for one in data_app.registered_commands]
-    assert sorted(["", "data", *names]) == sorted(pages.COMMANDS)
+    assert sorted(["", "data", *NAMES]) == sorted(pages.COMMANDS)
     page = pages.page()
     assert all(f"## `{' '.join(['dpaa', *name.split()])}`" in page for name in pages.COMMANDS)
 
@@ -42,3 +51,37 @@ def test_paragraphs_have_no_line_ends_and_examples_keep_theirs() -> None:
     assert unwrapped("One\n    two.\n\n    Three\n    four.\n\n    \b\n    Example:\n      five\n    ") == (
         "One two.\n\nThree four.\n\n\b\nExample:\n  five"
     )
+
+
+def test_methods() -> None:
+    shown = dpaa_ok("methods").out
+    assert all(name in shown for name in METHODS)
+    assert list(json.loads(dpaa_ok("methods", "--json").out)) == list(METHODS)
+    assert "embedding_size = 64" in dpaa_ok("methods", "lightgcn").out
+    one = json.loads(dpaa_ok("methods", "most_popular", "--json").out)
+    assert one["most-popular"]["settings"]["seed"]["default"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "train data --epochs 3",
+            "no such option: --epochs; hyperparameters are given as --set NAME=VALUE; see dpaa train --help",
+        ),
+        ("methods --epochs 3", "no such option: --epochs; see dpaa methods --help"),
+        ("trian", "no such command 'trian'; did you mean 'train', 'trace'? see dpaa --help"),
+        ("data dem", "no such command 'dem'; did you mean 'demo'? see dpaa data --help"),
+        ("recommend", "missing argument 'run'; see dpaa recommend --help"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(words: str, sentence: str) -> None:
+    said = run_dpaa(*words.split())
+    assert (said.code, said.out, said.err) == (2, "", f"error: {sentence}\n")
+
+
+@pytest.mark.parametrize("value", ["0", "many", "[bold]"])
+def test_a_wrong_value_is_named(value: str) -> None:
+    said = run_dpaa("recommend", "run", "--k", value)
+    assert said.err.startswith("error: invalid value for '--k': it should be")
+    assert f", got {value!r}; see dpaa recommend --help" in said.err

@@ -18,12 +18,6 @@ def weighted(walk: Path) -> Path:
     return walk / "traced" / "dpaa"
 
 
-def test_help_has_an_example() -> None:
-    for command in (["trace"], ["data", "severity"]):
-        shown = dpaa_ok(*command, "--help").out
-        assert f"dpaa {' '.join(command)}" in shown.partition("Example")[2]
-
-
 def test_verdicts_come_first_and_name_their_rule(weighted: Path) -> None:
     lines = dpaa_ok("trace", weighted).out.splitlines()
     assert lines[0].startswith("dpaa weights messages by layer 0: there the premise ")
@@ -58,7 +52,6 @@ def test_figures(weighted: Path, tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["nowhere"], "there is no run folder nowhere"),
-        (["{walk}/data"], "is not a run folder"),
         (["{walk}/run", "--figures", "{walk}/data/dataset.json"], "dataset.json is a file"),
         (["{walk}/run", "--figures", "drawn", "--figure-format", "gif"], "a figure is written to"),
     ],
@@ -68,10 +61,3 @@ def test_mistakes(walk: Path, words: list[str], says: str) -> None:
     assert said.code == 2
     assert says in said.err
     assert said.out == ""
-
-
-def test_a_method_without_messages(walk: Path, tmp_path: Path) -> None:
-    dpaa_ok("train", walk / "data", "--method", "most-popular", "--out", tmp_path / "run")
-    said = run_dpaa("trace", tmp_path / "run")
-    assert said.code == 2
-    assert "weights no messages (its edges.parquet has no column weight_0)" in said.err

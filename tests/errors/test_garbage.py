@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpaa.cli.train import read_settings
+from dpaa.cli.options import read_hyperparameters
 from dpaa.data.dataset import read_dataset
 from dpaa.data.inputs import FORMATS, open_table
 from dpaa.data.log import read_candidates, read_log
@@ -146,6 +146,6 @@ def test_settings(content: bytes, assignments: list[str], method: str, tmp_path:
     file = tmp_path / "settings.toml"
     file.write_bytes(content)
     with contextlib.suppress(InputError):
-        found = read_settings(file, assignments, None)
+        found = read_hyperparameters(assignments, file)
         found.pop("method", None)
         METHODS[method](**found)

@@ -144,9 +144,13 @@ def test_torchrun_that_is_stopped_resumes_to_the_same_bytes(end: str, data: Data
     place, run = tmp_path / "data", tmp_path / "stopped"
     replace(data, randomised=None).write(place)
     wanted = [word for name in ("embedding_size=64", "layers=1", "batch_size=128") for word in ("--set", name)]
-    wanted += ["--set", "epochs=200", "--set", "patience=200", "--checkpoint-seconds", "0.2"]
+    wanted += ["--set", "epochs=200", "--set", "patience=200"]
+    script = tmp_path / "often.py"
+    script.write_text(
+        "from dpaa.training import trainer; trainer.CHECKPOINT_SECONDS = 0.2; import dpaa.cli; dpaa.cli.main()"
+    )
     call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    call += ["-m", "dpaa", "train", str(place), *wanted, "--out", str(run)]
+    call += [str(script), "train", str(place), *wanted, "--out", str(run)]
     started = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 90
@@ -161,7 +165,7 @@ def test_torchrun_that_is_stopped_resumes_to_the_same_bytes(end: str, data: Data
         started.kill()
     assert started.returncode
     if end == "SIGINT to all":
-        assert said.count("stopped; continue with the same command and --resume") == 1
+        assert said.count("stopped; resume with the same command and --resume") == 1
     assert not (run / "manifest.json").exists()
     dpaa_ok("train", place, *wanted, "--out", run, "--resume")
     dpaa_ok("train", place, *wanted, "--out", tmp_path / "whole")

@@ -13,13 +13,13 @@ from dpaa._text import shortened
 from dpaa.cli.audit import audit
 from dpaa.cli.benchmark import benchmark
 from dpaa.cli.compare import compare
-from dpaa.cli.console import Styled, err, leave_output, never_fail_to_print, open_closed_streams
+from dpaa.cli.console import abandon_stream, err, open_closed_streams
 from dpaa.cli.data import app as data_app
 from dpaa.cli.debias import debias
 from dpaa.cli.demo import demo
 from dpaa.cli.evaluate import evaluate
 from dpaa.cli.export import export
-from dpaa.cli.interrupts import Interrupts
+from dpaa.cli.interrupts import recorded_interrupts
 from dpaa.cli.methods import methods
 from dpaa.cli.recommend import recommend
 from dpaa.cli.report import report
@@ -30,7 +30,7 @@ from dpaa.cli.similar import similar
 from dpaa.cli.trace import trace
 from dpaa.cli.train import train
 from dpaa.cli.tune import tune
-from dpaa.cli.usage import UsageError, asks_for_help, in_one_sentence, unwrapped
+from dpaa.cli.usage import UsageError, in_one_sentence, unwrapped
 from dpaa.errors import InputError, reason
 
 app = typer.Typer(
@@ -52,9 +52,6 @@ for _group in (app, data_app):
     for _info in _group.registered_commands:
         _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
-NO_MEMORY = "DefaultCPUAllocator"
-"""In what torch raises where Python raises a `MemoryError`."""
-
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -64,68 +61,50 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    _version: Annotated[
-        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-    plugin: Annotated[
-        list[str] | None,
-        Option(metavar="PACKAGE.MODULE:CLASS", help="Make a method or re-ranker known to this call; repeatable."),
-    ] = None,
+    _version: Annotated[bool, Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+    plugin: Annotated[list[str] | None, Option(metavar="MODULE:CLASS", help="Add a method or re-ranker.")] = None,
 ) -> None:
     """Find, measure and remove popularity bias in graph recommenders.
 
     Start with dpaa demo; with a log of your own: dpaa data, train, evaluate, recommend.
     """
-    if plugin:
+    for location in plugin or ():
         from dpaa.methods import METHODS
         from dpaa.plugins import add_plugin
         from dpaa.ranking import RERANKERS
 
-        for place in plugin:
-            add_plugin(place, METHODS, RERANKERS)
+        add_plugin(location, METHODS, RERANKERS)
 
 
 def main() -> None:
     """Run, and turn what is wrong with the input or the call into one sentence and exit code 2."""
     open_closed_streams()
-    interrupts = Interrupts()
+    interrupts: list[int] = []
     try:
-        with interrupts:
-            never_fail_to_print()
+        with recorded_interrupts() as interrupts:
             sys.exit(app(standalone_mode=False, prog_name="dpaa"))
-    except (KeyboardInterrupt, typer.Abort):
-        _interrupted()
     except SystemExit:
         raise
     except BaseException as error:  # polars' panics are no Exception
-        if interrupts.came:  # a library took it for a fault of the file or of its own
-            _interrupted()
-        _tell(error)
+        # A library may have taken an interrupt for a fault of the file or of its own.
+        if interrupts or isinstance(error, KeyboardInterrupt | typer.Abort):
+            err.print("interrupted")
+            sys.exit(130)
+        if type(error).__name__ != "NoArgsIsHelpError":  # then the help was the answer
+            err.print(("error:", "bold red"), " ", shortened(" ".join(_sentence(error).splitlines())))
+        sys.exit(2)
 
 
-def _tell(error: BaseException) -> None:
-    """One sentence; what is no fault of the input is raised again."""
+def _sentence(error: BaseException) -> str:
+    """What went wrong; what is no fault of the input or the machine is raised again."""
     if isinstance(error, InputError):
-        _refuse(str(error))
-    elif isinstance(error, UsageError):
-        if asks_for_help(error):
-            sys.exit(2)
-        _refuse(in_one_sentence(error))
-    elif isinstance(error, OSError):  # a full disk, a device that is gone
-        leave_output(sys.stdout)
-        place = error.filename or "the output"
-        _refuse(f"cannot go on with {place} ({reason(error)}); check the place and call again")
-    elif isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and NO_MEMORY in str(error)):
-        _refuse("there is not enough memory; use less data, a smaller model or batch, or a machine or limit with more")
-    else:
-        raise error
-
-
-def _interrupted() -> None:
-    err.print("interrupted")
-    sys.exit(130)
-
-
-def _refuse(sentence: str) -> None:
-    err.print(Styled("error:", "bold red"), " ", shortened(" ".join(sentence.splitlines())))
-    sys.exit(2)
+        return str(error)
+    if isinstance(error, UsageError):
+        return in_one_sentence(error)
+    if isinstance(error, OSError):  # a full disk, a device that is gone
+        abandon_stream(sys.stdout)
+        where = error.filename or "the output"
+        return f"cannot continue with {where} ({reason(error)}); check it and call again"
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error):  # the latter is torch's
+        return "there is not enough memory; use less data, a smaller model or batch, or a machine or limit with more"
+    raise error

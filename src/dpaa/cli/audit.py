@@ -10,71 +10,41 @@ from typer import Argument, Option
 from dpaa._io import check_file_target, write_file
 from dpaa.cli import options
 from dpaa.cli.checks import print_failed
-from dpaa.cli.console import Styled, cells, err, out, print_json, print_notes, print_table
+from dpaa.cli.console import cells, out, print_json, print_notes, print_records, print_table
 
 if TYPE_CHECKING:
     from dpaa.auditing import Audit
 
-TASTES = {"users": "users:,", "popular in history": "mean:.1%", "history (median)": "history_median:,.0f"}
-LIST_TASTES = {
-    "arp of history": "arp_history:,.1f",
-    "arp": "arp:,.1f",
-    "lift": "popularity_lift:+.1%",
-    "upd": "upd:.3f",
-}
-PERIODS = {"interactions": "interactions:,", "items": "items:,", "new items": "new_items:,", "Gini": "log_gini:.3f"} | {
-    "head share": "log_head_share:.1%",
-    "niche share": "log_niche_share:.1%",
-}
-SHIFTS = {"group": "group", "in log": "interactions:,", "in lists": "recommendations:,"} | {
-    "share of log": "interaction_share:.3%",
-    "share of lists": "recommendation_share:.3%",
-}
+TASTES = {"taste": "taste", "users": "users:,", "popular in history": "mean:.1%"}
+TASTES |= {"history (median)": "history_median:,.0f"}
+LIST_TASTES = {"taste": "taste", "arp of history": "arp_history:,.1f", "arp": "arp:,.1f"}
+LIST_TASTES |= {"lift": "popularity_lift:+.1%", "upd": "upd:.3f"}
+PERIODS = {"from": "from", "interactions": "interactions:,", "items": "items:,", "new items": "new_items:,"}
+PERIODS |= {"Gini": "log_gini:.3f", "head share": "log_head_share:.1%", "niche share": "log_niche_share:.1%"}
+SHIFTS = {"item": "item", "group": "group", "in log": "interactions:,", "in lists": "recommendations:,"}
+SHIFTS |= {"share of log": "interaction_share:.3%", "share of lists": "recommendation_share:.3%"}
 """Column of a table → key and format."""
 
 
 @options.grouped(log=options.LogOptions)
 def audit(
-    data: Annotated[
-        list[str],
-        Argument(
-            metavar="DATASET|LOG…",
-            help="A prepared dataset (its training split), or a log: files, folders, patterns or -, as in "
-            "`dpaa data log`.",
-        ),
-    ],
+    data: Annotated[list[str], Argument(metavar="DATASET|LOG…", help="A prepared dataset, or files of a log.")],
     log: options.LogOptions,
     recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
     k: Annotated[int | None, Option("--k", min=1, help="Cut the lists after this many items.")] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        Option(
-            metavar='"NAME OP NUMBER"',
-            help="Exit with 1 if this holds: log_head_share>0.8 is about the log, head_share@20>0.8 about lists of 20; "
-            "repeatable.  A wrong NAME lists them all.",
-        ),
-    ] = None,
+    fail_if: Annotated[list[str] | None, Option(help='Exit with 1 if "log_gini>0.9", for example; repeatable.')] = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained HTML report.")] = None,
-    against: Annotated[
-        str | None,
-        Option(
-            metavar="OLDER|TIME",
-            help="What has changed since an older log or dataset, or within this one since a time (a date, or a number "
-            "where times are numbers).",
-        ),
-    ] = None,
-    metrics_out: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Write the numbers as OpenMetrics text (.prom), for a textfile collector."),
-    ] = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace the file of --invalid-out.")] = False,
+    against: Annotated[str | None, Option(metavar="OLDER|TIME", help="Drift since an older log, or a time.")] = None,
+    metrics_out: Annotated[Path | None, Option(metavar="FILE", help="Write the numbers as OpenMetrics text.")] = None,
+    overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Audit a log for popularity bias, and with --recs the recommendations of any system.
 
     Says how unequally interactions are spread over items, over time and over users; with --recs whether lists are more
     popular than the users' own histories, what share of the items is shown at all, and who wins and loses.  No model
-    of this package is needed.
+    of this package is needed.  In checks, log_head_share is about the log, head_share@20 about lists of 20; a wrong
+    name lists them all.
 
     \b
     Example:
@@ -93,9 +63,8 @@ def audit(
         check_page(html)
     if metrics_out is not None:  # one that is there is replaced, as collectors expect
         check_file_target(metrics_out, (".prom", ".txt", ".om"), "a metrics file")
-    how: dict[str, Any] = {"fmt": log.file_format, "names": log.names, "form": log.form, "positive": log.positive}
-    how |= {"keep_duplicates": log.keep_duplicates, "drop_invalid": log.drop_invalid, "items": log.items}
-    result = measure(data, recs, k=k, fail_if=fail_if or [], against=against, **how)
+    how: dict[str, Any] = {"fmt": log.file_format, "names": log.names, "form": log.form, "items": log.items}
+    result = measure(data, recs, k=k, fail_if=fail_if or [], against=against, **how, **log.rows)
     if as_json:
         print_json(result.as_json())
     else:
@@ -105,7 +74,7 @@ def audit(
         write_file(metrics_out, result.openmetrics(), "free some space or choose another file")
     if html is not None:
         audit_page(result, html)
-    log.write_invalid(result.invalid, err.print)
+    log.write_invalid(result.invalid)
     print_failed(check.sentence for check in result.failed)
 
 
@@ -114,29 +83,20 @@ def print_audit(result: Audit) -> None:
     from dpaa.auditing import readable_times
 
     log, recs = result.log, result.recommendations
-    out.print(Styled(f"Audit of {result.source}", "bold"))
+    out.print((f"Audit of {result.source}", "bold"))
     for sentence in result.in_words():
         out.print(f"- {sentence}")
     shares = {"interactions": log.deciles} | ({"recommendations": recs.deciles} if recs else {})
     labels = ["1 (rarest)", *map(str, range(2, 10)), "10 (most popular)"]
     rows = [[label, *cells(".1%", *row)] for label, *row in zip(labels, *shares.values(), strict=True)]
     print_table("share by popularity of the item", ["decile of the items", *shares], rows)
-    _print("users by the share of popular items in their history", "taste", TASTES, log.tastes)
+    print_records("users by the share of popular items in their history", TASTES, log.tastes)
     starts = readable_times([period["start"] for period in log.periods])
     periods = [{"from": start} | period for start, period in zip(starts, log.periods, strict=True)]
-    _print("over time, in periods of about as many interactions each", "from", PERIODS, periods)
+    print_records("over time, in periods of about as many interactions each", PERIODS, periods)
     if recs:
-        _print(
-            f"list against history, by taste (lists of {recs.k}, means over users)", "taste", LIST_TASTES, recs.tastes
-        )
+        title = f"list against history, by taste (lists of {recs.k}, means over users)"
+        print_records(title, LIST_TASTES, recs.tastes)
         for title, items in {"winners: more": recs.winners, "losers: less": recs.losers}.items():
             named = [one | {"item": one["title"] or one["item_id"]} for one in items]
-            _print(f"{title} of the recommendations than of the interactions", "item", SHIFTS, named)
-
-
-def _print(title: str, first: str, columns: dict[str, str], rows: list[dict[str, Any]]) -> None:
-    """A table with a row per dictionary; none where there are no rows."""
-    specs = [spec.partition(":") for spec in columns.values()]
-    table = [[row[first], *(cells(form, row[key])[0] for key, _, form in specs)] for row in rows]
-    if table:
-        print_table(title, [first, *columns], table)
+            print_records(f"{title} of the recommendations than of the interactions", SHIFTS, named)

@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from dpaa.cli.console import Styled, err
+from dpaa.cli.console import err
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.auditing import Check, CheckResult
 
-FailIf = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CHECK",
-        help="Exit with code 1 if this holds: METRIC OP NUMBER or METRIC OP NUMBER * RUN, such as "
-        '"ndcg@20 < 0.98 * runs/live"; repeatable.',
-    ),
-]
 
-
-def parse_checks(texts: Iterable[str] | None, paths: bool = False) -> list[Check]:
+def parse_checks(texts: Iterable[str] | None) -> list[Check]:
     """Read the checks of a call; one that cannot be read is refused before any work.
 
     Parameters
     ----------
     texts : as `--fail-if` has them
-    paths : whether a reference is a path; otherwise it is the name of an entry
 
     Returns
     -------
@@ -43,20 +32,27 @@ def parse_checks(texts: Iterable[str] | None, paths: bool = False) -> list[Check
 
     checks = [Check.parse(text, references=True) for text in texts or ()]
     for check in checks:
-        if check.reference is not None and paths and not Path(check.reference).exists():
-            raise InputError(
-                f"--fail-if names {check.reference}: there is no such run or recommendation file; check the name"
-            )
         name = check.name.partition("/")[0].partition("@")[0]
         if name not in METRICS:
-            near = get_close_matches(name, METRICS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(METRICS)}"
-            raise InputError(f"--fail-if names the metric {check.name!r}, which does not exist; {hint}")
+            near = get_close_matches(name, METRICS, n=1) or METRICS
+            raise InputError(f"--fail-if: there is no metric {check.name!r}; did you mean {' or '.join(near)}?")
     return checks
 
 
-def applied(check: Check, metrics: Mapping[str, float], k: int, reference: Mapping[str, float]) -> CheckResult:
-    """A check of these metrics; `reference` are those of the run that it names, if any."""
+def apply_check(check: Check, metrics: Mapping[str, float], k: int, reference: Mapping[str, float]) -> CheckResult:
+    """Apply a check to metrics.
+
+    Parameters
+    ----------
+    check : names a metric
+    metrics : of lists
+    k : their length, for a metric without one
+    reference : metrics of the run that the check names, if any
+
+    Returns
+    -------
+    the result
+    """
     from dpaa.comparison import full_name
 
     name = full_name(check.name, k, list(metrics))
@@ -68,6 +64,6 @@ def print_failed(sentences: Iterable[str]) -> None:
     """Print the checks that failed, and end with exit code 1 if there are any."""
     failed = list(sentences)
     for sentence in failed:
-        err.print(Styled("check failed:", "bold red"), " ", sentence)
+        err.print(("check failed:", "bold red"), " ", sentence)
     if failed:
         raise typer.Exit(1)

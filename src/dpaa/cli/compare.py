@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from dpaa._io import check_file_target
 from dpaa.cli import options
-from dpaa.cli.checks import FailIf, applied, parse_checks, print_failed
+from dpaa.cli.checks import apply_check, parse_checks, print_failed
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 
 if TYPE_CHECKING:
@@ -25,26 +25,14 @@ def compare(
     paths: Annotated[list[Path], Argument(help="Runs or recommendation files (user_id, item_id, rank or score).")],
     dataset: options.DatasetOption = None,
     baseline: Annotated[str | None, Option(help="The baseline, by name or path; default: the first.")] = None,
-    metric: Annotated[
-        list[str] | None,
-        Option(
-            help="Metric to compare, such as ndcg or recall/niche; repeatable.  Default: recall, ndcg, "
-            "recall/popular, recall/niche, arp, aplt, coverage, gini."
-        ),
-    ] = None,
+    metric: options.Metrics = None,
     k: options.K = 20,
     overlap: options.Overlap = "drop",
-    mask_valid: options.MaskValid = False,
     group_by: options.GroupBy = None,
-    margin: Annotated[
-        float, Option(help="Non-inferiority margin, a share of the baseline's recall on popular items.")
-    ] = 0.05,
-    fail_if: FailIf = None,
+    margin: Annotated[float, Option(help="Share of the recall on popular items that may be lost.")] = 0.05,
+    fail_if: options.FailIf = None,
     as_json: options.AsJson = False,
-    out_file: Annotated[
-        Path | None,
-        Option("--out", help="Write the comparison: .json for dpaa report, or a table as .tex, .md or .csv."),
-    ] = None,
+    out_file: Annotated[Path | None, Option("--out", help="File: .json for dpaa report, .tex, .md or .csv.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Compare recommenders on one test split: deltas, intervals, corrected p-values, items that gain and lose.
@@ -67,14 +55,8 @@ def compare(
     if out_file is not None:
         check_file_target(out_file, tuple(FORMATS), "a comparison", overwrite=overwrite)
     checks = parse_checks(fail_if)
-    evaluator, entries = read_entries(
-        paths,
-        dataset,
-        k=k,
-        overlap=overlap,  # type: ignore[arg-type]
-        mask_valid=mask_valid,
-        group_by=group_by,
-    )
+    how: Any = {"k": k, "overlap": overlap, "group_by": group_by}
+    evaluator, entries = read_entries(paths, dataset, **how)
     result = compare_entries(evaluator, entries, baseline=baseline, metrics=metric or (), margin=margin)
     if out_file is not None:
         write_table(result, out_file)
@@ -82,7 +64,7 @@ def compare(
     for check in checks:  # of each entry but the one that it names, or the baseline where it names none
         base = find_baseline(result.entries, check.reference)
         others = [entry for entry in result.entries if entry is not base]
-        checked += [(entry.name, applied(check, entry.metrics, result.k, base.metrics)) for entry in others]
+        checked += [(entry.name, apply_check(check, entry.metrics, result.k, base.metrics)) for entry in others]
     if as_json:
         more = {"checks": [one.as_json() | {"entry": name} for name, one in checked]} if checks else {}
         print_json(result.as_json() | more)

@@ -1,8 +1,8 @@
 """Where commands print: results on stdout, everything about the way there on stderr.
 
 Both take text and nothing else.  No markup is read in it, and what would act on a terminal instead of being seen is
-escaped (`dpaa._text.printable`), so that no id, name or path can do more than be shown; a look is given apart from the
-text, as `Styled`.
+escaped (`dpaa._text.printable`), so that no id, name or path can do more than be shown; a style is given apart from
+the text, as in `out.print(("error:", "bold red"), " it failed")`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import io
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
@@ -28,74 +27,26 @@ WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
 
 
-@dataclass(frozen=True)
-class Styled:
-    """A piece of a line with a look of its own, such as `bold red`."""
-
-    text: str
-    style: str
-
-
-@dataclass(frozen=True)
-class Column:
-    """How a column of a table is set."""
-
-    name: str
-    left: bool = False
-    """Words go left, numbers right."""
-    wraps: bool = False
-    lines: bool = False
-    """Whether a line end in a cell begins a line; else it is escaped like all that acts."""
-    widest: int | None = None
-
-
 class Screen:
     """One of the two streams."""
 
     def __init__(self, stderr: bool = False) -> None:
-        self._console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        self.console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
-    def print(self, *pieces: str | Styled) -> None:
-        """A line, or several where the text has line ends; what stderr does not take is not worth a training."""
-        styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
-        try:
-            self._console.print(Text.assemble(*((printable(piece.text), piece.style) for piece in styled)))
-        except OSError:
-            if not self._console.stderr:
-                raise
-            leave_output(sys.stderr)
+    def print(self, *pieces: str | tuple[str, str]) -> None:
+        """Print a line, or several where the text has line ends.
 
-    def json(self, content: Any) -> None:
-        """One JSON document, in letters that the stream's encoding has."""
-        self._console.print(Text(json_text(content, ascii_only=not self._console.encoding.startswith("utf"))))
-
-    def table(
-        self, title: str, columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Iterable[Sequence[str]] = ()
-    ) -> None:
-        """A table with a rule above its footer; nothing of it is cut where there is no terminal.
-
-        In a terminal a header takes a line for each word, so that columns are as narrow as their numbers.
+        Parameters
+        ----------
+        pieces : texts, or pairs of a text and its style
         """
-        table = Table(title=Text(on_one_line(title), "bold"), title_justify="left", box=box.SIMPLE_HEAD)
-        for column in columns:
-            name = on_one_line(column.name)
-            table.add_column(
-                Text(name.replace(" ", "\n").replace("/", "/\n") if self._console.is_terminal else name, "bold"),
-                justify="left" if column.left else "right",
-                no_wrap=not column.wraps,
-                overflow="fold" if column.wraps else "ellipsis",
-                max_width=column.widest,
-            )
-        for part in (rows, footer):
-            table.add_section()
-            for row in part:
-                table.add_row(*(_cell(text, column) for text, column in zip(row, columns, strict=True)))
-        wide = Console(width=WIDE, markup=False, emoji=False, highlight=False)
-        (self._console if self._console.is_terminal else wide).print(table)
-
-
-def _cell(text: str, column: Column) -> Text:
-    return Text(printable(text) if column.lines else on_one_line(text))
+        styled = ((piece, "") if isinstance(piece, str) else piece for piece in pieces)
+        try:
+            self.console.print(Text.assemble(*((printable(text), style) for text, style in styled)))
+        except OSError:
+            if not self.console.stderr:
+                raise
+            abandon_stream(sys.stderr)  # what stderr does not take is not worth a training
 
 
 out = Screen()
@@ -103,14 +54,14 @@ err = Screen(stderr=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """For machines: one JSON object; what has no value is null."""
-    out.json(content)
+    """Print one JSON object, in letters that the stream's encoding has; what has no value is null."""
+    out.print(json_text(content, ascii_only=not out.console.encoding.startswith("utf")))
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """What was dropped, and what to know before believing the numbers."""
+    """Print on stderr what was dropped, and what to know before believing the numbers."""
     for note in notes:
-        err.print(Styled("note:", "yellow"), " ", note)
+        err.print(("note:", "yellow"), " ", note)
 
 
 def cells(form: str, *values: Any) -> list[str]:
@@ -118,36 +69,54 @@ def cells(form: str, *values: Any) -> list[str]:
     return ["-" if value is None or value != value else format(value, form) for value in values]
 
 
-def attributes(one: object, *specs: str) -> list[str]:
-    """Attributes of an object, each in its format: `interactions:,`, `share:.1%`, `name`."""
-    return [cells(form, getattr(one, name))[0] for name, _, form in (spec.partition(":") for spec in specs)]
-
-
 def number(value: float | None, sign: str = "") -> str:
     """Four decimals; one where the number is large."""
     return cells(f"{sign},.1f" if value is not None and abs(value) >= 100 else f"{sign}.4f", value)[0]
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], text: bool = False) -> None:
-    """A table, first column left, the others right (left too where they hold text).
+def short(value: object) -> object:
+    """A hyperparameter without superfluous digits: 0.001, not 1.0000000000000e-03."""
+    return f"{value:g}" if isinstance(value, float) else value
 
-    Names and titles wrap in a narrow terminal, numbers do not.
+
+def print_table(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], text: bool = False, multiline: bool = False
+) -> None:
+    """Print a table; nothing of it is cut where there is no terminal.
+
+    In a terminal a header takes a line for each word, so that columns are as narrow as their numbers.
+
+    Parameters
+    ----------
+    title, header : of the table and its columns
+    rows : their cells
+    text : whether all columns hold text, which is left-aligned and wraps as the first column does
+    multiline : whether line ends in cells begin a line; else they are escaped
     """
-    wrapping = ("title", header[0]) if header else ()
-    columns = [Column(name, left=text or name == header[0], wraps=text or name in wrapping) for name in header]
-    out.table(title, columns, ([str(cell) for cell in row] for row in rows))
+    table = Table(title=Text(on_one_line(title), "bold"), title_justify="left", box=box.SIMPLE_HEAD)
+    terminal = out.console.is_terminal
+    for index, name in enumerate(map(on_one_line, header)):
+        shown = Text(name.replace(" ", "\n").replace("/", "/\n") if terminal else name, "bold")
+        wraps = text or not index or name == "title"
+        table.add_column(shown, "left" if text or not index else "right", no_wrap=not wraps, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text((printable if multiline else on_one_line)(str(cell))) for cell in row))
+    (out.console if terminal else Console(width=WIDE, markup=False, emoji=False, highlight=False)).print(table)
 
 
-def print_objects(title: str, columns: Mapping[str, str], objects: Iterable[object]) -> None:
-    """A table with a row per object, header → attribute and format; none where there are no objects."""
-    rows = [attributes(one, *columns.values()) for one in objects]
+def print_records(title: str, columns: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> None:
+    """Print a table with a row per record; none where there are no records.
+
+    Parameters
+    ----------
+    title : of the table
+    columns : header → key and format, such as `interactions:,`, `share:.1%`, `name`
+    records : the rows
+    """
+    specs = [spec.partition(":") for spec in columns.values()]
+    rows = [[cells(form, record[key])[0] for key, _, form in specs] for record in records]
     if rows:
         print_table(title, list(columns), rows)
-
-
-def titled(items: Iterable[Any]) -> dict[str, str]:
-    """A column for what people call the items, where there is anything in it; for `print_objects`."""
-    return {"title": "title"} if any(item.title is not None for item in items) else {}
 
 
 def open_closed_streams() -> None:
@@ -155,25 +124,21 @@ def open_closed_streams() -> None:
 
     Else the next files that are opened get the numbers 0, 1 and 2, and libraries write into them or wait for them.
     """
-    for number in (0, 1, 2):
+    for descriptor in (0, 1, 2):
         try:
-            os.fstat(number)
+            os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
     sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
-
-
-def never_fail_to_print() -> None:
-    """Escape what the streams' encoding lacks, such as a κ in ASCII, or bytes of an argument that are no text."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks, such as a κ in ASCII, is escaped
             stream.reconfigure(errors="backslashreplace")
 
 
-def leave_output(stream: TextIO) -> None:
-    """Let go of a stream that takes no more, a full disk's: Python would try once more at the end, and complain."""
+def abandon_stream(stream: TextIO) -> None:
+    """Redirect a stream that takes no more, a full disk's: Python would flush once more at exit, and complain."""
     try:
         stream.flush()
     except OSError:

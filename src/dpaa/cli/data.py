@@ -18,7 +18,6 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset
     from dpaa.data.prepare import Written
-    from dpaa.data.splits import SplitRule
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
@@ -31,20 +30,14 @@ PUBLISHED = {
     "kuairec": "KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio > 2.",
 }
 """As in `dpaa.data.sources.published`."""
+SPLITS = "random, random-global, temporal, leave-last, user-folds, cold-users, cold-items or time-windows"
 
 
 @dataclass(frozen=True)
 class SplitOptions:
     """How a log is split."""
 
-    split: Annotated[
-        str,
-        Option(
-            metavar="random|random-global|temporal|leave-last|user-folds|cold-users|cold-items|time-windows",
-            help="Random per user, random over all pairs, latest pairs of all, latest pairs of each user; folds of "
-            "users, users or items with few training pairs, windows that slide over time.",
-        ),
-    ] = "random"
+    split: Annotated[str, Option(help=f"Rule: {SPLITS}.")] = "random"
     valid: Annotated[float, Option(help="Share for validation.")] = 0.1
     test: Annotated[float, Option(help="Share for the test.")] = 0.2
     last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1
@@ -54,44 +47,24 @@ class SplitOptions:
     min_item: Annotated[int, Option(min=1, help="Drop items with fewer pairs.")] = 1
     seed: options.Seed = 0
 
-    def folders(self, out_folder: Path, overwrite: bool) -> dict[Path, SplitRule]:
-        """Where the dataset of each part goes."""
-        from dpaa.data.splits import SplitRule
-
-        each = SplitRule(self.split, self.valid, self.test, self.last_k, self.parts, support=self.support).each()
-        return _folders(out_folder, {f"part-{one.part}": one for one in each}, overwrite)
-
 
 @app.command()
-@options.grouped(split=SplitOptions, how=options.LogOptions)
+@options.grouped(how=SplitOptions, source=options.LogOptions)
 def log(
-    ctx: typer.Context,
-    files: Annotated[
-        list[str],
-        Argument(
-            metavar="FILE|FOLDER|PATTERN|-…",
-            help="CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; folders and patterns of them; "
-            "- for standard input.",
-        ),
-    ],
-    split: SplitOptions,
-    how: options.LogOptions,
-    out_folder: Annotated[
-        Path | None, Option("--out", help="Folder of the dataset to write; with --append, that dataset without it.")
-    ] = None,
-    append: Annotated[
-        Path | None, Option(metavar="DATASET", help="Append the log to this dataset, by the rules it was made with.")
-    ] = None,
-    memory: Annotated[
-        float | None,
-        Option(metavar="GB", min=0.1, help="Memory for DuckDB; more goes to disk.  Default: half of what is free."),
-    ] = None,
-    engine: Annotated[
-        Literal["duckdb", "spark"], Option(help="What prepares the log; spark where it outgrows one machine.")
-    ] = "duckdb",
+    files: Annotated[list[str], Argument(metavar="FILE|FOLDER|PATTERN|-…", help="The log; - for standard input.")],
+    how: SplitOptions,
+    source: options.LogOptions,
+    out_folder: Annotated[Path | None, Option("--out", help="Folder of the dataset to write.")] = None,
+    append: Annotated[Path | None, Option(metavar="DATASET", help="Append the log to this dataset.")] = None,
+    memory: Annotated[float | None, Option(min=0.1, help="GB for DuckDB; default: half of what is free.")] = None,
+    engine: Annotated[Literal["duckdb", "spark"], Option(help="What prepares the log.")] = "duckdb",
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from one log of clicks or ratings, which is split by a rule.
+
+    A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
+    no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
+    given.  docs/data.md explains the split rules.
 
     \b
     Example:
@@ -106,45 +79,31 @@ def log(
     """
     from dpaa.data.inputs import name_of, open_log, open_table
     from dpaa.data.prepare import write_log
+    from dpaa.data.splits import SplitRule
 
-    how.check(overwrite)
+    source.check(overwrite)
     if append is not None:
-        _check_no_rules(ctx)
-        _append(files, append, out_folder, overwrite, how)
+        if how != SplitOptions() or source.positive or source.keep_duplicates:
+            raise InputError("--append keeps the rules that the dataset was made with; leave options of the split out")
+        _append(files, append, out_folder, overwrite, source)
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
-    folders = split.folders(out_folder, overwrite)
+    rules = SplitRule(how.split, how.valid, how.test, how.last_k, how.parts, support=how.support).each()
+    recipe: dict[str, Any] = {"columns": source.names, "seed": how.seed, "engine": engine, **source.rows}
     written = write_log(
-        open_log(files, how.file_format, how.form),
-        folders,
+        open_log(files, source.file_format, source.form),
+        _folders(out_folder, {f"part-{rule.part}": rule for rule in rules}, overwrite),
         name_of(files),
-        items=None if how.items is None else open_table(how.items),
+        items=None if source.items is None else open_table(source.items),
         memory=None if memory is None else int(memory * 1e9),
-        engine=engine,
-        columns=how.names,
-        positive=how.positive,
-        min_user_interactions=split.min_user,
-        min_item_interactions=split.min_item,
-        keep_duplicates=how.keep_duplicates,
-        drop_invalid=how.drop_invalid,
-        seed=split.seed,
+        min_user_interactions=how.min_user,
+        min_item_interactions=how.min_item,
+        **recipe,
     )
     for folder, one in written.items():
         _show(one, folder)
-    how.write_invalid(next(iter(written.values())).invalid, out.print)
-
-
-RULE_OPTIONS = ("split", "valid", "test", "last_k", "parts", "support", "min_user", "min_item", "seed")
-"""Options of `data log` that a dataset remembers, besides --positive and --keep-duplicates."""
-
-
-def _check_no_rules(ctx: typer.Context) -> None:
-    for name in ("positive", *RULE_OPTIONS, "keep_duplicates"):
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} is among the rules that the dataset was made with; leave it out with --append")
+    source.write_invalid(next(iter(written.values())).invalid)
 
 
 def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
@@ -158,11 +117,11 @@ def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite:
     if not (dataset / ABOUT_FILE).is_file():
         read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(settled(dataset)), wait=True):
-        known = None if how.items is None else open_table(how.items)
+        items = None if how.items is None else open_table(how.items)
         table = open_log(files, how.file_format, how.form)
-        made = read_dataset(dataset).append(table, names=how.names, items=known, drop_invalid=how.drop_invalid)
+        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=how.drop_invalid)
         _write(made, out_folder or dataset, overwrite or out_folder is None)
-    how.write_invalid(made.invalid, out.print)
+    how.write_invalid(made.invalid)
 
 
 def _folders(out_folder: Path, parts: dict[str, Any], overwrite: bool) -> dict[Path, Any]:
@@ -172,10 +131,10 @@ def _folders(out_folder: Path, parts: dict[str, Any], overwrite: bool) -> dict[P
     several = len(parts) > 1
     if several and (out_folder.is_file() or (out_folder / "dataset.json").exists()):
         raise InputError(f"{out_folder} is a file or a dataset, several parts need a folder; choose another --out")
-    found = {out_folder / name if several else out_folder: part for name, part in parts.items()}
-    for folder in found:
+    folders = {out_folder / name if several else out_folder: part for name, part in parts.items()}
+    for folder in folders:
         check_target(folder, overwrite)
-    return found
+    return folders
 
 
 @app.command()
@@ -195,20 +154,17 @@ def splits(
     Example:
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
+    from dpaa.data.dataset import check_target
     from dpaa.data.inputs import open_table
     from dpaa.data.sources.files import from_files
 
     how.check(overwrite)
-    rows: dict[str, Any] = {"columns": how.names, "positive": how.positive, "drop_invalid": how.drop_invalid}
-    rows |= {"keep_duplicates": how.keep_duplicates, "fmt": how.file_format, "form": how.form}
-
-    def read() -> Dataset:
-        items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
-        made = from_files(train, valid, test, candidates, name=settled(out_folder).name, **rows)
-        return made if items is None else made.with_items(items, how.item_column)
-
-    made = _make(read, out_folder, overwrite)
-    how.write_invalid(made.invalid, out.print)
+    check_target(out_folder, overwrite)
+    items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
+    recipe: dict[str, Any] = {"columns": how.names, "fmt": how.file_format, "form": how.form, **how.rows}
+    made = from_files(train, valid, test, candidates, name=settled(out_folder).name, **recipe)
+    _write(made if items is None else made.with_items(items, how.item_column), out_folder, overwrite)
+    how.write_invalid(made.invalid)
 
 
 def _published(name: str) -> Callable[..., None]:
@@ -275,11 +231,8 @@ def example(
 def severity(
     sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
-    severities: Annotated[
-        list[float], Option("--severity", metavar="S", help="From 0 (no bias) up; repeatable: OUT/s0, OUT/s3 …")
-    ],
+    severities: Annotated[list[float], Option("--severity", metavar="S", help="From 0 (no bias) up; repeatable.")],
     how: options.ColumnOptions,
-    file_format: options.FileFormat = None,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -287,6 +240,7 @@ def severity(
 
     Validation and test stay unbiased and are the same for every severity; training pairs are
     sampled from each user's pairs: the higher the severity, the more of them are of popular items.
+    Several severities are written to OUT/s0, OUT/s3 …
 
     \b
     Example:
@@ -295,7 +249,7 @@ def severity(
     from dpaa.data.sources.severity import read_pairs, with_severity
 
     folders = _folders(out_folder, {f"s{value:g}": value for value in severities}, overwrite)
-    pairs, notes = read_pairs(sources, columns=how.names, positive=how.positive, file_format=file_format)
+    pairs, notes = read_pairs(sources, columns=how.names, positive=how.positive)
     stem = settled(out_folder).name
     names = {folder: f"{stem}-{folder.name}" if len(folders) > 1 else stem for folder in folders}
     # All are made before any is written: a wrong severity leaves nothing behind.
@@ -337,30 +291,29 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     from dpaa.data.dataset import read_dataset
 
     data = read_dataset(dataset)
-    found = data.describe()
+    about = data.describe()
     if as_json:
-        print_json(found)
+        print_json(about)
         return
     _show_counts(data)
-    popular = found["popular"]
+    popular = about["popular"]
     shares = ", ".join(f"{name} {share:.1%}" for name, share in popular["share_of_pairs"].items() if share is not None)
-    found["density"] = f"{found['density']:.4%} of users × items"
-    found["popular"] = f"{popular['items']:,} items cover 80% of the training pairs; share of pairs: {shares}"
-    found["overlap"] = ", ".join(f"{splits} {pairs:,}" for splits, pairs in found["overlap"].items())
+    about["density"] = f"{about['density']:.4%} of users × items"
+    about["popular"] = f"{popular['items']:,} items cover 80% of the training pairs; share of pairs: {shares}"
+    about["overlap"] = ", ".join(f"{splits} {pairs:,}" for splits, pairs in about["overlap"].items())
     shown = ("density", "candidates", "popular", "overlap", "attributes", "source", "severity", "positive", "split")
     for key in (*shown, "seed", "randomised", "fingerprint"):
-        if key in found:
-            out.print(f"{key}: {', '.join(found[key]) if isinstance(found[key], list) else found[key]}")
+        if key in about:
+            out.print(f"{key}: {', '.join(about[key]) if isinstance(about[key], list) else about[key]}")
     print_notes(data.notes)
 
 
-def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> Dataset:
+def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
     """Read a source and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
 
     check_target(folder, overwrite)
-    _write(dataset := read(), folder, overwrite)
-    return dataset
+    _write(read(), folder, overwrite)
 
 
 def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Option
 
 from dpaa.cli import options
 from dpaa.cli.console import cells, err, number, out, print_json, print_notes, print_table
+from dpaa.cli.interrupts import resumable
 from dpaa.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ def debias(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Folder for the models, the frontier and the chosen run.")],
     goals: Annotated[list[str] | None, Option("--goal", help="Default: niche-recall; repeatable.")] = None,
-    keep_accuracy: Annotated[
-        float | None, Option(help="Share of the baseline's accuracy to keep, such as 0.98.")
-    ] = None,
+    keep_accuracy: Annotated[float | None, Option(help="Share of the baseline's accuracy to keep: 0.98.")] = None,
     targets: Annotated[list[str] | None, Option("--target", help='Such as "coverage>=0.8"; repeatable.')] = None,
     base: Annotated[Path | None, Option(help="The run in production; default: the most accurate model.")] = None,
     methods: Annotated[str | None, Option(help="What to train, such as ease,dpaa; default: a few.")] = None,
@@ -52,54 +50,36 @@ def debias(
 
     \b
     Example:
-      dpaa debias data/coat --keep-accuracy 0.98 --out trade
-      dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out trade
-      dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out trade
+      dpaa debias data/coat --keep-accuracy 0.98 --out debiased
+      dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out debiased
+      dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out debiased
     """
-    from dpaa.cli.interrupts import StopSignals
-    from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
     from dpaa.debiasing import debias as choose
     from dpaa.runs.progress import watched_training
-    from dpaa.training.trainer import Interrupted
 
-    data = read_dataset(dataset)
-    signals = StopSignals()
+    data, values = read_dataset(dataset), options.read_hyperparameters(assignments)
+    how: dict[str, Any] = {
+        "methods": options.split_names(methods) if methods else None,
+        "runs": runs or (),
+        "base": base,
+    }
+    how |= {"goals": goals or ("niche-recall",), "keep_accuracy": keep_accuracy, "targets": targets or ()}
+    how |= {"estimate": estimate, "rerank": rerank, "k": k, "budget": budget, "confidence": confidence, "seed": seed}
+    with resumable(out_folder) as signals:
 
-    @contextmanager
-    def watch(method: Method) -> Iterator[Callbacks]:
-        # A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once.
-        with signals, watched_training(method, stop_requested=lambda: signals.received is not None) as callbacks:
-            yield callbacks
+        @contextmanager
+        def watch(method: Method) -> Iterator[Callbacks]:
+            # A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once.
+            with signals, watched_training(method, stop_requested=signals.requested) as callbacks:
+                yield callbacks
 
-    try:
-        result = choose(
-            out_folder,
-            data,
-            methods=None if methods is None else [name.strip() for name in methods.split(",") if name.strip()],
-            runs=runs or (),
-            base=base,
-            goals=goals or ("niche-recall",),
-            keep_accuracy=keep_accuracy,
-            targets=targets or (),
-            estimate=estimate,
-            rerank=rerank,
-            k=k,
-            budget=budget,
-            confidence=confidence,
-            settings=read_settings(None, assignments or [], None),
-            seed=seed,
-            overwrite=overwrite,
-            watch=watch,
-            say=err.print,
-        )
-    except Interrupted:
-        err.print(f"stopped; resume with the same call (what is done is in {out_folder})")
-        sys.exit(128 + (signals.received or signal.SIGINT))
-    except OutOfReachError as error:
-        err.print(str(error))
-        sys.exit(1)
+        try:
+            result = choose(out_folder, data, settings=values, overwrite=overwrite, watch=watch, say=err.print, **how)
+        except OutOfReachError as error:
+            err.print(str(error))
+            raise typer.Exit(1) from None
     page = f"the frontier as a page: {(out_folder / PAGE).resolve()}"
     try:
         from dpaa.report import write_page

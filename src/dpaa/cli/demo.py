@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from dpaa.cli import options
-from dpaa.cli.console import Styled, err, out, print_notes, print_table
+from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ REAL = (
 NEXT = """
 With your own log:
   dpaa data log clicks.csv --out data/clicks
-  dpaa debias data/clicks --keep-accuracy 0.98 --out trade"""
+  dpaa debias data/clicks --keep-accuracy 0.98 --out debiased"""
 
 
 def demo(
@@ -88,7 +88,7 @@ def demo(
     print_frontier(chosen, 6)
 
     out.print("\n4. What it comes to")
-    out.print(Styled(f"In this simulated world: {chosen.headline()}.", "bold"))
+    out.print((f"In this simulated world: {chosen.headline()}.", "bold"))
     before, after = measured[PLAIN].metrics, _evaluate(data, trade).metrics
     changes = [f"{name} {before[name]:.4f} → {after[name]:.4f}" for name in ("recall@20/niche", "ndcg@20")]
     out.print(f"On the held-out test split: {', '.join(changes)}.")

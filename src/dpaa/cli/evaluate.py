@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from dpaa.cli import options
-from dpaa.cli.checks import FailIf, applied, parse_checks, print_failed
-from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
-from dpaa.cli.dial import PopularityDial, Rerank, print_dial
+from dpaa.cli.checks import apply_check, parse_checks, print_failed
+from dpaa.cli.console import cells, number, out, print_json, print_notes, print_records, print_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from dpaa.runs.model import Model
 
 DECILES = ["rarest decile", *(f"{number}." for number in range(2, 10)), "most popular decile", "not in training"]
+DIAL = {"κ": "shown", "ndcg": "ndcg:.4f", "recall": "recall:.4f", "niche recall": "niche_recall:.4f"}
+DIAL |= {"arp": "arp:,.1f", "coverage": "coverage:.1%"}
 
 
 def evaluate(
@@ -28,22 +29,13 @@ def evaluate(
     dataset: options.DatasetOption = None,
     k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
     overlap: options.Overlap = "drop",
-    mask_valid: options.MaskValid = False,
+    mask_valid: Annotated[bool, Option("--mask-valid", help="Mask validation pairs like training pairs.")] = False,
     group_by: options.GroupBy = None,
-    off_policy: Annotated[
-        bool, Option("--off-policy", help="Add off-policy estimates, for a biased test split.")
-    ] = False,
-    popularity_dial: PopularityDial = None,
-    rerank: Rerank = None,
-    dial_objective: Annotated[
-        str | None,
-        Option(
-            metavar="ndcg|recall|niche:X",
-            help="Choose the dial's κ on validation, for this, and keep it in the run; niche:5 is the most niche "
-            "recall for at most 5% less NDCG.",
-        ),
-    ] = None,
-    fail_if: FailIf = None,
+    off_policy: Annotated[bool, Option("--off-policy", help="Add estimates for a biased test split.")] = False,
+    popularity_dial: options.PopularityDial = None,
+    rerank: options.Rerank = None,
+    dial_objective: Annotated[str | None, Option(metavar="ndcg|recall|niche:X", help="Choose and keep the κ.")] = None,
+    fail_if: options.FailIf = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Evaluate a run, or the recommendations of any system, on the test split of a dataset.
@@ -54,7 +46,8 @@ def evaluate(
 
     For a run, metrics.json and per_user.parquet are written into its folder, unless its lists were made with another
     popularity dial or re-ranker than it keeps, or the dataset is a later state of its log, and the curve of its dial on
-    validation is shown; docs/dial.md explains it.
+    validation is shown; docs/dial.md explains it.  --dial-objective chooses κ on validation: niche:5 is the most niche
+    recall for at most 5% less NDCG.
 
     \b
     Example:
@@ -75,37 +68,42 @@ def evaluate(
         raise InputError(f"{recs} does not say what it should have recommended; name the dataset with --dataset")
     if recs is not None and (popularity_dial or rerank or dial_objective):
         raise InputError("the popularity dial and --rerank need the scores of a run, not --recs; leave them out")
-    checks = parse_checks(fail_if, paths=True)
+    checks = parse_checks(fail_if)
     model = load(run) if run else None
     data = model.trained_on.read(Path(str(run))) if model and dataset is None else read_dataset(str(dataset))
     evaluator = Evaluator(data, tuple(k or [20]), "test", overlap, mask_valid, group_by)  # type: ignore[arg-type]
+
+    def metrics_of(path: str) -> dict[str, float]:
+        return (
+            measured(load(path), evaluator) if Path(path).is_dir() else evaluator.evaluate_recommendations(path)
+        ).metrics
+
+    references = {check.reference: metrics_of(check.reference) if check.reference else {} for check in checks}
     name, curve = str(run or recs), None
-    content: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     if model:
         result, curve = _of_run(model, evaluator, popularity_dial, rerank or "run", dial_objective)
-        content["dial"] = curve and curve.as_json()
+        more["dial"] = curve and curve.as_json()
     else:
         result = evaluator.evaluate_recommendations(recs)
-    results = []
-    for check in checks:
-        source, other = check.reference, result
-        if source:
-            is_run = Path(source).is_dir()
-            other = measured(load(source), evaluator) if is_run else evaluator.evaluate_recommendations(source)
-        results.append(applied(check, result.metrics, evaluator.protocol.k[-1], other.metrics))
-    content |= {"checks": [one.as_json() for one in results]} if checks else {}
+    longest = evaluator.protocol.k[-1]
+    applied = [apply_check(one, result.metrics, longest, references[one.reference]) for one in checks]
+    more |= {"checks": [one.as_json() for one in applied]} if checks else {}
     estimates = result.off_policy() if off_policy else None
     print_notes([*result.notes, *(estimates.warnings if estimates else ())])
     if as_json:
-        print_json(result.as_json() | content | ({"off_policy": asdict(estimates)} if estimates else {}))
+        print_json(result.as_json() | more | ({"off_policy": asdict(estimates)} if estimates else {}))
     else:
         print_evaluation(Path(name).name, result)
         if estimates:
             rows = [[key, number(value)] for key, value in estimates.metrics.items()]
             print_table("Off-policy estimates", ["", "estimate"], rows)
         if curve and result.protocol.rerank is None:  # it is that of lists that are not re-ranked
-            print_dial(curve)
-    print_failed(f"{name}: {one.sentence}" for one in results if one.failed)
+            marks = {curve.suggested: " suggested"} | {curve.kappa: " active"}
+            points = [asdict(one) | {"shown": f"{one.kappa:g}{marks.get(one.kappa, '')}"} for one in curve.points]
+            print_records(f"Popularity dial on validation, lists of {curve.k}", DIAL, points)
+            out.print(curve.in_words())
+    print_failed(f"{name}: {one.sentence}" for one in applied if one.failed)
 
 
 def _of_run(

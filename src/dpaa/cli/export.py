@@ -15,13 +15,8 @@ def export(
     run: options.RunArgument,
     to: Annotated[str, Option("--to", metavar="faiss|hnswlib|pgvector|npz", help="The system it is for.")],
     out_folder: Annotated[Path, Option("--out", metavar="DIR", help="Folder to write.")],
-    users: Annotated[
-        list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")
-    ] = None,
-    without_reranker: Annotated[
-        bool,
-        Option("--without-reranker", help="Leave out the re-ranker of a run that keeps one: vectors cannot carry it."),
-    ] = False,
+    users: options.Users = None,
+    without_reranker: Annotated[bool, Option("--without-reranker", help="Leave the run's re-ranker out.")] = False,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Ids given on the command line: one or several separated by commas, or a file of them as @FILE."""
+"""Ids and pairs that a call names: ids separated by commas, a file of them as @FILE, a file of pairs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from dpaa.data.log import ColumnNames
+    from dpaa.runs.model import Model
 
 TABLES = (".csv", ".tsv", ".parquet", ".inter", ".jsonl")
 LARGEST = 200_000_000
@@ -65,3 +68,39 @@ def _read_file(file: Path, what: str) -> list[str]:
     if not words:
         raise InputError(f"{file} has no {what} ids; give one id a line")
     return words
+
+
+def read_pairs(file: Path, model: Model, names: ColumnNames, known_users: bool = True) -> pl.DataFrame:
+    """Read `user_id, item_id` of a file, in the types of the model's ids.
+
+    Parameters
+    ----------
+    file : any log
+    model : whose ids they are
+    names : of the columns in the file
+    known_users : whether users are the model's too
+
+    Returns
+    -------
+    the pairs
+    """
+    import polars as pl
+
+    from dpaa.data.columns import Column
+    from dpaa.data.ids import is_text, kind
+    from dpaa.data.inputs import open_table
+    from dpaa.data.log import Reading, read_log
+
+    log = read_log(open_table(file), names, reading=Reading(may_drop=False))
+    table = log.frame.select(Column.USER, Column.ITEM)
+    known = {Column.ITEM: model.item_ids} | ({Column.USER: model.user_ids} if known_users else {})
+    for column, ids in known.items():
+        if is_text(ids) and not log.typed:  # whole numbers of a text file may be text as well
+            table = table.with_columns(pl.col(column).cast(pl.String))
+        given = table[column]
+        if is_text(given) != is_text(ids):
+            raise InputError(
+                f"{file} has {column}s that are {kind(given)} such as {given[0]!r}, the model {kind(ids)} such as "
+                f"{ids[0]!r}; use the ids of the training log"
+            )
+    return table

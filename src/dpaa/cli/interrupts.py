@@ -5,57 +5,47 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from threading import Timer, current_thread, main_thread
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import current_thread, main_thread
+from types import FrameType
 
-if TYPE_CHECKING:
-    from types import FrameType
-
-AGAIN_SECONDS = 0.02
-"""After which a callback is over that an interrupt came into."""
+from dpaa.cli.console import err
 
 
-class Interrupts:
-    """While it is entered, remembers whether ctrl-C came, and lets one that a callback swallowed come again."""
+@contextmanager
+def recorded_interrupts() -> Iterator[list[int]]:
+    """Record whether ctrl-C came: a library may take it for a fault of a file, and raise something else."""
+    came: list[int] = []
 
-    def __init__(self) -> None:
-        self.came = False
-
-    def _raise(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
+    def record(number: int, frame: FrameType | None) -> None:
+        came.append(number)
         signal.default_int_handler(number, frame)
 
-    def _not_raised(self, what: sys.UnraisableHookArgs) -> None:
-        """In a destructor, say, or in a validator written in another language: Python prints what was raised there."""
-        if issubclass(what.exc_type, KeyboardInterrupt):
-            Timer(AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT)).start()
-        else:
-            self._hook(what)
-
-    def __enter__(self) -> None:
-        self._hook = sys.unraisablehook
-        sys.unraisablehook = self._not_raised
-        # Not where it is ignored, as under nohup, nor in another thread, where no handler may be set.
-        self._handles = (
-            current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )
-        if self._handles:
-            signal.signal(signal.SIGINT, self._raise)
-
-    def __exit__(self, *_: object) -> None:
-        sys.unraisablehook = self._hook
-        if self._handles:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Not where it is ignored, as under nohup, nor in another thread, where no handler may be set.
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield came
+        return
+    signal.signal(signal.SIGINT, record)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class StopSignals:
-    """Remember SIGINT and SIGTERM instead of ending, so that training can leave a checkpoint; twice ends at once.
+    """Record SIGINT and SIGTERM instead of ending, so that training can leave a checkpoint; twice ends at once.
 
     A launcher of several processes passes on what the terminal has sent already, so there a second one is ignored.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
+
+    def requested(self) -> bool:
+        """Whether a signal came."""
+        return self.received is not None
 
     def _receive(self, number: int, _frame: object) -> None:
         if self.received is not None and "WORLD_SIZE" not in os.environ:
@@ -68,3 +58,32 @@ class StopSignals:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def resumable(folder: Path, how: str = "the same call") -> Iterator[StopSignals]:
+    """Print how to resume work that SIGINT or SIGTERM stops, and exit with 128 + the signal.
+
+    Parameters
+    ----------
+    folder : what is finished is in it
+    how : what resumes
+
+    Returns
+    -------
+    a context; while its `StopSignals` are entered, a training leaves a checkpoint, else work ends at once
+    """
+    from dpaa.training.trainer import Interrupted
+
+    def terminate(number: int, _frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    signals, before = StopSignals(), signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield signals
+    except (KeyboardInterrupt, Interrupted) as stop:
+        if os.environ.get("RANK", "0") == "0":  # of several processes, the first prints
+            err.print(f"stopped; resume with {how} (what is done is in {folder})")
+        sys.exit(128 + (signals.received or (stop.args[0] if stop.args else signal.SIGINT)))
+    finally:
+        signal.signal(signal.SIGTERM, before)

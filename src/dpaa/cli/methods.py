@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument
 
 from dpaa.cli import options
-from dpaa.cli.console import Styled, out, print_json, print_table
+from dpaa.cli.console import out, print_json, print_table
 
 
 def methods(
@@ -31,9 +31,9 @@ def methods(
         print_json(entries)
     elif name:
         (entry,) = entries.values()
-        out.print(Styled(entry["name"], "bold"), f": {entry['title']}\n{entry['paper']}\n")
+        out.print((entry["name"], "bold"), f": {entry['title']}\n{entry['paper']}\n")
         for key, field in entry["settings"].items():
-            out.print("  ", Styled(key, "bold"), f" = {field['default']!r}")
+            out.print("  ", (key, "bold"), f" = {field['default']!r}")
             out.print(f"      {field['meaning']}")
         use = "recommend RUN --rerank {},NAME=VALUE" if reranks else "train DATASET --method {} --set NAME=VALUE"
         out.print(f"\nSet them with: dpaa {use.format(by_name)}")

@@ -1,17 +1,19 @@
-"""Options that several commands share, each declared once."""
+"""Options that several commands share, each declared once, and what reads their values."""
 
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
+from typer import Argument, Option
 
-from dpaa._io import check_file_target, write_file
-from dpaa._text import counted
+from dpaa._io import SMALL_JSON, read_text
+from dpaa.cli.console import err
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,75 +22,28 @@ if TYPE_CHECKING:
     from dpaa.data.inputs import TextForm
     from dpaa.data.log import ColumnNames
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-DatasetArgument = Annotated[Path, typer.Argument(help="A prepared dataset (folder made by `dpaa data`).")]
-DatasetOption = Annotated[
-    Path | None, typer.Option(help="The dataset; needed with files alone, and where it has moved since training.")
-]
-RunArgument = Annotated[Path, typer.Argument(help="A finished run folder.")]
-Method = Annotated[str, typer.Option(help="Method; `dpaa methods` lists them.")]
-Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting; repeatable.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what exists there.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
-K = Annotated[int, typer.Option("--k", min=1, help="Length of the lists.")]
-Overlap = Annotated[
-    str, typer.Option(help="Test pairs that are also training pairs: drop (not ranked, not relevant), mask or keep.")
-]
-MaskValid = Annotated[bool, typer.Option("--mask-valid", help="Mask validation pairs too, like training pairs.")]
-FigureFolder = Annotated[
-    Path | None, typer.Option("--figures", metavar="DIR", help="Folder to write every figure to, as a file of its own.")
-]
-FigureFormat = Annotated[str, typer.Option(metavar="png|svg|pdf|html|json", help="Format of those figures.")]
-
-FileFormat = Annotated[
-    str | None,
-    typer.Option("--format", metavar="csv|tsv|inter|jsonl|parquet|list", help="File format; default: auto-detected."),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar=", | tab | ; | '|' | ::", help="Between fields; default: auto-detected."),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(metavar="NAME,NAME…", help="Names of the columns, of a text file without a header line."),
-]
-Encoding = Annotated[str, typer.Option(metavar="utf-8|utf-16|latin-1", help="Of text files.")]
-DropInvalid = Annotated[
-    bool,
-    typer.Option(
-        "--drop-invalid", help="Leave out rows with faults (no id, no number, no time, torn lines), and count them."
-    ),
-]
-InvalidOut = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Write the rows of --drop-invalid, with their faults, to .csv, .jsonl or .parquet."
-    ),
-]
-Items = Annotated[
-    Path | None,
-    typer.Option("--items", metavar="FILE", help="What is known of the items: item_id, title and any other columns."),
-]
-GroupBy = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Also count accuracy by the values of a column of the items (genre, brand …), as recall@20/genre=Drama.",
-    ),
-]
-UserColumn = Annotated[str | None, typer.Option(help="Column of the user ids; default: auto-detected.")]
-ItemColumn = Annotated[str | None, typer.Option(help="Column of the item ids; default: auto-detected.")]
-RatingColumn = Annotated[str | None, typer.Option(help="Column of the ratings; default: auto-detected.")]
-TimestampColumn = Annotated[
-    str | None, typer.Option(help="Column of the timestamps (numbers or ISO dates); default: auto-detected.")
-]
-Positive = Annotated[
-    str | None,
-    typer.Option(metavar='"COLUMN OP NUMBER"', help="Which rows are positives, such as rating>=3; default: all."),
-]
-KeepDuplicates = Annotated[
-    bool, typer.Option("--keep-duplicates", help="Count how often a training pair occurs; default: once.")
-]
+DatasetArgument = Annotated[Path, Argument(help="A prepared dataset (folder made by `dpaa data`).")]
+DatasetOption = Annotated[Path | None, Option(help="The dataset, for files and where it has moved since training.")]
+RunArgument = Annotated[Path, Argument(help="A finished run folder.")]
+Method = Annotated[str, Option(help="Method; `dpaa methods` lists them.")]
+Assignments = Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help="A hyperparameter; repeatable.")]
+Config = Annotated[Path | None, Option(help="TOML file of hyperparameters.")]
+Seed = Annotated[int, Option(min=0, help="Random seed.")]
+Jobs = Annotated[int, Option(min=1, help="Trainings at a time, one core each.")]
+K = Annotated[int, Option("--k", min=1, help="Length of the lists.")]
+Users = Annotated[list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")]
+Overlap = Annotated[str, Option(help="Test pairs that are also training pairs: drop, mask or keep.")]
+GroupBy = Annotated[str | None, Option(metavar="COLUMN", help="Also measure accuracy by a column of the items.")]
+PopularityDial = Annotated[str | None, Option(metavar="X|run", help="κ: above 0 leans to popular items, below 0 away.")]
+Rerank = Annotated[str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker of the lists, or `none`.")]
+Metrics = Annotated[list[str] | None, Option("--metric", help="Metric, such as ndcg or recall/niche; repeatable.")]
+FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if "ndcg@20 < 0.98 * RUN", say; repeatable.')]
+FigureFolder = Annotated[Path | None, Option("--figures", metavar="DIR", help="Folder to write every figure to.")]
+FigureFormat = Annotated[str, Option(metavar="png|svg", help="Format of those figures.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace what exists there.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+UserColumn = Annotated[str | None, Option(help="Column of the user ids; default: auto-detected.")]
+ItemColumn = Annotated[str | None, Option(help="Column of the item ids; default: auto-detected.")]
 
 
 @dataclass(frozen=True)
@@ -97,9 +52,9 @@ class ColumnOptions:
 
     user_column: UserColumn = None
     item_column: ItemColumn = None
-    rating_column: RatingColumn = None
-    timestamp_column: TimestampColumn = None
-    positive: Positive = None
+    rating_column: Annotated[str | None, Option(help="Column of the ratings; default: auto-detected.")] = None
+    timestamp_column: Annotated[str | None, Option(help="Column of the times; default: auto-detected.")] = None
+    positive: Annotated[str | None, Option(help="Rows that count, such as rating>=3; default: all.")] = None
 
     @property
     def names(self) -> ColumnNames:
@@ -113,14 +68,14 @@ class ColumnOptions:
 class LogOptions(ColumnOptions):
     """How the files of a log are read, and what becomes of their rows."""
 
-    keep_duplicates: KeepDuplicates = False
-    drop_invalid: DropInvalid = False
-    invalid_out: InvalidOut = None
-    items: Items = None
-    file_format: FileFormat = None
-    separator: Separator = None
-    columns: Columns = None
-    encoding: Encoding = "utf-8"
+    keep_duplicates: Annotated[bool, Option("--keep-duplicates", help="Count how often a pair occurs.")] = False
+    drop_invalid: Annotated[bool, Option("--drop-invalid", help="Leave out rows with faults, and count them.")] = False
+    invalid_out: Annotated[Path | None, Option(metavar="FILE", help="Write the rows of --drop-invalid there.")] = None
+    items: Annotated[Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …")] = None
+    file_format: Annotated[str | None, Option("--format", help="csv, tsv, inter, jsonl, parquet or list.")] = None
+    separator: Annotated[str | None, Option(help="Between fields, such as ; or tab; default: auto-detected.")] = None
+    columns: Annotated[str | None, Option(help="NAME,NAME… of a text file without a header line.")] = None
+    encoding: Annotated[str, Option(metavar="utf-8|utf-16|latin-1", help="Of text files.")] = "utf-8"
 
     @property
     def form(self) -> TextForm:
@@ -130,25 +85,30 @@ class LogOptions(ColumnOptions):
         names = None if self.columns is None else tuple(name.strip() for name in self.columns.split(","))
         return TextForm(self.separator, names, self.encoding)
 
+    @property
+    def rows(self) -> dict[str, Any]:
+        """Which rows count."""
+        names = ("positive", "keep_duplicates", "drop_invalid")
+        return {name: getattr(self, name) for name in names}
+
     def check(self, overwrite: bool) -> None:
         """Refuse, before any work, a file of invalid rows that could not be written."""
-        if self.invalid_out is None:
-            return
-        if not self.drop_invalid:
-            raise InputError("--invalid-out takes the rows that --drop-invalid leaves out; add it")
-        check_file_target(self.invalid_out, (".csv", ".jsonl", ".parquet"), "a table", overwrite=overwrite)
+        if self.invalid_out is not None:
+            from dpaa.runs.stream import check_target
 
-    def write_invalid(self, found: pl.DataFrame | None, tell: Callable[[str], object]) -> None:
+            if not self.drop_invalid:
+                raise InputError("--invalid-out takes the rows that --drop-invalid leaves out; add it")
+            check_target(self.invalid_out, overwrite)
+
+    def write_invalid(self, invalid: pl.DataFrame | None) -> None:
         """Write the rows that were left out to `--invalid-out`."""
-        if self.invalid_out is None:
-            return
-        if found is None:
-            tell(f"no row is invalid; {self.invalid_out} was not written")
-            return
-        writers = {".csv": found.write_csv, ".jsonl": found.write_ndjson, ".parquet": found.write_parquet}
-        write: Any = writers[self.invalid_out.suffix.lower()]
-        write_file(self.invalid_out, write, "choose another file with --invalid-out")
-        tell(f"{counted(found.height, 'invalid row', 'invalid rows')} written to {self.invalid_out}")
+        if self.invalid_out is not None and invalid is None:
+            err.print(f"no row is invalid; {self.invalid_out} was not written")
+        elif self.invalid_out is not None and invalid is not None:
+            from dpaa.runs.stream import write_stream
+
+            n_rows = write_stream(iter([invalid]), invalid.schema, self.invalid_out)
+            err.print(f"invalid rows written to {self.invalid_out}: {n_rows:,}")
 
 
 def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -164,29 +124,61 @@ def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., Non
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command, include_extras=True)
-        parameters: list[inspect.Parameter] = []
-        for one in inspect.signature(command).parameters.values():
-            if one.name not in groups:
-                parameters.append(one.replace(annotation=hints[one.name]))
-                continue
-            types = get_type_hints(groups[one.name], include_extras=True)
-            parameters += [
-                inspect.Parameter(each.name, one.KEYWORD_ONLY, default=each.default, annotation=types[each.name])
-                for each in fields(groups[one.name])
-            ]
+        own = [one for one in inspect.signature(command).parameters.values() if one.name not in groups]
+        declared: list[tuple[Any, Any]] = [(command, one) for one in own]
+        declared += [(group, one) for group in groups.values() for one in fields(group)]
+        hints = {source: get_type_hints(source, include_extras=True) for source in (command, *groups.values())}
 
+        @wraps(command)
         def run(**given: Any) -> None:
-            packed = {
-                name: group(**{each.name: given.pop(each.name) for each in fields(group)})
-                for name, group in groups.items()
-            }
-            command(**given, **packed)
+            for name, group in groups.items():
+                given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+            command(**given)
 
-        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        ordered = sorted(parameters, key=lambda one: one.default is not one.empty)
-        run.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in ordered])  # type: ignore[attr-defined]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        signature = [
+            inspect.Parameter(one.name, kind, default=one.default, annotation=hints[source][one.name])
+            for source, one in declared
+        ]
+        run.__annotations__ = {one.name: one.annotation for one in signature}
+        run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
         return run
 
     return decorate
+
+
+def read_hyperparameters(
+    assignments: list[str] | None, config: Path | None = None, seed: int | None = None
+) -> dict[str, Any]:
+    """Read the hyperparameters of a call: of the file, then of `--set`, then `--seed`; the later wins.
+
+    Parameters
+    ----------
+    assignments : NAME=VALUE
+    config : TOML file
+    seed : random seed
+
+    Returns
+    -------
+    name → value, `method` among them where the file names one
+    """
+    values: dict[str, Any] = {}
+    if config is not None:
+        try:
+            values |= tomllib.loads(read_text(config, SMALL_JSON))
+        except (tomllib.TOMLDecodeError, RecursionError, OverflowError) as error:
+            raise InputError(f"{config} is not valid TOML ({error}); write lines such as layers = 2") from None
+        method = values.get("method", "")
+        if not isinstance(method, str) or ":" in method or any(isinstance(one, dict) for one in values.values()):
+            raise InputError(f"{config} has a table or a class; write lines such as layers = 2 or method = 'dpaa'")
+    for assignment in assignments or ():
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--set takes NAME=VALUE, got {assignment!r}; write for example --set layers=2")
+        values[name.strip()] = value.strip()
+    return values | ({} if seed is None else {"seed": seed})
+
+
+def split_names(text: str) -> list[str]:
+    """`a, b` → its names."""
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -13,13 +13,9 @@ from dpaa.cli.console import err, out, print_notes
 
 
 def report(
-    paths: Annotated[
-        list[Path],
-        Argument(metavar="PATH…", help="Prepared datasets, runs, and JSON of `dpaa compare` and `dpaa audit`."),
-    ],
+    paths: Annotated[list[Path], Argument(metavar="PATH…", help="Datasets, runs, JSON of `compare` and `audit`.")],
     out_file: Annotated[Path, Option("--out", help="The page to write, FILE.html.")],
-    title: Annotated[str | None, Option(help="Heading of the page.")] = None,
-    k: Annotated[int, Option("--k", min=1, help="Length of the lists that exposure is counted in.")] = 20,
+    k: options.K = 20,
     figures: options.FigureFolder = None,
     figure_format: options.FigureFormat = "svg",
     overwrite: options.Overwrite = False,
@@ -36,7 +32,7 @@ def report(
     check_file_target(out_file, (".html", ".htm"), "a page", overwrite=overwrite, make_folders=True)
     from dpaa.report import write_page
 
-    made = write_page(paths, out_file, k=k, title=title, figures=figures, figure_format=figure_format)
+    made = write_page(paths, out_file, k=k, figures=figures, figure_format=figure_format)
     print_notes(made.notes)
     out.print(f"page written to {out_file} ({out_file.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:

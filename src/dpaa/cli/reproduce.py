@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from dpaa.cli.console import Column, Styled, err, out, print_json, print_notes
+from dpaa.cli import options
+from dpaa.cli.console import err, out, print_json, print_notes, print_table
+from dpaa.cli.interrupts import resumable
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.reproduction import Chapter
 
+Results = Annotated[Path, Option(help="Folder of results; what is in it is not trained again.")]
+Work = Annotated[Path, Option(help="Folder for prepared datasets and unfinished trainings.")]
+
 
 def reproduce(
-    name: Annotated[
-        str, Argument(metavar="NAME", help="datasets, overall, groups, severity, ablation, settings or all.")
-    ],
-    budget: Annotated[
-        str,
-        Option(
-            help="smoke: seconds; quick: minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned: "
-            "the paper's size, every severity, seeds, defaults; standard: tuned with 12 trials per method; standard-2: "
-            "4 trials per hyperparameter, one training for all, one draw of the data; paper: the paper's grids."
-        ),
-    ] = "quick",
+    name: Annotated[str, Argument(help="datasets, overall, groups, severity, ablation, settings or all.")],
+    budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
     coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
     yahoo_r3: Annotated[Path | None, Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
-    kuairec: Annotated[
-        Path | None,
-        Option(help="KuaiRec: the official matrices, or lists; valid.txt and test.txt suffice for severity."),
-    ] = None,
+    kuairec: Annotated[Path | None, Option(help="KuaiRec: the official matrices, or a split in lists.")] = None,
     method: Annotated[list[str] | None, Option("--method", help="A method instead of all; repeatable.")] = None,
     severities: Annotated[list[float] | None, Option("--severity", min=0, help="Severity; repeatable.")] = None,
     seeds: Annotated[int | None, Option(min=1, help="Random seeds per row and dataset.")] = None,
-    jobs: Annotated[int, Option(min=1, help="Trainings at a time, one core each.")] = 1,
-    out_folder: Annotated[Path, Option("--out", help="Folder for tables (CSV), figures and a page (Markdown).")] = Path(
-        "reproduced"
-    ),
-    results: Annotated[Path, Option(help="Folder of results; what is in it is not trained again.")] = Path("results"),
-    work: Annotated[Path, Option(help="Folder for prepared datasets and unfinished trainings.")] = Path(".dpaa-work"),
-    as_json: Annotated[bool, Option("--json", help="Print the tables as JSON.")] = False,
+    jobs: options.Jobs = 1,
+    out_folder: Annotated[Path, Option("--out", help="Folder for tables, figures and a page.")] = Path("reproduced"),
+    results: Results = Path("results"),
+    work: Work = Path(".dpaa-work"),
+    as_json: options.AsJson = False,
 ) -> None:
     """Tables and figures of the DPAA paper on the data you have, ours beside the paper's.
 
-    Every result is kept in a file of its own: after an interruption the same call resumes.
+    Every result is kept in a file of its own: after an interruption the same call resumes.  Budgets: smoke, seconds;
+    quick, minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned, the paper's size, severities,
+    seeds, defaults; standard, tuned with 12 trials per method; standard-2, 4 per hyperparameter, one training for
+    all, one draw of the data; paper, the paper's grids.  For severity, valid.txt and test.txt of KuaiRec suffice.
 
     \b
     Example:
@@ -66,17 +58,11 @@ def reproduce(
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(BUDGETS[budget], folders, results, work, rows, seeds, levels, jobs, err.print)
     made = []
-    before = signal.signal(signal.SIGTERM, _terminate)  # as ctrl-C: unfinished trainings leave a checkpoint
-    try:
+    with resumable(results):
         for chapter in chapters(name, plan):
             made.append(chapter)
             if not as_json:
                 _print(chapter)
-    except KeyboardInterrupt as stop:
-        err.print(f"stopped; the same call resumes (finished results are in {results})")
-        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
-    finally:
-        signal.signal(signal.SIGTERM, before)
     given = [f"--{data} DIR" for data in folders]  # without the reader's own paths
     given += [*(f"--method {row}" for row in rows), *(f"--severity {level:g}" for level in levels)]
     given += [f"--seeds {seeds}"] if seeds else []
@@ -89,21 +75,12 @@ def reproduce(
     err.print(f"{plan.trained:,} trained, {plan.reused:,} results taken from {results}")
 
 
-def _terminate(number: int, _frame: object) -> None:
-    raise KeyboardInterrupt(number)
-
-
 def _print(chapter: Chapter) -> None:
-    """The tables that belong on a screen; the others are in the files.  Cells wrap and are never cut."""
-    out.print("\n", Styled(chapter.title, "bold"))
+    """Print the tables that belong on a screen; the others are in the files."""
+    out.print("\n", (chapter.title, "bold"))
     for line in chapter.about:
         out.print(line)
     for table in chapter.tables:
         if table.on_screen:
-            worded = [True, *(any(cells[i].text for _, cells in table.rows) for i in range(len(table.columns)))]
-            columns = [
-                Column(title, left=words, wraps=True, lines=True, widest=44 if words else None)
-                for title, words in zip([table.corner, *table.columns], worded, strict=True)
-            ]
-            out.table(table.title, columns, table.grid())
+            print_table(table.title, [table.corner, *table.columns], table.grid(), text=True, multiline=True)
     print_notes(chapter.missing)

@@ -15,30 +15,20 @@ from dpaa.errors import InputError
 
 
 def rerank(
-    source: Annotated[
-        Path,
-        Argument(
-            metavar="RECS|RUN",
-            help="Recommendations of any system (user_id, item_id, score or rank), more than wanted: 100 to a user, "
-            "say; or a finished run folder.",
-        ),
-    ],
-    out_file: Annotated[Path, Option("--out", help="Parquet or CSV file to write (by its ending).")],
+    source: Annotated[Path, Argument(metavar="RECS|RUN", help="Long recommendation lists of any system, or a run.")],
+    out_file: Annotated[Path, Option("--out", help="File to write: .parquet, .csv, .tsv or .jsonl.")],
     method: Annotated[str, Option(help="Re-ranker; `dpaa methods` lists them, `dpaa methods NAME` its options.")],
-    dataset: Annotated[
-        Path | None, Option(help="The dataset that popularity and histories come from; a run knows its own.")
-    ] = None,
-    strength: Annotated[
-        float | None, Option(help="How strongly; 0 leaves lists as they are; default: the re-ranker's own.")
-    ] = None,
+    dataset: Annotated[Path | None, Option(help="Where popularity and histories come from; a run has its own.")] = None,
+    strength: Annotated[float | None, Option(help="0 leaves lists as they are; default: the re-ranker's own.")] = None,
     assignments: options.Assignments = None,
-    k: Annotated[int, Option("--k", min=1, help="Items per user.")] = 20,
+    k: options.K = 20,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Re-rank recommendations for less popularity bias, after the fact: nothing is trained.
 
-    Scores in the new file are those of the old one where a re-ranker chooses among items, its own where it rescores
-    them; the order is that of the rank.  docs/reranking.md explains each re-ranker.
+    A file has user_id, item_id, score or rank, and more items than wanted: 100 to a user, say.  Scores in the new file
+    are those of the old one where a re-ranker chooses among items, its own where it rescores them; the order is that of
+    the rank.  docs/reranking.md explains each re-ranker.
 
     \b
     Example:
@@ -46,15 +36,14 @@ def rerank(
       dpaa rerank runs/lightgcn --method calibrated-popularity --set depth=200 --out fairer.csv
       dpaa evaluate --recs fairer.parquet --dataset data/shop
     """
-    from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.recommendations import rerank_file
     from dpaa.ranking.reranker import make_reranker
     from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
-    params = read_settings(None, assignments or [], None)
-    reranker = make_reranker(method, params | ({} if strength is None else {"strength": strength}))
+    values = options.read_hyperparameters(assignments)
+    reranker = make_reranker(method, values | ({} if strength is None else {"strength": strength}))
     check_target(out_file, overwrite)
     if same_place(out_file, source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
@@ -62,10 +51,8 @@ def rerank(
     notes: list[str] = []
     if source.is_dir():
         model = load(source)
-        if data is not None and data.fingerprint != model.trained_on.fingerprint:
-            raise InputError(
-                f"{source} was trained on another dataset than {dataset}; a run knows its own: leave --dataset out"
-            )
+        if data is not None:
+            model.check_trained_on(data, "leave --dataset out")
         blocks = model.lists(None, k, rerank=reranker).blocks
     elif data is None:
         raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")

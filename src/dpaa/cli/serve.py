@@ -13,11 +13,6 @@ from dpaa.cli.console import err
 from dpaa.cli.options import RunArgument
 from dpaa.errors import InputError, import_extra
 
-Names = Annotated[list[str] | None, Option(metavar="NAME", help="Host name of the service; repeatable.")]
-Origins = Annotated[
-    list[str] | None, Option(metavar="URL", help="Web pages of this origin may send requests; repeatable.")
-]
-
 
 def serve(
     context: typer.Context,
@@ -27,11 +22,9 @@ def serve(
     workers: Annotated[int, Option(min=1, max=64, help="Processes that answer.")] = 1,
     threads: Annotated[int, Option(min=1, max=64, help="Threads that each process computes with.")] = 1,
     token_file: Annotated[Path | None, Option(help="File with the token that requests must show.")] = None,
-    no_token: Annotated[
-        bool, Option("--no-token", help="Listen to the world without a token: a proxy controls access.")
-    ] = False,
-    allow_origin: Origins = None,
-    allow_host: Names = None,
+    no_token: Annotated[bool, Option("--no-token", help="Need no token: a proxy controls access.")] = False,
+    allow_origin: Annotated[list[str] | None, Option(help="Origin of web pages that may ask; repeatable.")] = None,
+    allow_host: Annotated[list[str] | None, Option(help="Host name of the service; repeatable.")] = None,
     most_waiting: Annotated[int, Option(min=1, help="Lists that may wait; more are refused with 503.")] = 256,
 ) -> None:
     """Serve recommendations over HTTP, and a live page where people turn the dial.

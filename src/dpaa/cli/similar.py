@@ -15,10 +15,8 @@ from dpaa.errors import InputError
 def similar(
     run: options.RunArgument,
     item: Annotated[list[str], Option("--item", help="Items like these: ID,ID or @FILE of ids; repeatable.")],
-    k: Annotated[int, Option("--k", min=1, help="Similar items for each.")] = 10,
-    out_file: Annotated[
-        Path | None, Option("--out", help="File to write (.parquet, .csv, .tsv, .jsonl); without it, they are shown.")
-    ] = None,
+    k: options.K = 10,
+    out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
     as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -50,5 +48,4 @@ def similar(
         print_json({"kind": "similar", "k": k, "similar": table.to_dicts()})
     else:
         rows = [[one, like, rank, f"{score:.4f}", *more] for one, like, score, rank, *more in table.iter_rows()]
-        header = ["item", "similar item", "rank", "cosine", *table.columns[4:]]
-        print_table("Similar items", header, rows)
+        print_table("Similar items", ["item", "similar item", "rank", "cosine", *table.columns[4:]], rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument
 
 from dpaa.cli import options
-from dpaa.cli.console import cells, err, out, print_json, print_notes, print_objects, print_table
+from dpaa.cli.console import cells, err, out, print_json, print_notes, print_records, print_table
 
 if TYPE_CHECKING:
     from dpaa.trace import Trace
@@ -72,7 +72,7 @@ def _print_trace(trace: Trace) -> None:
         print_table(title, ["decile", *columns], list(zip(map(str, range(1, 11)), *columns.values(), strict=True)))
     ratios = {"p / q": "groups", "I_p/I_q": "ratio_without:.4f", "I'_p/I'_q": "ratio_with:.4f"}
     title = "Lemma 1, contributions of popular (p) and rare items (q): I = Σ d‖e‖ without weights, I' with them"
-    print_objects(title, ratios, trace.contributions)
+    print_records(title, ratios, map(vars, trace.contributions))
     rows = [
         [line["epoch"], *cells(".5f", line.get("embedding_shift")), *cells(".3f", line.get("pretrained_share"))]
         for line in trace.epochs[:: max(1, len(trace.epochs) // 8)]

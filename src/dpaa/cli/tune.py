@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from dpaa._text import file_name
 from dpaa.cli import options
-from dpaa.cli.console import attributes, err, out, print_json, print_table
+from dpaa.cli.console import err, out, print_json, print_table, short
+from dpaa.cli.interrupts import resumable
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,19 +22,17 @@ def tune(
     dataset: options.DatasetArgument,
     method: options.Method,
     out_folder: Annotated[Path | None, Option("--out", help="Folder; default: studies/DATASET-METHOD.")] = None,
-    space: Annotated[
-        str, Option(help="wide (ranges, by TPE), lists (of values, by TPE) or paper (its grids).")
-    ] = "wide",
+    space: Annotated[str, Option(help="wide (ranges, by TPE), lists (by TPE) or paper (its grids).")] = "wide",
     trials: Annotated[int | None, Option(help="Number of trials in all; default: 30, or the whole grid.")] = None,
     tried: Annotated[list[str] | None, Option("--try", metavar="NAME=A,B,…", help="Values to search.")] = None,
-    config: Annotated[Path | None, Option(help="TOML file of hyperparameters that are not searched.")] = None,
+    config: options.Config = None,
     assignments: options.Assignments = None,
     metric: Annotated[str, Option(help="What to search by on validation, such as recall@20/niche.")] = "recall@20",
     most_loss: Annotated[str | None, Option(help="Share of another metric to lose, such as ndcg@20=2%.")] = None,
     prune_after: Annotated[int, Option(help="Epochs before a trial below the median may be pruned; 0: never.")] = 30,
     seeds: Annotated[int, Option(help="Random seeds that the best are trained with, as runs.")] = 3,
-    seed: Annotated[int, Option(help="Random seed of the search and of every trial.")] = 0,
-    jobs: Annotated[int, Option(help="Trials at a time, one core each.")] = 1,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
     storage: Annotated[str | None, Option(help="URL of a database for several machines; default: a file.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -51,37 +48,19 @@ def tune(
       dpaa tune data/coat --method dpaa --metric recall@20/niche --most-loss ndcg@20=2%
       dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
     """
-    from dpaa.cli.train import read_settings
     from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
     from dpaa.tuning.tune import tune as search
 
-    settings = read_settings(config, assignments or [], None)
-    settings.pop("method", None)
+    fixed = options.read_hyperparameters(assignments, config)
+    fixed.pop("method", None)
     values = dict(read_values(one) for one in tried or [])
     data = read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
-    try:
-        result = search(
-            folder,
-            data,
-            method,
-            space=space,
-            trials=trials,
-            storage=storage,
-            jobs=jobs,
-            seeds=seeds,
-            settings=settings,
-            values=values,
-            prune_after=prune_after,
-            seed=seed,
-            metric=metric,
-            most_loss=most_loss,
-            say=err.print,
-        )
-    except KeyboardInterrupt:
-        err.print(f"stopped; continue with the same call (what is done is in {folder})")
-        sys.exit(128 + signal.SIGINT)
+    how: dict[str, Any] = {"space": space, "trials": trials, "seeds": seeds, "seed": seed, "jobs": jobs}
+    how |= {"metric": metric, "most_loss": most_loss, "prune_after": prune_after, "storage": storage}
+    with resumable(folder):
+        result = search(folder, data, method, settings=fixed, values=values, say=err.print, **how)
     if as_json:
         print_json(result.as_json())
     else:
@@ -101,9 +80,10 @@ def print_study(result: TuneResult) -> None:
     names = list(result.space)
     rows = [
         [
-            *attributes(trial, "number", "value:.4f"),
-            *(f"{value:g}" if isinstance(value, float) else value for value in map(trial.settings.get, names)),
-            *attributes(trial, "seconds:.1f"),
+            trial.number,
+            f"{trial.value:.4f}",
+            *(short(trial.settings.get(name)) for name in names),
+            f"{trial.seconds:.1f}",
         ]
         for trial in result.goal.ranked(result.trials)[:10]
     ]

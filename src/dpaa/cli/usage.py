@@ -18,11 +18,6 @@ def unwrapped(text: str) -> str:
     return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in parts)
 
 
-def asks_for_help(error: Any) -> bool:
-    """Whether nothing but a command was given, so that its help is the answer."""
-    return type(error).__name__ == "NoArgsIsHelpError"
-
-
 def in_one_sentence(error: Any) -> str:
     """What is wrong with the call, the value that was found, and where to look."""
     message = " ".join(error.format_message().split()).rstrip(".")
@@ -32,5 +27,5 @@ def in_one_sentence(error: Any) -> str:
         message += f", got {error.__cause__.errors()[0]['input']!r}"
     command = error.ctx.command_path if error.ctx else "dpaa"
     if command == "dpaa train" and message.startswith("no such option"):
-        message = message.partition(" (Possible")[0] + "; settings are given as --set NAME=VALUE"
+        message = message.partition(" (Possible")[0] + "; hyperparameters are given as --set NAME=VALUE"
     return f"{message}{'' if message.endswith('?') else ';'} see {command} --help"
