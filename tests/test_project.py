@@ -70,16 +70,6 @@ def test_workflows_may_no_more_than_they_need() -> None:
                 assert step["with"]["persist-credentials"] is False, file.name
 
 
-def test_one_address() -> None:
-    home = PROJECT["urls"]["Homepage"]
-    owner, name = home.removeprefix("https://github.com/").split("/")
-    assert PROJECT["urls"]["Documentation"] == f"https://{owner}.github.io/{name}/"
-    places = [".github/ISSUE_TEMPLATE/config.yml", "mkdocs.yml", "CITATION.cff", "README.md", "pyproject.toml"]
-    for place in places:
-        for owned in re.findall(r"https://github\.com/([\w-]+/[\w-]+)", text(place)):
-            assert owned == f"{owner}/{name}", place
-
-
 def test_pre_commit_has_the_linter_that_is_tested() -> None:
     pinned = re.search(r"^ruff==(\S+)$", text("constraints.txt"), re.MULTILINE)
     assert pinned is not None
@@ -97,19 +87,6 @@ def test_containers_copy_what_is_there_and_install_extras_that_are(name: str) ->
     (extras,) = re.findall(r"whl\)\[([\w,]+)\]", lines)
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
     assert "\nUSER dpaa\n" in lines
-
-
-@pytest.mark.parametrize(
-    "file", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda file: file.stem
-)
-def test_issue_templates_are_forms(file: Path) -> None:
-    form = yaml.safe_load(file.read_text())
-    if file.stem == "config":
-        assert form["contact_links"]
-        return
-    assert {"name", "description", "body"} <= set(form)
-    ids = [field["id"] for field in form["body"]]
-    assert len(set(ids)) == len(ids) > 0
 
 
 def test_release_notes_are_those_of_the_version() -> None:

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as older_fam
 
 import dpaa
 from dpaa._text import json_text
-from dpaa.auditing import audit, readable_times
+from dpaa.auditing import audit
 from dpaa.auditing.checks import LIST_NUMBERS, LOG_NUMBERS
 from dpaa.data.dataset import Dataset
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, log
@@ -27,32 +27,6 @@ def test_public_name_and_words() -> None:
     assert words[1].startswith("The most popular fifth of the items has 40.0% of the interactions")
     assert any("the list is 58% more popular than the history" in sentence for sentence in words)
     assert not any("nan" in sentence for sentence in words)
-
-
-@pytest.mark.parametrize(
-    ("times", "said"),
-    [
-        ([1700000000, 1700000001], ["2023-11-14 22:13:20", "2023-11-14 22:13:21"]),
-        ([1700006400000000], ["2023-11-15"]),
-        ([1700006400000000000, 1700000000000000000], ["2023-11-15 00:00:00", "2023-11-14 22:13:20"]),
-        (["2024-05-01T00:00:00+00:00", "2024-05-02T00:00:00+00:00"], ["2024-05-01", "2024-05-02"]),
-        (["2024-05-01T00:00:00+00:00", "2024-05-02T10:30:00+00:00"], ["2024-05-01 00:00:00", "2024-05-02 10:30:00"]),
-        ([20240131, 20240201], ["20240131", "20240201"]),
-        ([3, 1700000000], ["3", "1700000000"]),
-        ([], []),
-    ],
-)
-def test_times_for_people(times: list[str | float], said: list[str]) -> None:
-    """Seconds, milli-, micro- and nanoseconds since 1970 are dates; other numbers stay what they are."""
-    assert readable_times(times) == said
-
-
-def test_the_log_in_words() -> None:
-    said = audit(LOG, periods=2).log.sentences()
-    assert "80% of the interactions are on 3 items (60.0%)" in said[2]
-    assert said[3].startswith("The median user has 2 items in the history")
-    assert "the most popular fifth goes from 60.0% to 40.0%" in said[-1]
-    assert len(audit(LOG.drop("timestamp")).log.sentences()) == len(said) - 1
 
 
 def test_every_number_with_a_value_is_a_gauge() -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dpaa.comparison import TrainingBudget, budget_warnings, compare_entries, read_entries
+from dpaa.comparison import TrainingBudget, compare_entries, read_entries
 from dpaa.comparison.training_budget import unequal
 from dpaa.data.dataset import Dataset
 from dpaa.runs.fit import fit_into, make_method
@@ -67,30 +64,6 @@ def test_what_differs_is_told(sides: dict[str, TrainingBudget], says: str) -> No
     assert found.startswith("unequal training budgets: ")
     assert says in found
     assert "\n" not in found
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["epochs", "patience", "learning_rate", "method"]),
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.none(), max_size=2),
-    ),
-    st.dictionaries(
-        st.sampled_from(["training", "tuning"]),
-        st.none()
-        | st.integers()
-        | st.dictionaries(
-            st.sampled_from(["epochs", "best_epoch", "best_valid_recall@20", "trials"]),
-            st.none()
-            | st.integers()
-            | st.floats()
-            | st.sampled_from(["epochs", "x"])
-            | st.lists(st.integers() | st.none()),
-        ),
-    ),
-)
-def test_untrusted_files_never_break_it(config: dict[str, Any], manifest: dict[str, Any]) -> None:
-    found = TrainingBudget.of(config, manifest)
-    budget_warnings([("a", [found, trained()]), ("b", [trained(25, 25)]), ("c", [found])])
 
 
 def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:

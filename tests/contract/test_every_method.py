@@ -98,10 +98,7 @@ def checkerboard() -> tuple[Dataset, dict[str, str]]:
     return Dataset.from_frame(train, valid=kept, test=kept), withheld
 
 
-GENTLE = {
-    "sgl": {"contrast_weight": 0.01},
-    "ultragcn": {"negative_weight": 1.0},
-}
+GENTLE = {"sgl": {"contrast_weight": 0.01}, "ultragcn": {"negative_weight": 1.0}}
 """Who keeps nodes apart does so gently where there are but two kinds and the first epoch is kept: on validation all are
 alike."""
 

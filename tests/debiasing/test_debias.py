@@ -16,12 +16,10 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
 from dpaa.debiasing import Debiased, OutOfReachError, debias
-from dpaa.debiasing._models import unwatched
 from dpaa.debiasing._points import parse_goals, user_folds
 from dpaa.debiasing.choice import Choice, Chooser
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.methods.base import Method
 from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
 from dpaa.runs.model import load
@@ -111,19 +109,6 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
     assert load(tmp_path / "swept").kappa() == swept.point.candidate.kappa
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ({"rerank": ["nothing"]}, "there is no re-ranker 'nothing'"),
-        ({"targets": ["entropy>1"]}, "no metric 'entropy' to aim at; choose one of ndcg"),
-    ],
-)
-def test_wrong_calls_leave_nothing(words: dict[str, Any], sentence: str, data: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=sentence):
-        debias(tmp_path / "new" / "trade", data, **QUICK | words)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_validation_that_says_nothing(tmp_path: Path) -> None:
     train = pl.DataFrame({"user_id": [1, 1, 2, 2, 3, 3], "item_id": ["a", "b", "a", "c", "a", "b"]})
     unseen = pl.DataFrame({"user_id": [1, 2], "item_id": ["c", "b"]})
@@ -138,31 +123,6 @@ def test_validation_that_says_nothing(tmp_path: Path) -> None:
     )  # fmt: skip
     assert found.keeps_base  # one user confirms nothing
     assert "could be confirmed" in found.choice.why
-
-
-@pytest.mark.parametrize(("how", "wrong"), [("base", "log.csv"), ("runs", "of other data")])
-def test_what_cannot_be_taken_is_refused_before_anything_is_trained(
-    how: str, wrong: str, data: Dataset, tmp_path: Path
-) -> None:
-    (tmp_path / "log.csv").write_text("user_id,item_id\n")
-    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "of other data")
-    run = tmp_path / wrong
-    trained: list[str] = []
-
-    def watch(method: Method) -> Any:
-        trained.append(method.name)
-        return unwatched(method)
-
-    sentence = "there is no run folder" if wrong == "log.csv" else "trained on another dataset"
-    with pytest.raises(InputError, match=sentence):
-        debias(tmp_path / "trade", data, **QUICK, **{how: run if how == "base" else [run]}, watch=watch)
-    assert trained == []
-    assert not (tmp_path / "trade").exists()
-
-
-def test_a_model_that_the_call_makes_may_be_its_baseline(data: Dataset, tmp_path: Path) -> None:
-    found = debias(tmp_path / "trade", data, **QUICK, base=tmp_path / "trade" / "models" / "item-knn")
-    assert found.base.candidate.name == "item-knn"
 
 
 def test_headline_and_sentences_by_hand(made: tuple[Path, Debiased]) -> None:

@@ -51,7 +51,7 @@ def test_tastes_by_hand() -> None:
     shares = np.array([0.1, 0.9, 0.5, np.nan, 0.6, 0.4])
     # Five users with a history, one in each outer fifth.
     assert [TASTES[taste] if taste >= 0 else None for taste in tastes(shares)] == [
-        *("niche", "blockbuster", "diverse", None, "diverse", "diverse"),
+        *("niche", "blockbuster", "diverse", None, "diverse", "diverse")
     ]
     assert tastes(np.array([1.0, 1.0, 1.0, 0.5, 0.2])).tolist() == [2, 2, 2, 1, 0]  # equal shares stay together
     assert tastes(np.array([0.7, 0.7])).tolist() == [1, 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import replace
 from math import nan
@@ -14,15 +13,7 @@ from hypothesis import strategies as st
 
 from dpaa._text import finite
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
-from dpaa.evaluation.dial_curve import (
-    KAPPAS,
-    DialCurve,
-    DialPoint,
-    Objective,
-    dial_curve,
-    kappa_in_force,
-)
+from dpaa.evaluation.dial_curve import KAPPAS, DialCurve, DialPoint, Objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.methods.base import Method
@@ -39,12 +30,6 @@ def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
 
 
 # ---------------------------------------------------------------------- the choice
-
-
-@pytest.mark.parametrize("text", ["", "NDCG", "niche:", "niche:-1", "niche:101", "niche:nan", "ndcg:5"])
-def test_what_is_no_objective(text: str) -> None:
-    with pytest.raises(InputError, match="ndcg, recall or niche:X"):
-        Objective.parse(text)
 
 
 def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
@@ -77,14 +62,6 @@ def test_nothing_allowed_is_better_than_the_chosen(
 # ---------------------------------------------------------------------- words and JSON
 
 
-@pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
-def test_a_stored_setting_that_is_none_is_refused(wrong: object) -> None:
-    with pytest.raises(InputError, match=r"popularity dial is damaged .* choose it again with"):
-        kappa_in_force({"kappa": wrong, "suggested": 0.0})
-    with pytest.raises(InputError, match="popularity dial is damaged"):
-        kappa_in_force({"suggested": 0.0})
-
-
 @pytest.mark.parametrize("niche", [0.1, nan])
 @pytest.mark.parametrize("tilt", [None, 0.7])
 def test_json_and_back(niche: float, tilt: float | None) -> None:
@@ -95,24 +72,6 @@ def test_json_and_back(niche: float, tilt: float | None) -> None:
     again = DialCurve.from_json(json.loads(json.dumps(finite(curve.as_json()), allow_nan=False)))
     assert again.as_json() | {"curve": None} == curve.as_json() | {"curve": None}
     assert finite(again.as_json()) == finite(curve.as_json())
-
-
-GOOD = finite(drawn(point(-1, 0.5), point(0, 0.3)).as_json())
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@given(key=st.sampled_from(sorted(GOOD)), value=values, whole=st.booleans(), inner=st.booleans())
-def test_a_damaged_curve_is_wrong_input_and_nothing_else(key: str, value: object, whole: bool, inner: bool) -> None:
-    point_key = sorted(GOOD["curve"][0])[len(str(value)) % len(GOOD["curve"][0])]
-    damaged: object = value if whole else GOOD | {key: value}
-    if inner:
-        damaged = GOOD | {"curve": [GOOD["curve"][1], GOOD["curve"][0] | {point_key: value}]}
-    with contextlib.suppress(InputError):
-        DialCurve.from_json(damaged).in_words()
 
 
 # ---------------------------------------------------------------------- the curve

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import measure_all
 from dpaa.evaluation.offpolicy import off_policy, propensities
@@ -37,12 +36,6 @@ def test_by_hand() -> None:
     assert found.pairs == 3
     assert found.effective_sample_size == pytest.approx((1 + 4 + 2) ** 2 / (1 + 16 + 4))
     assert (found.clipped_share, found.unseen_share) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(("power", "floor"), [(-0.1, 0.01), (3.1, 0.01), (0.5, 0.0), (0.5, 1.5), (math.nan, 0.1)])
-def test_wrong_parameters_are_refused(power: float, floor: float) -> None:
-    with pytest.raises(InputError, match="of the propensities must lie"):
-        propensities(np.array([1, 2]), power, floor)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6))

@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
 from dpaa.evaluation.recommendations import rerank_file
-from dpaa.ranking import RERANKERS, Dial, Reranker
+from dpaa.ranking import RERANKERS, Reranker
 from dpaa.ranking.rerankers.fa_ir import FAIR
 from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
@@ -58,10 +57,3 @@ def test_what_the_data_does_not_know_is_left_out(lists: pl.DataFrame, small_worl
     expected = lists.filter((pl.col("rank") != 2) & (pl.col("rank") <= 11))
     assert found["item_id"].equals(expected["item_id"])
     assert found["rank"].max() == 10
-
-
-def test_the_dial_needs_a_run(lists: pl.DataFrame, small_world: Dataset) -> None:
-    with pytest.raises(InputError, match="re-ranker dial needs the scores of all items"):
-        next(rerank_file(lists, small_world, Dial(kappa=1))[0])
-    with pytest.raises(InputError, match="k must be"):
-        rerank_file(lists, small_world, XQuAD(), 0)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from pydantic import Field, ValidationError
 
-import dpaa
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
@@ -81,14 +80,6 @@ def test_fitted_attributes_are_no_hyperparameters_and_missing_before_fitting() -
         _ = Child().table
     with pytest.raises(InputError, match="method child has no hyperparameter 'table'"):
         Child(table=torch.zeros(1))  # type: ignore[call-arg]
-
-
-def test_repr_shows_what_was_changed() -> None:
-    assert repr(dpaa.LightGCN(layers=2, seed=0)) == "LightGCN(layers=2)"
-    assert repr(Child()) == "Child()"
-    assert dpaa.LightGCN(layers=2).get_params(exclude=("seed",)) == dpaa.LightGCN().get_params(("seed",)) | {
-        "layers": 2
-    }
 
 
 def test_names_and_titles_come_from_the_class_or_the_decorator() -> None:

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.ranking import RERANKERS
@@ -137,7 +136,6 @@ def test_fair_lists_have_what_they_need_and_are_otherwise_the_best(seed: int, st
     assert values.shape == lists.shape
 
 
-SPEC = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1, 2, 2, 2], [0, 1, 0, 2, 0, 1, 3]), 3, 4)
 INF = -torch.inf
 
 

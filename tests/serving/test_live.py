@@ -31,7 +31,6 @@ from tests.serving.made import drawn_model
 from tests.serving.running import wait_until
 
 pytestmark = pytest.mark.slow
-TOKEN = "0123456789abcdef0123"
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +112,6 @@ def test_by_keyboard_and_accessible(
         assert violations(page) == []
         page.keyboard.press("Escape")
         expect(page.locator("#item")).to_be_hidden()
-
-
-def test_the_page_asks_for_the_token(browser: Browser, model: Model) -> None:
-    with opened(browser, model, TOKEN) as page:
-        assert page.locator("#main").is_hidden()
-        page.fill("#token", TOKEN)
-        page.press("#token", "Enter")
-        expect(page.locator("#after li").first).to_be_visible()
 
 
 def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, model: Model) -> None:
