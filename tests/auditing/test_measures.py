@@ -11,8 +11,6 @@ from hypothesis import given
 
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
-from dpaa.data.sources.world import simulate
-from dpaa.evaluation.evaluator import Evaluator
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, comparable, log, logs
 
 # The log ##############################################################################################################
@@ -109,23 +107,6 @@ def test_candidates_and_newcomers() -> None:
     assert recs.numbers["popularity_lift"] == pytest.approx(0.5 / (8 / 3) - 1)  # u1: E 1, X 0; "new" has no history
     assert recs.per_user["popularity_lift"].to_list()[0] is None
     assert recs.per_user["taste"].to_list()[0] is None
-
-
-def test_lists_are_called_as_evaluate_calls_them() -> None:
-    """The same lists of the same users: the same names, and the same numbers under them."""
-    data = simulate(users=60, items=40, seed=1)
-    evaluator = Evaluator(data, 5)
-    lists = np.argsort(np.random.default_rng(0).random((len(evaluator.users), data.n_items)), axis=1)[:, :5]
-    rows = [
-        (data.user_ids[int(user)], data.item_ids[int(item)], rank)
-        for user, items in zip(evaluator.users, lists, strict=True)
-        for rank, item in enumerate(items, 1)
-    ]
-    numbers = audit(data, pl.DataFrame(rows, schema=["user_id", "item_id", "rank"], orient="row")).numbers
-    metrics = evaluator.evaluate_lists(lists).metrics
-    shared = {"coverage@5", "gini@5", "head_share@5", "arp@5", "popularity_lift@5", "aplt@5", "upd@5"}
-    assert shared == set(numbers) & set(metrics)
-    assert {name: numbers[name] for name in shared} == pytest.approx({name: metrics[name] for name in shared})
 
 
 @given(logs())

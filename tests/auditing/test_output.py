@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as older_families
 
 import dpaa
-from dpaa._text import json_text
 from dpaa.auditing import audit
 from dpaa.auditing.checks import LIST_NUMBERS, LOG_NUMBERS
-from dpaa.data.dataset import Dataset
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, log
 
 
@@ -37,14 +33,3 @@ def test_every_number_with_a_value_is_a_gauge() -> None:
         told = {f"{one.name}@{one.labels['k']}" if "k" in one.labels else one.name: one.value for one in samples}
         expected = {f"dpaa_audit_{name}": value for name, value in found.numbers.items() if value == value}
         assert told == pytest.approx(expected)
-
-
-def test_json_holds_what_the_page_needs(small_world: Dataset) -> None:
-    for found in (audit(small_world), audit(LOG, LISTS, fail_if=["log_gini>0.1"], against=LOG)):
-        content = json.loads(json_text(found.as_json()))
-        assert content["kind"] == "audit"
-        assert set(content["numbers"]) == set(content["meanings"])
-        assert {"log_gini", "deciles", "lorenz", "tastes", "periods"} <= set(content["log"])
-        if found.recommendations:
-            assert {"deciles", "lorenz", "tastes", "winners", "losers"} <= set(content["recommendations"])
-            assert content["checks"][0]["failed"]

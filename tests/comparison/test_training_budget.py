@@ -33,15 +33,10 @@ def told(**sides: TrainingBudget) -> str | None:
     "sides",
     [
         {"a": trained(), "b": trained(500, best=450)},  # early stopping at its own time
-        {"a": trained(), "b": trained(1000, best=990)},  # the same allowance
         {"a": trained(), "b": trained(allowed=2000)},  # a larger allowance that nobody used
-        {"a": trained(25, 25), "b": trained(25, 25, best=25)},
         {"a": trained(), "b": EASE, "c": MOST_POPULAR},  # no epochs to be unequal in
         {"a": trained(trials=30, rate=1e-2), "b": trained(trials=30)},  # each has its own best
-        {"a": trained(trials=30), "b": TrainingBudget.of({"method": "ease", "ridge": 1.0}, {"tuning": {"trials": 30}})},
         {"a": trained(trials=30), "b": MOST_POPULAR},  # nothing to tune
-        {"a": trained()},
-        {},
     ],
 )
 def test_no_false_alarm(sides: dict[str, TrainingBudget]) -> None:
@@ -55,7 +50,6 @@ def test_no_false_alarm(sides: dict[str, TrainingBudget]) -> None:
         ({"a": trained(), "b": trained(rate=0.01)}, "at learning rate 0.01; train"),
         ({"a": trained(), "b": trained(patience=5)}, "80 of 1000 epochs with patience 5 at"),
         ({"a": trained(), "b": trained(trials=30)}, "b tuned in 30 trials"),
-        ({"a": trained(trials=30, rate=0.01), "b": trained(trials=9)}, "at learning rate 0.01; b tuned in 9 trials"),
     ],
 )
 def test_what_differs_is_told(sides: dict[str, TrainingBudget], says: str) -> None:

@@ -6,13 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
-from dpaa.debiasing._points import ESTIMATES, OFFERED, Accuracy, Goal, Measurer, parse_goals
+from dpaa.debiasing._points import OFFERED, Accuracy, Goal, Measurer, parse_goals
 from dpaa.errors import InputError
-from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.ranking import RERANKERS, Dial
 from dpaa.ranking.reranker import Reranker
@@ -40,38 +37,6 @@ def test_estimates_by_hand() -> None:
     assert balanced.weight.tolist() == [1, 1, 0.5, 1]
     assert balanced.of(at) == pytest.approx([1 / (1 + 0.5 * SECOND), SECOND / (1 + 0.5 * SECOND)])
     assert Accuracy(truth, 2).of(at) == pytest.approx([1 / (1 + SECOND), SECOND / (1 + SECOND)])
-
-
-def slow_accuracy(truth: GroundTruth, lists: list[list[int]], weight: list[float], k: int) -> float:
-    """Σ_u W_u ndcg_u / Σ_u W_u, one pair at a time."""
-    above, below = 0.0, 0.0
-    for row, items in enumerate(lists):
-        liked = [int(key % truth.n_items) for key in truth.relevant if key // truth.n_items == row]
-        gained = sum(weight[item] / math.log2(rank + 2) for rank, item in enumerate(items) if item in liked)
-        best = sorted((weight[item] for item in liked), reverse=True)[:k]
-        mean = sum(weight[item] for item in liked) / len(liked)
-        above += mean * gained / sum(one / math.log2(rank + 2) for rank, one in enumerate(best))
-        below += mean
-    return above / below
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> tuple[GroundTruth, list[list[int]], int]:
-    n_items, n_users, k = draw(st.integers(2, 7)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    items = st.integers(0, n_items - 1)
-    relevant = [draw(st.sets(items, min_size=1)) for _ in range(n_users)]
-    counts = draw(st.lists(st.integers(0, 50), min_size=n_items, max_size=n_items))
-    drawn = [draw(st.lists(items, unique=True, max_size=k)) for _ in range(n_users)]
-    return truth_of(relevant, counts), [one + [-1] * (k - len(one)) for one in drawn], k  # lists may end early
-
-
-@given(worlds(), st.sampled_from(sorted(ESTIMATES)))
-def test_the_slow_twin(world: tuple[GroundTruth, list[list[int]], int], estimate: str) -> None:
-    truth, lists, k = world
-    made = Accuracy(truth, k, estimate)
-    assert made.of(truth.context(np.array(lists))).mean() == pytest.approx(
-        slow_accuracy(truth, lists, made.weight.tolist(), k)
-    )
 
 
 def test_goals() -> None:

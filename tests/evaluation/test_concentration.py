@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.evaluation.concentration import TASTES, gini, head, lorenz, share_of, tastes
-
-some_counts = st.lists(st.integers(0, 1000), min_size=1, max_size=60).filter(any).map(np.array)
 
 
 def test_gini_by_hand() -> None:
@@ -34,17 +30,6 @@ def test_the_head_is_a_fifth_of_the_items_that_occur_rounded_up() -> None:
     assert head(np.ones(15)).sum() == 3, "0.2 · 15 is a little above 3 in floating point"
     assert share_of(head(np.array([1, 9, 3, 0, 0])), np.array([1, 9, 3, 0, 0])) == pytest.approx(9 / 13)
     assert np.isnan(share_of(np.array([True]), np.array([0])))
-
-
-@given(some_counts)
-def test_lorenz_is_convex_under_the_diagonal_and_encloses_half_the_gini(counts: np.ndarray) -> None:
-    points = lorenz(counts, 10 * len(counts) + 1)  # every corner is among them
-    p, share = points.T
-    assert points[0].tolist() == [0, 0]
-    assert points[-1].tolist() == [1, 1]
-    assert (share <= p + 1e-12).all()
-    assert (np.diff(share, 2) >= -1e-9).all()
-    assert 1 - 2 * np.trapezoid(share, p) == pytest.approx(gini(counts), abs=1e-9)
 
 
 def test_tastes_by_hand() -> None:

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from math import nan
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa._text import finite
 from dpaa.data.dataset import Dataset
-from dpaa.evaluation.dial_curve import KAPPAS, DialCurve, DialPoint, Objective, dial_curve
+from dpaa.evaluation.dial_curve import KAPPAS, DialPoint, Objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
 
 
 def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) -> DialPoint:
     return DialPoint(kappa, ndcg, recall, niche, arp=10.0, coverage=0.5)
-
-
-def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
-    wanted = Objective.parse(objective)
-    return DialCurve(points, wanted, 20, 5, ValidationExposure(False, True, 0.4), wanted.best(points).kappa, 0.0)
 
 
 # ---------------------------------------------------------------------- the choice
@@ -57,21 +46,6 @@ def test_nothing_allowed_is_better_than_the_chosen(
         assert all(one.niche_recall <= chosen.niche_recall for one in points if one.ndcg >= floor)
     else:
         assert all(getattr(one, wanted.name) <= getattr(chosen, wanted.name) for one in points)
-
-
-# ---------------------------------------------------------------------- words and JSON
-
-
-@pytest.mark.parametrize("niche", [0.1, nan])
-@pytest.mark.parametrize("tilt", [None, 0.7])
-def test_json_and_back(niche: float, tilt: float | None) -> None:
-    curve = replace(
-        drawn(point(-1, 0.5, niche=niche), point(0, 0.3, niche=niche), objective="niche:5"),
-        exposure=ValidationExposure(True, False, tilt),
-    )
-    again = DialCurve.from_json(json.loads(json.dumps(finite(curve.as_json()), allow_nan=False)))
-    assert again.as_json() | {"curve": None} == curve.as_json() | {"curve": None}
-    assert finite(again.as_json()) == finite(curve.as_json())
 
 
 # ---------------------------------------------------------------------- the curve

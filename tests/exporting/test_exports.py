@@ -67,16 +67,6 @@ def test_one_export_serves_every_dial(model: Model, to: str, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made"]
 
 
-def test_the_approximate_index_finds_nearly_all(tmp_path: Path) -> None:
-    model = drawn_model(n_users=60, n_items=2_500, size=16)
-    about = exported(model, tmp_path / "made", "hnswlib")
-    assert about["recall"] >= 0.98
-    query = opened(tmp_path / "made").recommend
-    expected = lists_of(model, 20, -0.5)
-    shares = [len(set(expected[user]) & {item for item, _ in query(user, 20, -0.5)}) / 20 for user in expected]
-    assert np.mean(shares) > 0.95
-
-
 def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
     model, folder = drawn_model(n_users=5, n_items=60, size=4), tmp_path / "made"
     export(model, folder, "npz")

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.bc_loss import BCLoss
 from dpaa.methods.contrast import batch_softmax, info_nce, log_sum_exp, mean_of_layers, same_sign_noise, uniformity
 from dpaa.methods.paac import PAAC, crossed_info_nce, halves
 from dpaa.methods.sgl import thinned_weights
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.tables import bpr
-from tests.methods.tools import ITEMS, gradient_of, some_graph, started, trained
+from tests.methods.tools import ITEMS, gradient_of, some_graph, started
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
@@ -70,15 +69,6 @@ def test_uniformity_and_its_gradient(cells: int, monkeypatch: pytest.MonkeyPatch
     assert uniformity(torch.ones(1, 2)).item() == 0, "there is no pair"
 
 
-def test_noise_has_its_length_and_leaves_every_sign() -> None:
-    layer = drawn(50, 6).float().requires_grad_()
-    noisy = same_sign_noise(0.3, torch.Generator().manual_seed(1))(layer)
-    torch.testing.assert_close((noisy - layer).norm(dim=1), torch.full((50,), 0.3))
-    assert torch.equal(noisy.sign(), layer.sign())
-    noisy.sum().backward()
-    assert torch.equal(layer.grad, torch.ones_like(layer))  # type: ignore[arg-type]  # noise is a constant
-
-
 def test_the_clean_gradient_is_that_of_all_three_passes() -> None:
     """SimGCL against automatic differentiation through the noisy passes themselves."""
     graph = some_graph()
@@ -108,24 +98,6 @@ def test_thinned_graphs_count_degrees_on_what_is_left(dropped: float) -> None:
     items = torch.bincount(graph.edge_item[kept], minlength=graph.n_items).float()
     expected = (users[graph.edge_user[kept].long()] * items[graph.edge_item[kept].long()]).rsqrt()
     torch.testing.assert_close(found[kept], expected)
-
-
-def test_the_branch_of_bc_loss_learns_first_and_then_stays() -> None:
-    graph = some_graph()
-    method = started(BCLoss, graph, embedding_size=8, branch_epochs=60, branch_learning_rate=0.05)
-
-    def of_branch() -> float:
-        user, item = (normalize(side) for side in method.branch(next(method.batches(1))))
-        return batch_softmax(user, item, 0.1).item()
-
-    before = of_branch()
-    method.refresh(1)
-    assert of_branch() < before
-    kept = method.user_popularity.clone()
-    method.refresh(2)
-    assert torch.equal(method.user_popularity, kept)
-    short, long = (trained(BCLoss, graph, epochs=epochs) for epochs in (1, 3))
-    assert torch.equal(short.user_popularity, long.user_popularity)
 
 
 def test_pairs_of_paac_equal_the_slow_twin_and_come_once_an_epoch() -> None:

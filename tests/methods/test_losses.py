@@ -17,22 +17,17 @@ from dpaa.methods.base import attach
 from dpaa.methods.cause import CausE
 from dpaa.methods.contrast import batch_softmax
 from dpaa.methods.cvib import CVIB
-from dpaa.methods.dice import DICE
 from dpaa.methods.invcf import SHUFFLE, InvCF
 from dpaa.methods.ips import IPS
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.navip import NAVIP
-from dpaa.methods.ngcf import NGCF
 from dpaa.methods.reg import Reg
-from dpaa.methods.resn import principal_energy
 from dpaa.methods.samplers import BalancedSampler, MarginSampler
 from dpaa.methods.ssm import SSM
 from dpaa.methods.tables import Tables
 from tests.methods.tools import (
     ITEMS,
     USERS,
-    as_histories,
-    ego_of,
     l2_of,
     loss_of,
     matrix_of,
@@ -41,7 +36,6 @@ from tests.methods.tools import (
     some_graph,
     spec_graph,
     started,
-    trained,
     triples,
 )
 
@@ -126,14 +120,6 @@ def test_negative_items_with_a_margin_are_untaken_and_on_a_side(seed: int, margi
         assert any(j in side for side in sides) if sides else j in free
 
 
-@pytest.mark.parametrize(("margin", "expected"), [(8, 2.0), ("auto", None)])
-def test_the_margin_of_dice_shrinks(margin: object, expected: float | None) -> None:
-    method = started(DICE, some_graph(), margin=margin, decay=0.5)
-    next(method.batches(3))
-    first = method.graph.item_degree.max().item() / 10
-    assert method.tables.sampler.margin == pytest.approx(first / 4 if expected is None else expected)
-
-
 # ---------------------------------------------------------------------- pairs and items beside the triples
 
 
@@ -197,24 +183,6 @@ def test_invcf_equals_the_formula() -> None:
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("cells", [1, 1 << 20])
-@given(seed=st.integers(0, 99), n=st.integers(1, 6))
-def test_the_energy_of_resn_is_never_above_the_largest_singular_value(cells: int, seed: int, n: int) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    users, items = (torch.randn(size, 3, generator=draw).double().requires_grad_() for size in (n, 5))
-    matrix = torch.sigmoid(users @ items.T)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaa.methods.resn.BLOCK_CELLS", cells)
-        found = principal_energy(users, items)
-        gradients = torch.autograd.grad(found, (users, items))
-    assert found.item() <= torch.linalg.svdvals(matrix)[0].item() ** 2 * (1 + 1e-9) + 1e-12
-    direction = normalize(matrix.detach().sum(dim=0), dim=0)
-    for mine, theirs in zip(
-        gradients, torch.autograd.grad((matrix @ direction).square().sum(), (users, items)), strict=True
-    ):
-        torch.testing.assert_close(mine, theirs)
-
-
 # ---------------------------------------------------------------------- a second table
 
 
@@ -266,29 +234,3 @@ def test_navip_equals_the_formula(normalisation: str) -> None:
     np.testing.assert_allclose(found.to_user, expected[graph.edge_user, graph.edge_item], rtol=1e-5)
     if normalisation == "row":
         np.testing.assert_allclose(found.back, 1 / degree[graph.edge_item], rtol=1e-5)
-
-
-def test_navip_at_inference_only_trains_as_lightgcn() -> None:
-    graph = some_graph()
-    plain, late = trained(LightGCN, graph), trained(NAVIP, graph, applied="inference")
-    assert torch.equal(ego_of(late), ego_of(plain))
-    assert not torch.equal(late.user_embedding, plain.user_embedding)
-    early = started(NAVIP, graph, embedding_size=40, layers=2)
-    early.tables.restore(plain.tables.snapshot())
-    early.finish()
-    assert torch.equal(early.user_embedding, late.user_embedding)
-
-
-@pytest.mark.parametrize("sent", ["as-is", "normalised"])
-def test_a_new_user_of_ngcf_receives_what_a_user_receives_but_for_layer_0(sent: str) -> None:
-    graph = some_graph()
-    method = started(NGCF, graph, embedding_size=6, layers=1, sent=sent)
-    with torch.no_grad():
-        method.biases.normal_(0, 0.1)
-        for tile in method.tables.ego.tiles:
-            tile[: graph.n_users] = 0
-    method.finish()
-    lonely = matrix_of(graph).sum(axis=1) == 0
-    found = method.scorer(None, as_histories(graph))(torch.arange(graph.n_users))
-    known = method.scorer()(torch.arange(graph.n_users))
-    torch.testing.assert_close(found[~lonely], known[~lonely])

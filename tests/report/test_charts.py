@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.report import popularity_curves, save, trace_figures
+from dpaa.report import popularity_curves, save
 from dpaa.report._charts import POINTS, Dot, popularity_line, scatter
 from dpaa.report._html import inline_svg
-from dpaa.runs.fit import fit_into, make_method
-from dpaa.trace import trace_run
 from tests.report.reader import Reader
 
 pytest.importorskip("altair")
@@ -36,23 +33,6 @@ def test_popularity_falls_from_the_first_item_to_the_last_used_one() -> None:
     rows = rows_of(popularity_curves(many, by="severity"), "name", "y")
     assert len(rows) <= len(many) * POINTS
     assert {name for name, _ in rows} == {f"severity {seed}" for seed in many}
-
-
-# ---------------------------------------------------------------------- figures of commands
-
-
-def test_trace_figures_hold_the_numbers(small_world: Dataset, tmp_path: Path) -> None:
-    for name in ("dpaa", "lightgcn"):
-        chosen = {"embedding_size": 8, "layers": 3, "epochs": 4, "threads": 1}
-        fit_into(tmp_path / name, small_world, make_method(small_world, name, chosen))
-    traced = trace_run(tmp_path / "dpaa")
-    charts = trace_figures(traced)
-    always = ["relative-weights", "inverse-interaction-weights"]
-    assert list(charts) == [*always, "pretrained-share"]
-    values = [y for (y,) in rows_of(charts["relative-weights"], "y")]
-    assert values == pytest.approx([value for layer in traced.weights for value in layer.relative])
-    assert len(rows_of(charts["inverse-interaction-weights"], "y")) == 10 * len(traced.premises)
-    assert list(trace_figures(trace_run(tmp_path / "lightgcn"))) == always, "its history has no share"
 
 
 # ---------------------------------------------------------------------- files and SVG

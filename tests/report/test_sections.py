@@ -12,8 +12,7 @@ from dpaa.report import _documents as documents
 from dpaa.report import _runs as runs
 from dpaa.report._html import Section
 from dpaa.report._inputs import Comparison, Frontier, gather
-from tests.report.folders import runs_of
-from tests.report.made import add_run, made_family, made_inputs
+from tests.report.made import add_run, made_family, made_inputs, runs_of
 from tests.report.reader import Reader
 
 pytest.importorskip("altair")
@@ -113,24 +112,6 @@ def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
         assert marked == (round(value, 4) == round(max(values), 4))
 
 
-def test_items_that_move_against_the_log_and_against_another_run() -> None:
-    family = made_family()
-    add_run(family, "plain", exposure=[0, 2, 3, 3, 0])
-
-    def rows() -> list[list[str]]:
-        page = read(runs.items(made_inputs(family)))
-        cells = [tag.text for tag in page.tags if tag.name in ("th", "td") and "tbody" in tag.inside]
-        return [cells[start : start + 6] for start in range(0, len(cells), 6)]
-
-    assert rows() == [
-        ["c", "1", "popular", "1", "3", "+2"],
-        ["d", "1", "niche", "1", "3", "+2"],
-        ["a", "4", "popular", "4", "0", "−4"],
-    ]
-    add_run(family, "new", "item-knn", exposure=[0, 2, 3, 1, 2])
-    assert rows() == [["e", "0", "niche", "0", "2", "+2"], ["d", "1", "niche", "3", "1", "−2"]]
-
-
 # ---------------------------------------------------------------------- files
 
 
@@ -161,6 +142,3 @@ def test_a_frontier_names_the_chosen_point_and_the_baseline() -> None:
     drawn = {row["tip"] for rows in figure.chart.to_dict()["datasets"].values() for row in rows if "tip" in row}
     assert not any(tip.startswith("bad") for tip in drawn), "loses too much to be a trade-off"
     assert documents.frontier(trade_off()).figures == []
-
-
-# ---------------------------------------------------------------------- for specialists

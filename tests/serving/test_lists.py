@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaa.data.dataset import Dataset
 from dpaa.ranking.reranker import Dial
-from dpaa.runs.fit import fit
 from dpaa.runs.model import Model
 from dpaa.serving._lists import NO_ITEMS, Listed, Parameters, Query, compute
 from tests.serving.made import drawn_model
@@ -59,13 +57,6 @@ def test_lists_equal_the_library(n_items: int, candidates: bool) -> None:
         check(model, list(drawn_queries(model, 64, n_items)), size)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ease", "most-popular"])
-def test_methods_without_vectors(small_world: Dataset, name: str) -> None:
-    model = fit(small_world, name)
-    check(model, list(drawn_queries(model, 30, 5)))
-
-
 def test_one_bad_query_spoils_no_other() -> None:
     model, plain = drawn_model(n_items=150), Parameters(3)
     bad = Query(Parameters(3, exclude=np.arange(150)), 1)
@@ -73,6 +64,3 @@ def test_one_bad_query_spoils_no_other() -> None:
     assert isinstance(first, Listed)
     assert "no item is left to recommend" in str(second)
     assert isinstance(third, Listed)
-
-
-# ------------------------------------------------------------------ ids

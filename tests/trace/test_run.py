@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -77,24 +76,6 @@ def test_layers_are_those_of_training(runs: Path) -> None:
     best = RunFolder(runs / "first").read_json("manifest.json")["training"]["best_epoch"]
     applied = np.array(found.weights[0].relative, dtype=float) / emphasis
     assert applied == pytest.approx(history[best - 1]["iiw_by_decile"], abs=1e-5)
-
-
-def test_a_pretrained_model_that_is_gone_is_a_note(runs: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(runs / "first", tmp_path / "run"))
-    manifest = (run / "manifest.json").read_text()
-    path = str(next(runs.glob("pretrained-lightgcn-*")).resolve())
-    assert path in manifest
-    (run / "manifest.json").write_text(manifest.replace(path, str(tmp_path / "gone")))
-    found = trace_run(run)
-    assert {premise.vectors for premise in found.premises} == {"own"}
-    assert "the pre-trained model is not traced" in found.notes[0]
-
-
-def test_what_a_method_does_besides_weighting_is_said(runs: Path) -> None:
-    found = trace_run(runs / "apda")
-    assert "does more to its layers than weighting" in found.notes[0]
-    assert [premise.layer for premise in found.premises] == [0, None]
-    assert found.weights[1].mass_share is None
 
 
 @pytest.mark.parametrize("name", ["none", "most-popular"])

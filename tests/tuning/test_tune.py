@@ -146,25 +146,6 @@ def test_a_loss_that_is_no_number_is_a_result_too(world: Dataset, tmp_path: Path
         tune(tmp_path / "b", world, "lightgcn", settings=TINY, values=FEW | {"learning_rate": (1e30,), "layers": (1,)})
 
 
-def test_trials_share_one_pretrained_model_whatever_their_learning_rate(
-    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    into = []
-    fit_into = study.fit_into
-
-    def fit(folder: Path, data: Dataset, method: Any, **more: Any) -> Model:
-        into.append((method.name, method.learning_rate, method.seed))
-        return fit_into(folder, data, method, **more)
-
-    monkeypatch.setattr(study, "fit_into", fit)
-    result = tune(tmp_path, world, "dpaa", settings=TINY, trials=3, seeds=2)
-    assert len({trial.settings["learning_rate"] for trial in result.trials}) == 3
-    rate = result.settings["learning_rate"]
-    assert into == [("lightgcn", 1e-3, 0), ("dpaa", rate, 0), ("lightgcn", 1e-3, 1), ("dpaa", rate, 1)]
-    origin = load(result.runs[1]["folder"]).manifest["pretrained"]["run"]
-    assert Path(origin).parent == tmp_path.resolve()
-
-
 # ---------------------------------------------------------------------- what is wrong
 
 
