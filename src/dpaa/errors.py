@@ -12,10 +12,6 @@ class InputError(ValueError):
     """The input or the call is wrong: a sentence that names file, row, column or setting, the value and the remedy."""
 
 
-class UnreadableError(InputError):
-    """A file as a whole cannot be read: looking at its rows would not help."""
-
-
 def need_type(value: object, kind: type, name: str, remedy: str) -> None:
     """Refuse an argument of another type, which would fail in the depth and with words of Python's own."""
     if not isinstance(value, kind):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaa.report import popularity_curves, save
+from dpaa.report import line, save
 from dpaa.report._charts import POINTS, Dot, popularity_line, scatter
 from dpaa.report._html import inline_svg
 from tests.report.reader import Reader
@@ -30,9 +30,9 @@ def test_popularity_falls_from_the_first_item_to_the_last_used_one() -> None:
     assert list(popularity_line("niche", counts, 0, first=3).x) == [3, 4]
     assert list(popularity_line("nothing", np.zeros(3), 0).x) == []
     many = {str(seed): np.random.default_rng(seed).zipf(1.5, 9_000) - 1 for seed in range(10)}
-    rows = rows_of(popularity_curves(many, by="severity"), "name", "y")
+    rows = rows_of(line([popularity_line(name, each, 0) for name, each in many.items()], "item", "pairs"), "name", "y")
     assert len(rows) <= len(many) * POINTS
-    assert {name for name, _ in rows} == {f"severity {seed}" for seed in many}
+    assert {name for name, _ in rows} == set(many)
 
 
 # ---------------------------------------------------------------------- files and SVG
@@ -40,7 +40,10 @@ def test_popularity_falls_from_the_first_item_to_the_last_used_one() -> None:
 
 @pytest.mark.parametrize("ending", BEGINS)
 def test_every_format(tmp_path: Path, ending: str) -> None:
-    file = save(popularity_curves({"a": np.array([3, 2, 1])}), tmp_path / "new folder" / f"figure.{ending}")
+    file = save(
+        line([popularity_line("a", np.array([3, 2, 1]), 0)], "item", "pairs"),
+        tmp_path / "new folder" / f"figure.{ending}",
+    )
     content = file.read_bytes()
     assert content.lstrip().startswith(BEGINS[ending])
     assert [path.name for path in file.parent.iterdir()] == [file.name]
