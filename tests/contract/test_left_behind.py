@@ -13,7 +13,7 @@ TRAIN_ALL = """
 import sys
 
 import dpaa
-from dpaa.data.randomised import with_randomised
+from dpaa.data.sources.severity import with_randomised
 from dpaa.data.sources.world import simulate
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod

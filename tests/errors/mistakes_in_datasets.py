@@ -82,7 +82,9 @@ WORLDS = [
         ("1,000,000 users × 1,500 items", "at most 50,000,000"),
     ),
     Mistake(
-        "a world in which nobody clicks", "dpaa data demo --users 2 --items 2 --seed 1 --out made", "nobody clicked"
+        "a world in which nobody clicks",
+        "dpaa data demo --users 2 --items 2 --seed 1 --out made",
+        "the training split of demo is empty",
     ),
     Mistake(
         "no share for randomised pairs", "dpaa data randomised data --share 1 --out made", "between 0 and 1, got 1"
@@ -108,7 +110,7 @@ PLACES = [
     Mistake(
         "the output is another folder, to be overwritten",
         "dpaa data log log.csv --out diary --overwrite",
-        "diary is not a dataset and will not be overwritten",
+        "diary is a file or no dataset, and is not overwritten",
     ),
     Mistake("the output lies under a file", "dpaa data log log.csv --out log.csv/made", "cannot write log.csv/made"),
     Mistake(
@@ -151,7 +153,7 @@ DATASETS = [
     dataset(
         "a dataset without one of its files",
         lambda: Path("data/test.parquet").unlink(),
-        "data/test.parquet is missing; make it again",
+        "data/test.parquet is missing",
     ),
     dataset(
         "a dataset edited by hand",
@@ -183,7 +185,9 @@ DATASETS = [
         "'count'",
     ),
     dataset("a dataset with counts below 1", lambda: edit_table(TRAIN, pl.lit(0).alias("count")), "'count'"),
-    dataset("a dataset file that breaks off", lambda: cut(TRAIN), "data/train.parquet is not a readable Parquet file"),
+    dataset(
+        "a dataset file that breaks off", lambda: cut(TRAIN), "data/train.parquet is missing, no readable Parquet file"
+    ),
     dataset(
         "a dataset.json that breaks off",
         text_file("data/dataset.json", '{"name": "demo",'),
@@ -199,9 +203,7 @@ DATASETS = [
         lambda: Path("data/dataset.json").write_bytes(b'{"\xff"}'),
         "data/dataset.json is not readable JSON",
     ),
-    dataset(
-        "a dataset.json without a fingerprint", lambda: forge(fingerprint=None), "lacks name, fingerprint or notes"
-    ),
+    dataset("a dataset.json without a fingerprint", lambda: forge(fingerprint=None), "lacks name or fingerprint"),
     dataset(
         "a dataset.json with another fingerprint", lambda: forge(fingerprint="0" * 64), "fingerprint does not match"
     ),

@@ -72,7 +72,7 @@ LOGS = [
     Mistake(
         "a column named twice in the call",
         f"dpaa data log log.csv --columns user_id,item_id,item_id,x {TO}",
-        "--columns needs a name for every column, each once",
+        "two columns named 'item_id'",
     ),
     Mistake(
         "a separator for a Parquet file",
@@ -92,7 +92,12 @@ ITEMS = [
     items(
         "items of another log", "item_id,title\nx,a\n", "no item of items.csv is in the log", "use the ids of the log"
     ),
-    items("items without anything about them", "item_id\ni1\n", "no column besides 'item_id'", "at least a title"),
+    items(
+        "items without anything about them",
+        "item_id\ni1\n",
+        "no column of text, numbers or dates besides the ids",
+        "at least a title",
+    ),
     items("items without ids", "what,title\ni1,a\n", "items.csv has no column that is known as item_id"),
     Mistake("items that are not there", f"dpaa data log log.csv --items none.csv {TO}", "there is no file none.csv"),
     Mistake(

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from dpaa.cli.train import read_settings
 from dpaa.data.dataset import read_dataset
 from dpaa.data.inputs import FORMATS, open_table
-from dpaa.data.log import read_candidates, read_log
-from dpaa.data.positive import PositiveRule
+from dpaa.data.log import PositiveRule, read_candidates, read_log
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.runs.folder import RunFolder

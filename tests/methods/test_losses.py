@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.data.randomised import with_randomised
+from dpaa.data.sources.severity import with_randomised
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods._clusters import distance_correlation

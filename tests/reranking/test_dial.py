@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
-from dpaa.data.randomised import with_randomised
+from dpaa.data.sources.severity import with_randomised
 from dpaa.data.sources.world import simulate
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS

@@ -208,7 +208,7 @@ def test_what_is_wrong_in_the_first_trial_leaves_nothing(
     monkeypatch.setattr(study, "fit_method", refuse)
     with pytest.raises(InputError, match="too large"):
         tune(tmp_path / "a/study", world, "lightgcn", settings=TINY)
-    with pytest.raises(InputError, match="is not UTF-8 text; rename"):
+    with pytest.raises(InputError, match="is no usable path"):
         tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)
     assert list(tmp_path.iterdir()) == []
 
