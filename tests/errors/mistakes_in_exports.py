@@ -14,14 +14,7 @@ def keep_reranker() -> None:
 
 
 EXPORTS = [
-    Mistake(
-        "a form of lists that there is not",
-        "dpaa recommend run --format xml --out a.xml",
-        "a.xml has the ending '.xml'",
-    ),
-    Mistake(
-        "a shard without a folder", "dpaa recommend run --shard 1/4", ("--shard needs a folder with --out", "--out")
-    ),
+    Mistake("a shard without a folder", "dpaa recommend run --shard 1/4", "--shard needs a folder; name one"),
     Mistake("a shard that is none", "dpaa recommend run --shard 5/4 --out lists", "'5/4' is no shard; write 3/16"),
     Mistake("shards in another folder's place", "dpaa recommend run --shard 1/4 --out data", "holds no shards"),
     Mistake(

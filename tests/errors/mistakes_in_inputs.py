@@ -41,7 +41,7 @@ LOGS = [
     Mistake(
         "a file for invalid rows of an unknown kind",
         f"dpaa data log log.csv --drop-invalid --invalid-out invalid.xls {TO}",
-        ("invalid.xls has the ending '.xls'", ".csv or .jsonl or .parquet"),
+        ("invalid.xls has the ending '.xls'", ".parquet or .csv or .tsv or .jsonl"),
     ),
     Mistake("a log named twice", f"dpaa data log log.csv log.csv {TO}", ("log.csv is named twice", "name it once")),
     Mistake("a pattern that nothing matches", f"dpaa data log logs-*.csv {TO}", "no file is named like logs-*.csv"),

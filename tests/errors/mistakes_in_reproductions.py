@@ -40,7 +40,11 @@ REPRODUCE = [
     reproduce("severity without KuaiRec", f"severity {COAT}", "name its folder with --kuairec DIR"),
     reproduce("a folder of data that is not there", "overall --coat nowhere", "there is no folder nowhere"),
     reproduce("a folder without Coat's files", "overall --coat diary", "diary has neither train.ascii", "train.txt"),
-    reproduce("a folder without KuaiRec's files", "severity --kuairec diary", "diary has no valid.txt or val.txt"),
+    reproduce(
+        "a folder without KuaiRec's files",
+        "severity --kuairec diary",
+        "diary has neither small_matrix.csv and big_matrix.csv nor valid.txt or val.txt",
+    ),
     reproduce(
         "Yahoo! R3 that is not it",
         "overall --yahoo-r3 raw-yahoo",

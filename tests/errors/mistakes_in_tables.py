@@ -228,7 +228,7 @@ SPLITS = [
     Mistake(
         "a rule beside the dataset's own",
         "dpaa data log log.csv --append untested --valid .3",
-        ("--valid is among the rules", "leave it out with --append"),
+        ("--append keeps the rules that the dataset was made with", "leave --split, --positive and their like out"),
     ),
     Mistake("appending to nothing", "dpaa data log log.csv --append nowhere", "there is no folder nowhere"),
     Mistake(

@@ -66,7 +66,7 @@ RERANKING = [
     reranking(
         "re-ranking a run on another dataset",
         "run --dataset numbers --method xquad",
-        "run was trained on another dataset than numbers; a run knows its own: leave --dataset out",
+        "the model was trained on another dataset than numbers (fingerprints differ); leave --dataset out",
     ),
     Mistake(
         "re-ranking a file into itself",

@@ -134,7 +134,7 @@ CONFIGS = [
         "a configuration file with a table",
         "--config settings.toml",
         "settings.toml",
-        "settings.toml must hold lines such as layers = 2",
+        "settings.toml has a table or a class; write lines such as layers = 2",
         config="[train]\nlayers = 2\n",
     ),
     train(
@@ -373,9 +373,9 @@ EVALUATE = [
     Mistake(
         "a check against a run that is not there",
         'dpaa evaluate run --fail-if "ndcg@20 < 0.98 * nowhere"',
-        "--fail-if names nowhere: there is no such run or recommendation file",
+        "there is no file nowhere; check the path",
     ),
-    Mistake("a check of an unknown metric", "dpaa evaluate run --fail-if ndgc<1", "did you mean ndcg?"),
+    Mistake("a check of an unknown metric", "dpaa evaluate run --fail-if ndgc<1", "no metric 'ndgc'; choose from"),
     Mistake(
         "a final fit with options of its own",
         "dpaa train data --final run --set layers=1 --out made",
@@ -438,9 +438,9 @@ RECOMMEND = [
     ),
     recommend("nothing left to recommend", "--items i0001 --exclude i0001", "no item is left to recommend"),
     recommend("lists of length 0 to recommend", "--k 0", "'--k'", "'0'"),
-    recommend("a file of ids that is not there", "--users @who.txt", "cannot read the user ids in who.txt"),
-    recommend("a folder as file of ids", "--users @diary", "cannot read the user ids in diary"),
-    recommend("an empty file of ids", "--users @who.csv", "who.csv", "no user ids", who="\n"),
+    recommend("a file of ids that is not there", "--users @who.txt", "there is no file who.txt"),
+    recommend("a folder as file of ids", "--users @diary", "diary is a folder; name a file in it"),
+    recommend("an empty file of ids", "--users @who.csv", "who.csv is empty", who="\n"),
     Mistake(
         "a file of ids that is not UTF-8",
         "dpaa recommend run --users @who.txt",
