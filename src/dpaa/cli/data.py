@@ -63,7 +63,8 @@ def log(
 
     A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
     no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
-    given.  docs/data.md explains the split rules.
+    given.  Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or
+    for each user (leave-last), into folds of users, users or items with few training pairs, or windows of time.
 
     \b
     Example:
@@ -83,7 +84,8 @@ def log(
     source.check(overwrite)
     if append is not None:
         if how != SplitOptions() or source.positive or source.keep_duplicates:
-            raise InputError("--append keeps the rules that the dataset was made with; leave options of the split out")
+            kept = "--append keeps the rules that the dataset was made with"
+            raise InputError(f"{kept}; leave --split, --positive and their like out")
         _append(files, append, out_folder, overwrite, source)
         return
     if out_folder is None:

@@ -53,8 +53,8 @@ def reproduce(
         raise InputError(f"there is no budget {budget!r}; use one of {', '.join(BUDGETS)}")
     if out_folder.exists() and not out_folder.is_dir():
         raise InputError(f"{out_folder} is a file; name a folder with --out DIR")
-    places = {"coat": coat, "yahoo-r3": yahoo_r3, "kuairec": kuairec}
-    folders = {data: folder for data, folder in places.items() if folder is not None}
+    given_folders = {"coat": coat, "yahoo-r3": yahoo_r3, "kuairec": kuairec}
+    folders = {data: folder for data, folder in given_folders.items() if folder is not None}
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(BUDGETS[budget], folders, results, work, rows, seeds, levels, jobs, err.print)
     made = []
