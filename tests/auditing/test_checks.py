@@ -73,7 +73,7 @@ def test_a_length_that_is_not_the_lists_is_refused_with_theirs(k: int | None) ->
 
 def test_numbers_of_lists_need_lists() -> None:
     for name in LIST_NUMBERS:
-        with pytest.raises(InputError, match="is about recommendations; name their file with --recs"):
+        with pytest.raises(InputError, match="is measured only with --recs"):
             check_name(f"{name}@20", with_recs=False)
     for name in audit(LOG, LISTS).numbers:
         check_name(name, with_recs=True, k=3)

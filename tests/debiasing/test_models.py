@@ -74,7 +74,7 @@ def test_hyperparameters_go_to_the_methods_that_have_them(data: Dataset, tmp_pat
     some.train(["ease", "item-knn"], required=True)
     assert some.models["item-knn"].method.get_params()["neighbours"] == 7
     for settings in ({"neighbors": 7}, {"seed": 7}):
-        with pytest.raises(InputError, match=r"\(ease\) has a hyperparameter '.*; known are: ridge; give the seed"):
+        with pytest.raises(InputError, match=r"trained here has a hyperparameter '.*; known are ridge; give the seed"):
             store(tmp_path, data, settings=settings).train(["ease"], required=True)
 
 

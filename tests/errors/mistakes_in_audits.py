@@ -33,7 +33,7 @@ CHECKS = [
     check("a check that is code", "__import__('os')>1", "no number", "there are log_users, "),
     check("a check of two conditions", "gini>1 or gini<0", "is not NAME OP NUMBER"),
     check("an empty check", "", "'' is not NAME OP NUMBER"),
-    check("a check on lists without lists", "coverage@20<0.1", "is about recommendations", "--recs"),
+    check("a check on lists without lists", "coverage@20<0.1", "is measured only with --recs"),
 ]
 
 AUDITED = [

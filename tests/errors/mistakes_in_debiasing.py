@@ -39,7 +39,7 @@ DEBIASING = [
     debiasing("a frontier where nothing can be written", "--methods ease --out /proc/trade", "cannot write /proc"),
     Mistake(
         "a frontier without validation", f"dpaa debias untested {QUICK}",
-        ("validation split of", "is empty", "--valid 0.1"),
+        ("has no validation split to choose on", "--valid 0.1"),
     ),
     Mistake(
         "a frontier whose run is a link", f"dpaa debias data {QUICK}",

@@ -71,13 +71,13 @@ EXPORTS = [
     Mistake(
         "drift that nothing is older than",
         'dpaa audit log.csv --fail-if "drift_gini>0"',
-        "is about change; name an older log or a time with --against",
+        "is measured only with --against",
     ),
     Mistake("drift against a log that is not there", "dpaa audit log.csv --against no.csv", "there is no file no.csv"),
     Mistake(
         "drift at a time when nothing was",
         "dpaa audit log.csv --against 0",
-        "log log.csv has nothing before 0 or nothing from then on; choose a time between first and last",
+        "log log.csv has nothing before 0 or nothing from then on; choose another time",
     ),
     Mistake(
         "metrics under another ending",

@@ -98,7 +98,7 @@ ITEMS = [
     Mistake(
         "a column to group by, and nothing known of the items",
         "dpaa evaluate run --group-by genre",
-        ("has no attributes of its items, so no column 'genre'", "--items FILE"),
+        ("has no column 'genre' of its items", "--items FILE"),
     ),
     Mistake(
         "an audit with items of a prepared dataset",

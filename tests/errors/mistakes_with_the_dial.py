@@ -49,7 +49,7 @@ SETTINGS = [
     Mistake(
         "a stored dial that is no curve",
         "dpaa evaluate run",
-        ("curve of the popularity dial is damaged", "draw it again"),
+        ("curve of the popularity dial is damaged", "choose it again"),
         spoil=lambda: edit_json(Path("run/manifest.json"), dial={"kappa": 3}),
     ),
     Mistake(
@@ -62,8 +62,13 @@ SETTINGS = [
 
 CHOICES = [
     measured("an objective that does not exist", "run --dial-objective gini", "ndcg, recall or niche:X", "'gini'"),
-    measured("niche without its price", "run --dial-objective niche", "such as niche:5", "'niche'"),
-    measured("niche at a price above 100%", "run --dial-objective niche:101", "such as niche:5", "'niche:101'"),
+    measured("niche without its price", "run --dial-objective niche", "niche:X (X% of NDCG may be lost)", "'niche'"),
+    measured(
+        "niche at a price above 100%",
+        "run --dial-objective niche:101",
+        "niche:X (X% of NDCG may be lost)",
+        "'niche:101'",
+    ),
     measured(
         "a choice with a wrong overlap", "run --dial-objective recall --overlap some", "drop, mask, keep", "'some'"
     ),

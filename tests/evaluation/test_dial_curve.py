@@ -19,9 +19,10 @@ from dpaa.evaluation.dial_curve import (
     KAPPAS,
     DialCurve,
     DialPoint,
-    Objective,
+    active_kappa,
+    best_point,
+    check_objective,
     dial_curve,
-    kappa_in_force,
 )
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import ValidationExposure
@@ -34,8 +35,8 @@ def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) ->
 
 
 def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
-    wanted = Objective.parse(objective)
-    return DialCurve(points, wanted, 20, 5, ValidationExposure(False, True, 0.4), wanted.best(points).kappa, 0.0)
+    exposure = ValidationExposure(False, True, 0.4)
+    return DialCurve(points, objective, 20, 5, exposure, best_point(points, objective).kappa, 0.0)
 
 
 # ---------------------------------------------------------------------- the choice
@@ -44,16 +45,15 @@ def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
 @pytest.mark.parametrize("text", ["", "NDCG", "niche:", "niche:-1", "niche:101", "niche:nan", "ndcg:5"])
 def test_what_is_no_objective(text: str) -> None:
     with pytest.raises(InputError, match="ndcg, recall or niche:X"):
-        Objective.parse(text)
+        check_objective(text)
 
 
 def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
     for objective in ("ndcg", "recall", "niche:5"):
-        best = Objective.parse(objective).best
-        assert best([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)]).kappa == 0
+        assert best_point([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)], objective).kappa == 0
         outer = [point(kappa, 0.5, 0.5, 0.5) for kappa in (-2, -1, 1, 2)] + [point(0, 0.5, 0.4, 0.4)]
-        assert best(outer).kappa == (0 if objective == "ndcg" else -1)
-        assert best(outer[::-1]).kappa == (0 if objective == "ndcg" else -1)
+        assert best_point(outer, objective).kappa == (0 if objective == "ndcg" else -1)
+        assert best_point(outer[::-1], objective).kappa == (0 if objective == "ndcg" else -1)
 
 
 @given(
@@ -64,14 +64,14 @@ def test_nothing_allowed_is_better_than_the_chosen(
     values: dict[int, tuple[float, float, float]], objective: str
 ) -> None:
     points = [point(float(kappa), *three) for kappa, three in values.items()]
-    wanted = Objective.parse(objective)
-    chosen = wanted.best(points)
-    if wanted.name == "niche":
-        floor = (1 - wanted.allowance) * next(one.ndcg for one in points if one.kappa == 0)
+    name, allowance = check_objective(objective)
+    chosen = best_point(points, objective)
+    if name == "niche_recall":
+        floor = (1 - allowance) * next(one.ndcg for one in points if one.kappa == 0)
         assert chosen.ndcg >= floor
         assert all(one.niche_recall <= chosen.niche_recall for one in points if one.ndcg >= floor)
     else:
-        assert all(getattr(one, wanted.name) <= getattr(chosen, wanted.name) for one in points)
+        assert all(getattr(one, name) <= getattr(chosen, name) for one in points)
 
 
 # ---------------------------------------------------------------------- words and JSON
@@ -80,9 +80,9 @@ def test_nothing_allowed_is_better_than_the_chosen(
 @pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
 def test_a_stored_setting_that_is_none_is_refused(wrong: object) -> None:
     with pytest.raises(InputError, match=r"popularity dial is damaged .* choose it again with"):
-        kappa_in_force({"kappa": wrong, "suggested": 0.0})
+        active_kappa({"kappa": wrong, "suggested": 0.0})
     with pytest.raises(InputError, match="popularity dial is damaged"):
-        kappa_in_force({"suggested": 0.0})
+        active_kappa({"suggested": 0.0})
 
 
 @pytest.mark.parametrize("niche", [0.1, nan])

@@ -41,7 +41,7 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize(("power", "floor"), [(-0.1, 0.01), (3.1, 0.01), (0.5, 0.0), (0.5, 1.5), (math.nan, 0.1)])
 def test_wrong_parameters_are_refused(power: float, floor: float) -> None:
-    with pytest.raises(InputError, match="of the propensities must lie"):
+    with pytest.raises(InputError, match="the power of propensities must be"):
         propensities(np.array([1, 2]), power, floor)
 
 

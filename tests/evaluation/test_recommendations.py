@@ -82,14 +82,14 @@ def test_list_form(tmp_path: Path) -> None:
     [
         ([(1, 10)], ["who", "item_id"], r"no column 'user_id' \(it has 'who', 'item_id'\)"),
         ([("a", 10)], ["user_id", "what"], "no column 'item_id'"),
-        ([(None, 10), ("a", 10)], ["user_id", "item_id"], "'user_id' is empty in row 0"),
-        ([("a", 10, 1), ("a", 20, None)], ["user_id", "item_id", "rank"], "'rank' is empty in row 1"),
+        ([(None, 10), ("a", 10)], ["user_id", "item_id"], "nothing in column 'user_id'"),
+        ([("a", 10, 1), ("a", 20, None)], ["user_id", "item_id", "rank"], "nothing in column 'rank'"),
         (
             [("a", 10, 1), ("a", 20, 1)],
             ["user_id", "item_id", "rank"],
             "row 1 of .* has rank 1 of user 'a' a second",
         ),
-        ([("a", 10, float("nan"))], ["user_id", "item_id", "score"], "'score' has nan in row 0"),
+        ([("a", 10, float("nan"))], ["user_id", "item_id", "score"], "no number in column 'score'"),
         ([("a", 10), ("b", 10), ("a", 10)], ["user_id", "item_id"], "row 2 of .* has item 10 of user 'a' a second"),
         ([("a", 99), ("a", 10), ("a", 99)], ["user_id", "item_id"], "row 2 of .* has item 99 of user 'a' a second"),
         ([(1, 10)], ["user_id", "item_id"], "the users in .* are integers .*, those of the dataset are text"),

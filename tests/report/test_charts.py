@@ -14,7 +14,7 @@ import pytest
 
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
-from dpaa.evaluation.dial_curve import DialCurve, DialPoint, Objective
+from dpaa.evaluation.dial_curve import DialCurve, DialPoint
 from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.report import dial_figure, lorenz_curve, popularity_curves, save, trace_figures
 from dpaa.report._charts import PALETTE, POINTS, SOFT, Dot, Line, line, popularity_line, scatter
@@ -69,7 +69,7 @@ def test_lorenz_curves_of_log_and_lists() -> None:
 
 def test_the_dial_is_drawn_in_shares_and_what_has_no_value_is_left_out() -> None:
     points = tuple(DialPoint(kappa, 0.3 - kappa / 50, 0.2, nan, 10 + kappa, 0.5) for kappa in (-2.0, 0.0, 4.0))
-    curve = DialCurve(points, Objective("ndcg"), 10, 5, ValidationExposure(True, True, 0.9), -2.0, 4.0)
+    curve = DialCurve(points, "ndcg", 10, 5, ValidationExposure(True, True, 0.9), -2.0, 4.0)
     drawn = rows_of(dial_figure(curve, "lightgcn"), "name", "x", "y")
     names = {name for name, *_ in drawn}
     assert names == {"accuracy (NDCG@10)", "items shown to anybody", "mean popularity (ARP)"}

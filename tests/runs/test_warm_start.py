@@ -192,5 +192,5 @@ def test_what_cannot_be_trained_further(small_world: Dataset, tmp_path: Path) ->
         name="other",
         about={},  # type: ignore[misc]
     )
-    with pytest.raises(InputError, match=r"trained on another dataset than other .* --warm-start"):
+    with pytest.raises(InputError, match=r"trained on another dataset than other; .* --warm-start"):
         train(tmp_path / "run", other, 9)

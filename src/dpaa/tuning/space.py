@@ -96,9 +96,7 @@ def search_space(
         raise InputError(f"there is no search space {name!r}; choose one of wide, paper, lists")
     for one, tried in values.items():
         if one in fixed or not tried:
-            raise InputError(
-                f"hyperparameter {one}: no value to try, or it is fixed too; write learning_rate=1e-3,1e-4"
-            )
+            raise InputError(f"hyperparameter {one}: no value to try, or it is fixed too; write {one}=1,2")
         space[one] = tuple(dict.fromkeys(getattr(method(**{one: value}), one) for value in tried))
     return {one: dimension for one, dimension in space.items() if one not in fixed}
 
