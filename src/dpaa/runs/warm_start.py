@@ -78,7 +78,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
     for words, side in zip(("users", "items"), _sides(graph), strict=True):
         counts = {"kept": known, "from_neighbours": begun & ~known, "random": ~begun}
         about[words] = {origin: int(nodes[side].sum()) for origin, nodes in counts.items()}
-    parameters = carried_parameters(method, old) if old.name == method.name else {}
+    parameters = _carried_parameters(method, old) if old.name == method.name else {}
     table = (SHRINK * table).to(graph.device)
     return Start(table, parameters, step=method.warmup_steps, patience_share=PATIENCE_SHARE, origin={ORIGIN: about})
 
@@ -109,7 +109,7 @@ def _begin_at_neighbours(graph: BipartiteGraph, table: Tensor, known: NDArray[np
     return have.numpy()
 
 
-def carried_parameters(method: GraphMethod, before: GraphMethod) -> dict[str, Tensor]:
+def _carried_parameters(method: GraphMethod, before: GraphMethod) -> dict[str, Tensor]:
     """Parameters besides the table that a training takes from a model of the same method.
 
     Parameters
@@ -156,7 +156,7 @@ def continue_training(folder: str | Path, method: Method, data: Dataset) -> tupl
         origin[ORIGIN] = begun
     start = Start(
         old.tables.ego.rows(),
-        carried_parameters(method, old),
+        _carried_parameters(method, old),
         epoch=epochs + 1,
         step=before + epochs * method.compute.n_batches,
         best_epoch=int(trained.get("best_epoch") or 0),
