@@ -26,11 +26,10 @@ settings.load_profile("dpaa")
 SLOW = (
     *("cli", "contract", "errors", "report", "reproduction", "runs", "training", "tuning", "trace/test_run.py"),
     *("debiasing/test_debias.py", "debiasing/test_models.py"),
-    *("data/test_hostile_files.py", "data/test_parquet.py", "data/test_text_lines.py"),
-    *("comparison/test_training_budget.py", "comparison/test_level_and_power.py", "methods/test_dpaa_auto.py"),
-    *("test_documented_edges.py", "test_plugins.py", "test_wheel.py", "methods/test_catalogue.py"),
-    *("test_benchmarks.py", "test_chores.py", "test_docs.py", "test_examples.py", "exporting/test_exports.py"),
-    "serving",
+    *("data/test_hostile_files.py", "data/test_parquet.py", "exporting/test_exports.py", "serving"),
+    *("comparison/test_training_budget.py", "comparison/test_level_and_power.py"),
+    *("test_plugins.py", "test_own_method.py", "test_wheel.py", "test_documented_edges.py"),
+    *("test_benchmarks.py", "test_chores.py", "test_docs.py", "test_examples.py"),
 )
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 

@@ -69,23 +69,8 @@ def test_the_walk_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (tmp_path / "recs.csv").read_text(encoding="utf-8").startswith("user_id,item_id,")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '<p class="verdict">' in page
-    assert page.count("(gardening)") > 0, "titles stand on the page"
-
-
-def test_the_readme_is_for_a_first_visit() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 120
-    for line in re.findall(r"^\| [^|]+ \| `(dpaa [^`]+)` \|$", text, re.MULTILINE):
-        assert run_dpaa(shlex.split(line)[1], "--help").code == 0, line
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-        assert (ROOT / target).exists(), target
-
-
-def test_the_reproduction_can_be_asked_without_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    python = [block for block in blocks("docs/tutorials/reproduce.md") if block.language == "python"]
-    assert python
-    paste(python)
+    titles = (tmp_path / "shop" / "titles.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert any(title.partition(",")[2] in page for title in titles), "titles stand on the page"
 
 
 def test_links_out_of_the_site_lead_to_its_pages_or_to_the_repository() -> None:
@@ -93,20 +78,12 @@ def test_links_out_of_the_site_lead_to_its_pages_or_to_the_repository() -> None:
     assert relinked("[a](../CONTRIBUTING.md#habits)", "architecture.md", home) == "[a](project/CONTRIBUTING.md#habits)"
     assert relinked("[a](../benchmarks/RERANK.md)", "reranking.md", home) == "[a](project/benchmarks/RERANK.md)"
     assert relinked("[a](../../results)", "results/README.md", home) == f"[a]({home}/tree/main/results)"
-    assert relinked("[a](docs/metrics.md)", "project/CHANGELOG.md", home) == "[a](../metrics.md)"
     assert relinked("[a](metrics.md#ties)", "index.md", home) == "[a](metrics.md#ties)"
-    assert relinked("[a](../help.md)", "reference/index.md", home) == "[a](../help.md)"
-    assert relinked("[a](overall.csv)", "results/README.md", home) == "[a](overall.csv)"
     assert relinked("[dial.md](dial.md#x)", "index.md", home) == "[The popularity dial](dial.md#x)"
-    assert (
-        relinked("[../SECURITY.md](../SECURITY.md)", "a.md", home) == "[Security: untrusted files](project/SECURITY.md)"
-    )
     code = "```\n[a](nowhere.md)\n```\n"
     assert relinked(code, "index.md", home) == code
     with pytest.raises(BrokenLinkError, match=r"docs/index.md links to nowhere.md"):
         relinked("[a](nowhere.md)", "index.md", home)
-    with pytest.raises(BrokenLinkError):
-        relinked("[a](../../outside.md)", "index.md", home)
 
 
 @pytest.mark.slow
@@ -123,25 +100,3 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert {"index.html", "tutorials/engineer.html", "reference/python.html", "results/index.html"} <= made
     assert {"help.html", "reference/methods.html"} <= made, "generated while the site is built"
     assert 'id="dpaa.fit"' in (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
-    search_from_disk(tmp_path / "site")
-
-
-def search_from_disk(site: Path) -> None:
-    """The search answers on a page that was opened from the disk, and nothing is asked of any host."""
-    pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
-    from playwright.sync_api import expect
-
-    from tests.browser import launched
-
-    asked: list[str] = []
-    with launched() as browser:
-        page = browser.new_page(color_scheme="dark")
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto((site / "tutorials" / "engineer.html").as_uri())
-        box = page.locator(".md-search__input")
-        box.focus()  # now the index is loaded; until it is, and without key strokes, what is typed is not looked at
-        expect(page.locator(".md-search-result__meta")).to_have_text("Type to start searching")
-        box.press_sequentially("popularity dial")
-        expect(page.locator(".md-search-result__item").first).to_contain_text("dial")
-    assert asked
-    assert all(url.startswith(("file:", "data:")) for url in asked), asked

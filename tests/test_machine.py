@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from dpaa import _machine as machine
-from dpaa._machine import computing, cores, lasting, memory_at_hand
+from dpaa._machine import computing, cores, memory_at_hand
 
 
 @pytest.fixture
@@ -29,27 +28,6 @@ def test_one_thread_while_computing_and_as_before_afterwards(two_threads: None) 
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
-
-
-def fail_in(context: Callable[[], AbstractContextManager[None]]) -> None:
-    with pytest.raises(ZeroDivisionError), context():
-        _ = 1 // 0
-
-
-def test_an_error_leaves_torch_as_it_was(two_threads: None) -> None:
-    fail_in(computing)
-    assert torch.get_num_threads() == 2
-
-
-def test_memory_of_steps_is_kept_again_after_lasting_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """glibc's threshold for memory of its own: a megabyte inside, the most that it accepts afterwards."""
-    told: list[tuple[int, int]] = []
-    monkeypatch.setattr(machine, "_set_malloc", lambda option, value: told.append((option, value)))
-    with lasting():
-        assert told == [(-3, 2**20)]
-    assert told[1:] == [(-3, 2**25)]
-    fail_in(lasting)
-    assert told[-1] == (-3, 2**25)
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +55,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("5000000", "4100000", 900_000),
         ("5000000\n", "100\n", 3000 * 1024),  # the system has less than the container may take
-        ("max\n", "100\n", 3000 * 1024),
         ("5000000", None, 3000 * 1024),
     ],
 )

@@ -16,6 +16,26 @@ import dpaa
 PROJECT = Path(__file__).parents[1]
 NOT_NEEDED = {"altair", "vl_convert", "optuna", "fastapi", "faiss", "implicit", "pandas", "playwright", "hypothesis"}
 """Modules of extras and of development."""
+WALK = """
+import sys
+from pathlib import Path
+
+import dpaa
+from dpaa.cli import main
+
+assert Path(dpaa.__file__).is_relative_to(Path.cwd().resolve())
+for line in (
+    "data demo --users 100 --items 80 --out data",
+    "train data --set epochs=2 --set embedding_size=8 --out run",
+    "recommend run --k 5 --out recs.csv",
+    "evaluate run --json",
+):
+    sys.argv = ["dpaa", *line.split()]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, line
+"""
 
 
 def call(*words: object, cwd: Path) -> str:
@@ -68,12 +88,7 @@ def binaries(wheel: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_walk_with_the_wheel_alone(binaries: Path, tmp_path: Path) -> None:
-    where = call(binaries / "python", "-c", "import dpaa; print(dpaa.__file__)", cwd=tmp_path)
-    assert Path(where).is_relative_to(tmp_path)
-    command = binaries / "dpaa"
-    assert call(command, "--version", cwd=tmp_path) == f"dpaa {dpaa.__version__}\n"
-    call(command, "data", "demo", "--users", 100, "--items", 80, "--out", "data", cwd=tmp_path)
-    call(command, "train", "data", "--set", "epochs=2", "--set", "embedding_size=8", "--out", "run", cwd=tmp_path)
-    assert "recall@20" in json.loads(call(command, "evaluate", "run", "--json", cwd=tmp_path))["metrics"]
-    call(command, "recommend", "run", "--k", 5, "--out", "recs.csv", cwd=tmp_path)
+    assert call(binaries / "dpaa", "--version", cwd=tmp_path) == f"dpaa {dpaa.__version__}\n"
+    printed = call(binaries / "python", "-c", WALK, cwd=tmp_path)
+    assert "recall@20" in json.loads(printed[printed.index("{") :])["metrics"]
     assert (tmp_path / "recs.csv").read_text().startswith("user_id,item_id,score,rank,source\n")

@@ -36,28 +36,6 @@ LONGEST_NAME = 100
 """Bytes of a file's name that is made of a text, so that endings and locks find room beside it."""
 
 
-def in_digits(text: object, number: object) -> bool:
-    """Whether a number was written in the digits 0 to 9: Python reads `1_0` and the digits of other scripts, too.
-
-    Parameters
-    ----------
-    text
-        As it was written; what is no text was no matter of spelling.
-    number
-        As it was read; a whole number has nothing but digits and a sign.
-
-    Returns
-    -------
-    bool
-        Whether it may be taken; True for what is no number.
-    """
-    if not isinstance(text, str) or isinstance(number, bool) or not isinstance(number, int | float):
-        return True
-    if isinstance(number, int):
-        return re.fullmatch(r"[+-]?[0-9]+", text.strip()) is not None
-    return text.isascii() and "_" not in text
-
-
 def printable(text: str) -> str:
     r"""The text with an escape, such as `\x1b`, `\u202e` or `\udc80`, for every character that acts unseen.
 

@@ -9,11 +9,7 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """The input or the call is wrong: a sentence that names file, row, column or setting, the value and the remedy."""
-
-
-class UnreadableError(InputError):
-    """A file as a whole cannot be read: looking at its rows would not help."""
+    """The input or the call is wrong: a sentence that names file, row, column or option, the value and the remedy."""
 
 
 def need_type(value: object, kind: type, name: str, remedy: str) -> None:

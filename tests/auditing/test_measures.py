@@ -11,9 +11,6 @@ from hypothesis import given
 
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
-from dpaa.data.sources.world import simulate
-from dpaa.errors import InputError
-from dpaa.evaluation.evaluator import Evaluator
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, comparable, log, logs
 
 # The log ##############################################################################################################
@@ -43,15 +40,6 @@ def test_periods_by_hand() -> None:
     assert [tuple(period.values()) for period in found.log.periods] == [pytest.approx(one) for one in expected]
     assert found.numbers["log_head_share_trend"] == pytest.approx(-0.2)
     assert found.numbers["log_niche_share_trend"] == pytest.approx(0.0)
-
-
-def test_equal_times_stay_together() -> None:
-    clumped = LOG.with_columns(timestamp=pl.Series([1, 1, 1, 1, 1, 1, 1, 2, 2, 2]))
-    assert [period["interactions"] for period in audit(clumped, periods=5).log.periods] == [7, 3]
-    once = audit(LOG.with_columns(timestamp=pl.lit(7)))
-    assert once.log.periods == []
-    assert np.isnan(once.numbers["log_head_share_trend"])
-    assert audit(LOG, periods=1).log.periods == []
 
 
 def test_duplicates_count_once_unless_they_are_to_be_counted() -> None:
@@ -96,7 +84,7 @@ def test_lists_against_histories_by_hand() -> None:
     assert [(item["item_id"], item["group"]) for item in recs.losers] == [("C", "popular"), ("A", "popular")]
     assert recs.losers[1]["interaction_share"] == pytest.approx(0.4)
     assert [(shift["taste"], shift["users"]) for shift in recs.tastes] == [
-        *(("niche", 1), ("diverse", 0), ("blockbuster", 2)),
+        *(("niche", 1), ("diverse", 0), ("blockbuster", 2))
     ]
     assert recs.tastes[0]["popularity_lift"] == pytest.approx(2.5)
     assert np.isnan(recs.tastes[1]["popularity_lift"])
@@ -119,23 +107,6 @@ def test_candidates_and_newcomers() -> None:
     assert recs.numbers["popularity_lift"] == pytest.approx(0.5 / (8 / 3) - 1)  # u1: E 1, X 0; "new" has no history
     assert recs.per_user["popularity_lift"].to_list()[0] is None
     assert recs.per_user["taste"].to_list()[0] is None
-
-
-def test_lists_are_called_as_evaluate_calls_them() -> None:
-    """The same lists of the same users: the same names, and the same numbers under them."""
-    data = simulate(users=60, items=40, seed=1)
-    evaluator = Evaluator(data, 5)
-    lists = np.argsort(np.random.default_rng(0).random((len(evaluator.users), data.n_items)), axis=1)[:, :5]
-    rows = [
-        (data.user_ids[int(user)], data.item_ids[int(item)], rank)
-        for user, items in zip(evaluator.users, lists, strict=True)
-        for rank, item in enumerate(items, 1)
-    ]
-    numbers = audit(data, pl.DataFrame(rows, schema=["user_id", "item_id", "rank"], orient="row")).numbers
-    metrics = evaluator.evaluate_lists(lists).metrics
-    shared = {"coverage@5", "gini@5", "head_share@5", "arp@5", "popularity_lift@5", "aplt@5", "upd@5"}
-    assert shared == set(numbers) & set(metrics)
-    assert {name: numbers[name] for name in shared} == pytest.approx({name: metrics[name] for name in shared})
 
 
 @given(logs())
@@ -177,17 +148,3 @@ def test_one_log_cut_at_a_time(tmp_path: Path) -> None:
     assert {name: cut[name] for name in names} == pytest.approx({name: apart[name] for name in names})
     dated = both.with_columns(pl.from_epoch(pl.col("timestamp") * 86_400))
     assert audit(dated, against="1970-02-15").numbers["drift_distance"] == pytest.approx(cut["drift_distance"])
-
-
-def test_what_cannot_be_compared() -> None:
-    with pytest.raises(InputError, match="has no times, so it cannot be cut"):
-        audit(log(NEW).drop("timestamp"), against="50")
-    with pytest.raises(InputError, match=r"nothing before 5000 or nothing from then on"):
-        audit(log(NEW), against="5000")
-    with pytest.raises(InputError, match="'2026-01-01' is no time of"):
-        audit(log(NEW), against="2026-01-01")
-    whole = log(NEW).with_columns(pl.col("item_id").rank("dense").cast(pl.Int64))
-    with pytest.raises(InputError, match="have ids of different types"):
-        audit(whole, against=log(OLD))
-    with pytest.raises(InputError, match="is about change; name an older log"):
-        audit(log(NEW), fail_if=["drift_gini>0"])

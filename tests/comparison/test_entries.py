@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from dpaa.comparison import compare_entries, read_entries
 from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
-from dpaa.errors import InputError
 from dpaa.ranking import Dial
 from dpaa.runs.fit import fit_into, make_method
 from dpaa.runs.model import load
@@ -66,26 +63,3 @@ def test_a_run_is_compared_with_the_reranker_that_it_keeps(runs: Path, tmp_path:
     assert found.protocol.rerank == "dial,kappa=-2.0"
     notes = compare_entries(evaluator, entries).notes
     assert f"{tmp_path / '8'}: re-ranked by dial,kappa=-2.0, as the run keeps it" in notes
-
-
-def test_a_name_that_would_occur_twice_is_the_whole_path(runs: Path, tmp_path: Path) -> None:
-    shutil.copytree(runs / "wider", tmp_path / "popular")
-    _, entries = read_entries([runs / "popular", tmp_path / "popular", runs / "first"])
-    assert [entry.name for entry in entries] == [str(runs / "popular"), str(tmp_path / "popular"), "first"]
-
-
-@pytest.mark.parametrize(
-    ("names", "says"),
-    [
-        (["popular"], "name at least two runs or files to compare, each once"),
-        (["popular", "first", "first/../popular"], "name at least two runs or files to compare, each once"),
-        (["popular", "nowhere"], "there is no file .*nowhere"),
-        (["popular", "data"], "data is not a run folder"),
-        (["popular", "elsewhere"], "popular was trained on another dataset than demo: .* of its training pairs"),
-        (["popular.csv", "again.csv"], "popular.csv does not say what it should have recommended"),
-    ],
-)
-def test_refused(runs: Path, names: list[str], says: str) -> None:
-    pl.read_csv(runs / "popular.csv").write_csv(runs / "again.csv")
-    with pytest.raises(InputError, match=says):
-        read_entries([runs / name for name in names])

@@ -10,20 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from dpaa.comparison import statistics
-from dpaa.comparison.statistics import (
-    Contrast,
-    Outcome,
-    compare_means,
-    crossed_t,
-    holm,
-    no_worse,
-    sign_flips,
-    student,
-)
-
-PAIR = [Contrast((0,), (1,))]
-TWO_AND_TWO = Contrast((0, 1), (2, 3))
+from dpaa.comparison.statistics import Contrast, Outcome, compare_means, crossed_t, holm, no_worse, sign_flips, student
 
 
 def users_world(
@@ -127,30 +114,6 @@ def test_the_t_of_users_crossed_with_runs_by_hand() -> None:
     assert unsure[3] == pytest.approx(2 * stats.t.sf(3 / np.sqrt(variance), degrees))
 
 
-def test_one_run_beside_several() -> None:
-    """Runs that differ by a constant per run: the error is √(users + runs), its degrees those of the three runs."""
-    user = np.random.default_rng(0).normal(0, 1, 400)
-    shift = np.array([0.0, 0.1, 0.2])
-    values = np.column_stack([*(user[:, None] * 0.1 + shift).T, np.zeros(400)])
-    found = compare_means(values, [Contrast((0, 1, 2), (3,))])[0]
-    of_users, of_runs = (0.1 * user).var(ddof=1) / 400, shift.var(ddof=1) / 3
-    share = of_runs / (of_users + of_runs)
-    degrees = 1 / (share**2 / 2 + (1 - share) ** 2 / 399)
-    of_both = stats.t.ppf(0.975, degrees) * np.sqrt(of_users + of_runs)
-    assert found.high - found.estimate == pytest.approx(max(of_both, stats.t.ppf(0.975, 2) * np.sqrt(of_runs)))
-
-
-def test_runs_that_agree_are_one_run() -> None:
-    """A method without luck: more of its runs change nothing, on both sides and on one."""
-    values = users_world(np.random.default_rng(3), 300, (1, 3), 0.02, 0.7)
-    same, twice = values[:, [0, 1]], values[:, [0, 0, 1, 1]]
-    assert compare_means(twice, [TWO_AND_TWO]) == compare_means(same, PAIR)
-    beside = compare_means(values[:, [0, 0, 1, 2, 3]], [Contrast((0, 1), (2, 3, 4))])[0]
-    alone = compare_means(values, [Contrast((0,), (1, 2, 3))])[0]
-    assert not beside.by_coins
-    np.testing.assert_allclose([beside.low, beside.high, beside.p], [alone.low, alone.high, alone.p], rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("degrees", "least", "most"),
     [(1, 0.022, 0.0501), (2, 0.044, 0.0515), (3, 0.049, 0.056), (4, 0.0495, 0.0575), (8, 0.0495, 0.053)],
@@ -169,28 +132,6 @@ def test_the_level_by_quadrature(degrees: int, least: float, most: float) -> Non
         alone = special.stdtrit(1 / (found**2 / degrees + (1 - found) ** 2 / 10**6), 0.975)
         satterthwaite.append(np.mean(2 * special.ndtr(-alone * np.sqrt(of_users + of_runs))))
     assert degrees != 2 or max(satterthwaite) > 0.075
-
-
-def test_no_spread_at_all() -> None:
-    """The interval is a point; p is 1 at 0 and 0 elsewhere."""
-    point = [Contrast((0, 1), (2, 3)), Contrast((0, 1), (0, 1))]
-    values = np.tile([1.25, 1.5, 0.5, 0.5], (6, 1))
-    values[:, 1] = 1.25
-    different, same = compare_means(values, point)
-    assert (different.low, different.high) == (0.75, 0.75)
-    assert (same.low, same.high, same.p) == (0.0, 0.0, 1.0)
-    by_t, zero = crossed_t(values[:, :2], values[:, 2:]), crossed_t(values[:, :2], values[:, :2])
-    assert [float(number) for number in by_t] == [0.75, 0.75, 0.75, 0.0]
-    assert [float(number) for number in zero] == [0.0, 0.0, 0.0, 1.0]
-
-
-def test_rounding_is_no_difference() -> None:
-    """The mean of three runs in another order may differ in the last digit, for every user alike."""
-    runs = np.tile([0.1, 0.7, 0.3], (50, 1))
-    turned = runs[:, [1, 2, 0]]
-    assert runs.mean(axis=1)[0] != turned.mean(axis=1)[0]
-    found = compare_means(np.concatenate([runs, turned], axis=1), [Contrast((0, 1, 2), (3, 4, 5))])[0]
-    assert (found.estimate, found.p) == (0.0, 1.0)
 
 
 values_of_few = st.sampled_from([-1.0, -0.5, 0.0, 0.0, 0.25, 1 / 3, 0.5, 1.0, 2.0])
@@ -255,23 +196,6 @@ def test_sign_flip_by_hand() -> None:
     assert sign_flips(table, 100, seed=0)[2].tolist() == [0.25, 1.0, 1.0]
 
 
-def test_drawn_series_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In chunks of users and of columns as in one piece; users without a value do not count in their column."""
-    table = np.random.default_rng(3).normal(0.2, 1, (17, 3))
-    table[4, 1] = table[9, 1] = table[0, 2] = np.nan
-    whole = np.stack(sign_flips(table, 150, seed=9))
-    words = np.random.default_rng([9, 1]).integers(0, 2**64, (150, 1), dtype=np.uint64)
-    heads = np.unpackbits(words.view(np.uint8), axis=1, count=17).astype(bool)
-    for column, (low, high, p) in zip(table.T, whole.T, strict=True):
-        means = [(np.nanmean(column[row]), np.nanmean(column[~row])) for row in heads]
-        smaller, larger = np.sort([min(pair) for pair in means]), np.sort([max(pair) for pair in means])
-        as_far = sum(min(pair) <= 0 <= max(pair) for pair in means)
-        assert p == pytest.approx((1 + as_far) / 151)
-        assert (low, high) == pytest.approx((smaller[6], larger[-7]))  # (1 + 7)/151 is the first p of at least .05
-    monkeypatch.setattr(statistics, "CHUNK", 40)
-    np.testing.assert_allclose(np.stack(sign_flips(table, 150, seed=9)), whole, rtol=1e-12)
-
-
 def test_below_six_users_there_is_no_interval() -> None:
     """Series of heads or tails alone are always as far: p is at least 2/2⁵ whatever the differences, and above .05."""
     table = np.full((6, 2), 1.0)
@@ -280,18 +204,6 @@ def test_below_six_users_there_is_no_interval() -> None:
     assert p.tolist() == [2 / 32, 2 / 64]
     assert np.isnan([low[0], high[0]]).all()
     assert (low[1], high[1]) == (1.0, 1.0)
-
-
-@pytest.mark.parametrize("runs", [1, 2])
-def test_one_user_and_none(runs: int) -> None:
-    contrast = [Contrast(tuple(range(runs)), (runs,))]
-    found = compare_means(np.array([[*[1.0, 3.0][:runs], 0.0]]), contrast, resamples=200)[0]
-    assert (found.estimate, found.p, found.users, found.p_at_most_zero) == (runs, 1.0, 1, 1.0)
-    assert np.isnan(found.low)
-    assert np.isnan(found.high)
-    nobody = compare_means(np.full((4, runs + 1), np.nan), contrast, resamples=200)[0]
-    assert nobody.users == 0
-    assert np.isnan([nobody.estimate, nobody.p, nobody.low]).all()
 
 
 def test_the_seed_decides_where_coins_are_thrown() -> None:
@@ -313,16 +225,6 @@ def test_holm_by_hand() -> None:
     with_none = holm([0.02, float("nan"), 0.03])
     assert np.isnan(with_none[1])
     assert [with_none[0], with_none[2]] == pytest.approx([0.04, 0.04])
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_holm_laws(p: list[float], random: object) -> None:
-    corrected = holm(p)
-    assert all(a <= b <= 1 for a, b in zip(p, corrected, strict=True))
-    assert all(b <= min(1.0, len(p) * a) + 1e-12 for a, b in zip(p, corrected, strict=True))  # never above Bonferroni
-    order = list(range(len(p)))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    assert holm([p[i] for i in order]) == [corrected[i] for i in order]
 
 
 def test_non_inferiority_in_three_words() -> None:

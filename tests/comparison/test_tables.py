@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from dpaa._text import finite
-from dpaa.comparison import Comparison, write_table
+from dpaa.comparison import Comparison
 from dpaa.comparison._result import SHOWN
 
 
@@ -56,21 +50,3 @@ def test_csv_has_every_number(found: Comparison) -> None:
         assert float(row["delta"]) == delta.delta
         assert row["verdict"] == delta.verdict
         assert row["p_holm"] == ("" if delta.p_holm is None else str(delta.p_holm))
-
-
-def test_names_cannot_break_a_table(found: Comparison) -> None:
-    entries = [replace(found.entries[0], name="a|b_\\x\n%"), *found.entries[1:]]
-    odd = replace(found, entries=entries, baseline="a|b_\\x\n%")
-    assert r"a\|b\_\\x\\n%" in odd.markdown()
-    assert r"a|b\_\textbackslash{}x\textbackslash{}n\%" in odd.latex()
-
-
-@pytest.mark.parametrize("ending", ["json", "md", "tex", "csv"])
-def test_files(found: Comparison, tmp_path: Path, ending: str) -> None:
-    file = tmp_path / f"table.{ending}"
-    write_table(found, file)
-    text = file.read_text(encoding="utf-8")
-    if ending == "json":
-        assert json.loads(text) == json.loads(json.dumps(finite(found.as_json())))
-    assert "recall@10" in text
-    assert [one.name for one in tmp_path.iterdir()] == [file.name]

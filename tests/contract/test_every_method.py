@@ -21,7 +21,6 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import METHODS
 from dpaa.methods.base import Histories, Randomised
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.pretrained import needed_layers
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
@@ -98,10 +97,7 @@ def checkerboard() -> tuple[Dataset, dict[str, str]]:
     return Dataset.from_frame(train, valid=kept, test=kept), withheld
 
 
-GENTLE = {
-    "sgl": {"contrast_weight": 0.01},
-    "ultragcn": {"negative_weight": 1.0},
-}
+GENTLE = {"sgl": {"contrast_weight": 0.01}, "ultragcn": {"negative_weight": 1.0}}
 """Who keeps nodes apart does so gently where there are but two kinds and the first epoch is kept: on validation all are
 alike."""
 
@@ -190,34 +186,3 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
     for tensor, expected in straight.method.state().items():
         assert torch.equal(resumed.method.state()[tensor], expected), tensor
     assert resumed.manifest.get("tuned") == straight.manifest.get("tuned")
-
-
-@pytest.mark.parametrize("name", ["lightgcn", "dpaa", "macr", "ncl", "simgcl"])
-def test_a_run_finished_at_its_checkpoint_is_one_of_so_many_epochs(
-    name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
-) -> None:
-    data, settings = suited(small_world, name), short(name) | {"epochs": 9, "validation_steps": 1}
-    asked, done = 0, 0
-
-    def count(_report: object) -> None:
-        nonlocal done
-        done += 1
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += done == 3
-        return asked == 2  # in the epoch after
-
-    needs = needed_layers(make_method(data, name, settings)) is not None
-    how: dict[str, Any] = {"pretrained": run_of("lightgcn").path if needs else None}
-    callbacks = Callbacks(on_epoch=count, stop_requested=stop)
-    with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", data, make_method(data, name, settings), callbacks=callbacks, **how)
-    settings |= {"epochs": 3}
-    finished = fit_into(tmp_path / "run", data, make_method(data, name, settings), resume=True, **how)
-    whole = fit_into(tmp_path / "three", data, make_method(data, name, settings), **how)
-    assert finished.manifest["training"].items() >= whole.manifest["training"].items()
-    assert finished.manifest.get("tuned") == whole.manifest.get("tuned")
-    for tensor, expected in whole.method.state().items():
-        assert torch.equal(finished.method.state()[tensor], expected), tensor
-    assert load(tmp_path / "run").recommend(k=10).equals(whole.recommend(k=10))

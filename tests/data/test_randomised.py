@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.randomised import with_randomised
+from dpaa.data.sources.severity import with_randomised
 from dpaa.errors import InputError
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.comparison.statistics import crossed_t
-from dpaa.debiasing import choice as choice_module
 from dpaa.debiasing._points import parse_goals, user_folds
 from dpaa.debiasing.choice import CERTAINTIES, Chooser, pareto, relative_change
 from tests.debiasing.made import chooser, made_point
@@ -85,11 +84,6 @@ def test_what_a_few_users_cannot_confirm_is_a_guess() -> None:
     assert some.within(0.99, 0.5).index == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_a_handful_of_users_confirms_nothing_by_chance(n: int) -> None:
-    assert chooser([np.full(n, 0.5), np.linspace(0.1, 0.9, n)], [0.1, 0.2]).within(0.9).index == 0
-
-
 def test_users_never_choose_for_themselves() -> None:
     """Values of the users of a fold change nothing about what is chosen for them."""
     rng = np.random.default_rng(0)
@@ -152,15 +146,6 @@ def test_the_promise_holds_in_95_percent_of_draws(true: list[float], models: int
     assert broken <= 7
 
 
-def test_only_a_guess_continues_where_a_rule_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A promise is kept by ending there: to test until someone confirms is to be lucky in the end."""
-    base = users(200)
-    for confidence, expected in ((0.5, 1), (0.51, 0), (0.95, 0)):
-        answers = iter([-1.0, *[1.0] * 30])
-        monkeypatch.setattr(choice_module, "crossed_t", lambda *_, answers=answers: (0.0, next(answers), 0.0, 1.0))
-        assert chooser([base, 0.99 * base], [0.1, 0.2]).within(0.98, confidence).index == expected
-
-
 # ---------------------------------------------------------------------- without a promise
 
 
@@ -169,22 +154,6 @@ def test_the_knee_by_hand() -> None:
     assert chooser(accuracies, [0.0, 0.5, 0.6, 0.7]).knee().index == 1
     assert chooser(accuracies, [0.0, 0.01, 0.02, 0.7]).knee().index == 0  # nowhere above the line between its ends
     assert chooser(accuracies[:2], [0.0, 0.5]).knee().index == 0
-
-
-def test_the_knee_never_does_less_for_the_goal_than_the_baseline() -> None:
-    accuracies = [np.full(4, value) for value in (0.5, 1.0, 0.9, 0.8)]
-    assert chooser(accuracies, [0.6, 0.1, 0.3, 0.5]).knee().index == 0
-    assert chooser(accuracies, [0.6, 0.1, 0.3, 0.7]).knee().index == 3  # beats the baseline in both
-    assert chooser([np.full(4, 1.0), np.full(4, 0.4), np.full(4, 0.3)], [0.1, 0.5, 0.9]).knee().index == 0
-
-
-def test_a_goal_without_a_value_leaves_everything_as_it_is() -> None:
-    base = users(40)
-    points = [made_point(base * share, float("nan")) for share in (1.0, 0.999, 0.998)]
-    nothing = Chooser.of(points, parse_goals(["aplt"]), user_folds(40, 0), 0)
-    assert nothing.knee().index == 0
-    assert nothing.within(0.9).index == 0
-    assert len(nothing.frontier()) == 1
 
 
 def test_of_several_goals_the_least_improved_counts() -> None:

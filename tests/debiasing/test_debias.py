@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -16,16 +15,11 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
 from dpaa.debiasing import Debiased, OutOfReachError, debias
-from dpaa.debiasing._models import unwatched
-from dpaa.debiasing._points import parse_goals, user_folds
-from dpaa.debiasing.choice import Choice, Chooser
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.methods.base import Method
 from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
 from dpaa.runs.model import load
-from tests.debiasing.made import made_point
 
 QUICK: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial", "xquad"], "k": 10}
 
@@ -111,19 +105,6 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
     assert load(tmp_path / "swept").kappa() == swept.point.candidate.kappa
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ({"rerank": ["nothing"]}, "there is no re-ranker 'nothing'"),
-        ({"targets": ["entropy>1"]}, "no metric 'entropy' to aim at; choose one of ndcg"),
-    ],
-)
-def test_wrong_calls_leave_nothing(words: dict[str, Any], sentence: str, data: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=sentence):
-        debias(tmp_path / "new" / "trade", data, **QUICK | words)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_validation_that_says_nothing(tmp_path: Path) -> None:
     train = pl.DataFrame({"user_id": [1, 1, 2, 2, 3, 3], "item_id": ["a", "b", "a", "c", "a", "b"]})
     unseen = pl.DataFrame({"user_id": [1, 2], "item_id": ["c", "b"]})
@@ -138,61 +119,6 @@ def test_validation_that_says_nothing(tmp_path: Path) -> None:
     )  # fmt: skip
     assert found.keeps_base  # one user confirms nothing
     assert "could be confirmed" in found.choice.why
-
-
-@pytest.mark.parametrize(("how", "wrong"), [("base", "log.csv"), ("runs", "of other data")])
-def test_what_cannot_be_taken_is_refused_before_anything_is_trained(
-    how: str, wrong: str, data: Dataset, tmp_path: Path
-) -> None:
-    (tmp_path / "log.csv").write_text("user_id,item_id\n")
-    fit(world.simulate(users=60, items=40, seed=3), "ease").save(tmp_path / "of other data")
-    run = tmp_path / wrong
-    trained: list[str] = []
-
-    def watch(method: Method) -> Any:
-        trained.append(method.name)
-        return unwatched(method)
-
-    sentence = "there is no run folder" if wrong == "log.csv" else "trained on another dataset"
-    with pytest.raises(InputError, match=sentence):
-        debias(tmp_path / "trade", data, **QUICK, **{how: run if how == "base" else [run]}, watch=watch)
-    assert trained == []
-    assert not (tmp_path / "trade").exists()
-
-
-def test_a_model_that_the_call_makes_may_be_its_baseline(data: Dataset, tmp_path: Path) -> None:
-    found = debias(tmp_path / "trade", data, **QUICK, base=tmp_path / "trade" / "models" / "item-knn")
-    assert found.base.candidate.name == "item-knn"
-
-
-def test_headline_and_sentences_by_hand(made: tuple[Path, Debiased]) -> None:
-    base = np.array([0.5, 0.5, 0.0, 1.0])
-
-    def result(before: float, after: float, chosen: int = 1) -> Debiased:
-        points = [
-            made_point(base, before, name="ease"),
-            made_point(base - [0.1, 0.0, -0.1, 0.04], after, name="ease", kappa=-0.5),
-        ]
-        measurer = replace(made[1].measurer, goals=parse_goals(["aplt"]))
-        chooser = Chooser.of(points, measurer.goals, user_folds(4, 0), 0)
-        choice = Choice(chosen, "because")
-        return replace(made[1], points=points, chooser=chooser, choice=choice, measurer=measurer, notes=["look"])
-
-    assert result(0.2, 0.5).headline() == "aplt × 2.5, accuracy −2.0%"
-    assert result(0.2, 0.25).headline() == "aplt +25%, accuracy −2.0%"
-    assert result(0.0, 0.5).headline() == "aplt 0 → 0.5, accuracy −2.0%"
-    assert result(0.2, 0.5, 0).headline() == "nothing changes: ease stays"
-    assert result(0.2, 0.5, 0).sentences() == ["ease stays as it is: because"]
-    first, gain, accuracy = result(0.2, 0.5).sentences()
-    assert first == "ease, dial -0.5 instead of ease: because"
-    assert gain == "aplt × 2.5: aplt@10 0.2 → 0.5"
-    assert accuracy.startswith(f"accuracy (NDCG@10, {made[1].measurer.accuracy.estimate}) −2.0% (95% interval −")
-    assert accuracy.endswith("; 25% of the users get a more accurate list, 50% a less accurate one")
-    content = result(float("nan"), float("nan")).as_json()
-    assert (content["kind"], content["format"], content["k"], content["users"]) == ("frontier", 1, 10, 4)
-    assert [point["on_frontier"] for point in content["points"]] == [True, False]
-    assert content["notes"] == ["look"]
-    assert content["confirmation"] is None
 
 
 def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> None:

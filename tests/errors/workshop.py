@@ -1,13 +1,14 @@
-"""What the mistakes are made on: a small log, a dataset, two runs; and small tools to spoil them."""
+"""What users may do wrong, what they do it with (a small log, a dataset, two runs), and tools to spoil these."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import torch
 from safetensors.torch import load_file, save_file
 
 from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE
@@ -18,6 +19,33 @@ LOG = "user_id,item_id,rating,timestamp\n" + "".join(
     for user in range(6)
     for item in range(user, user + 5)
 )
+LISTS = "user_id,item_id,rank\nu0002,i0001,1\nu0002,i0002,2\n"
+RECS = "user_id,item_id,score,rank\nu0002,i0001,0.9,1\nu0002,i0002,0.5,2\n"
+FILES = {
+    "recs.csv": RECS,
+    "token": "0123456789abcdef0123456789abcdef\n",
+    "numbers.csv": "user_id,item_id\n" + "".join(f"{u},{i}\n" for u in range(5) for i in range(u, 9)),
+    "a.csv": LISTS,
+    "b.csv": LISTS.replace("i0002", "i0003"),
+    "train.txt": "1 10 11\n2 11 12\n",
+    "val.txt": "1 12\n",
+    "test.txt": "2 10\n",
+}
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing a user may do wrong; docs/errors.md has the sentence."""
+
+    kind: str
+    command: str
+    """As it is typed, in the folder of `build`."""
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    """Files that are made or replaced first."""
+    spoil: Callable[[], object] | None = None
+    """What is done first otherwise; the current directory is the folder."""
+    progress: bool = False
+    """Whether the mistake shows only after lines of progress."""
 
 
 def build(folder: Path) -> None:
@@ -26,9 +54,8 @@ def build(folder: Path) -> None:
     frame = pl.read_csv(folder / "log.csv")
     frame.write_parquet(folder / "log.parquet")
     dpaa_ok("data", "demo", "--users", 60, "--items", 50, "--out", "data")
-    (folder / "numbers.csv").write_text(
-        "user_id,item_id\n" + "".join(f"{u},{i}\n" for u in range(5) for i in range(u, 9))
-    )
+    for name, content in FILES.items():
+        (folder / name).write_text(content)
     dpaa_ok("data", "log", "numbers.csv", "--out", "numbers")
     dpaa_ok("data", "log", "log.csv", "--valid", 0, "--test", 0, "--out", "untested")
     small = ["--set", "epochs=1", "--set", "embedding_size=4", "--set", "layers=1", "--set", "threads=1"]
@@ -73,10 +100,6 @@ def edit_tensor(run: Path, name: str, change: Any) -> None:
     tensors = load_file(run / "model.safetensors")
     tensors[name] = change(tensors[name])
     save_file(tensors, run / "model.safetensors")
-
-
-def half(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.half()
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:

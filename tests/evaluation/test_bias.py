@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.data.popularity import popular_items
 from dpaa.evaluation import bias
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.metrics import METRICS, of_kind
+from dpaa.evaluation.metrics import METRICS
 
 # Five items, 20 interactions; 10 + 6 = 80%, so the first two are popular; item 4 never occurs.
 COUNTS = np.array([10, 6, 3, 1, 0])
 # Three users: a full list, one that ends early, none.
 LISTS = np.array([[0, 1, 2], [0, 3, -1], [-1, -1, -1]])
-EMPTY = np.full((2, 3), -1)
 
 
 def measured(name: str, lists: np.ndarray, counts: np.ndarray = COUNTS, relevant: Any = (), **truth: Any) -> float:
@@ -77,21 +74,3 @@ def test_upd_by_hand() -> None:
     # Half in common: m = (3/4, 1/4); ½ (½ log2(2/3) + ½ log2 2) + ½ log2(4/3) = 0.3113.
     one, other = np.array([[0.5, 0.5, 0.0]]), np.array([[1.0, 0.0, 0.0]])
     assert bias.jensen_shannon(one, other).item() == pytest.approx(math.sqrt(0.311278), abs=1e-5)
-
-
-def test_nothing_recommended_is_no_number() -> None:
-    for metric in of_kind("popularity", "spread"):
-        value = measured(metric.name, EMPTY, history=(np.array([0]), np.array([0])))
-        assert value == 0.0 if metric.name == "coverage" else math.isnan(value), metric.name
-    assert np.isnan(bias.decile_shares(EMPTY, np.zeros(5, dtype=int))).all()
-
-
-shares = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any).map(lambda parts: np.array(parts) / sum(parts))
-
-
-@given(shares, shares)
-def test_upd_is_a_distance(one: np.ndarray, other: np.ndarray) -> None:
-    there, back = (bias.jensen_shannon(a[None], b[None]).item() for a, b in ((one, other), (other, one)))
-    assert there == pytest.approx(back)
-    assert 0.0 <= there <= 1.0
-    assert (there < 1e-6) == bool(np.allclose(one, other))

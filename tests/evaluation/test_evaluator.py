@@ -122,12 +122,6 @@ def test_lists_of_users_without_test_pairs_are_left_out_and_it_is_said() -> None
     assert note.startswith("the frame: 941 lists of users without a relevant test pair are left out, 0 test users")
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_k_must_be_positive(small_world: Dataset, k: int) -> None:
-    with pytest.raises(InputError, match="k must be at least 1"):
-        Evaluator(small_world, k)
-
-
 GENRES = {"item_id": range(8), "genre": ["a|b", "a", None, "b", "c", "a", "", "b|a"]}
 
 

@@ -6,12 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dpaa.errors import InputError
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.metrics import measure_all
 from dpaa.evaluation.offpolicy import off_policy, propensities
 
 
@@ -37,25 +33,6 @@ def test_by_hand() -> None:
     assert found.pairs == 3
     assert found.effective_sample_size == pytest.approx((1 + 4 + 2) ** 2 / (1 + 16 + 4))
     assert (found.clipped_share, found.unseen_share) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(("power", "floor"), [(-0.1, 0.01), (3.1, 0.01), (0.5, 0.0), (0.5, 1.5), (math.nan, 0.1)])
-def test_wrong_parameters_are_refused(power: float, floor: float) -> None:
-    with pytest.raises(InputError, match="of the propensities must lie"):
-        propensities(np.array([1, 2]), power, floor)
-
-
-@given(st.integers(0, 10_000), st.integers(1, 6))
-def test_power_0_gives_the_plain_metrics(seed: int, k: int) -> None:
-    rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 20, 12)
-    lists = np.array([rng.permutation(12)[:k] for _ in range(5)])
-    relevant = [set(rng.permutation(12)[: rng.integers(1, 6)].tolist()) for _ in range(5)]
-    found = off_policy(suite_of(relevant, counts), lists, (k,), power=0.0)
-    plain = measure_all(suite_of(relevant, counts), lists, (k,)).metrics
-    assert found.metrics[f"snips_recall@{k}"] == pytest.approx(plain[f"recall@{k}"])
-    assert found.metrics[f"snips_ndcg@{k}"] == pytest.approx(plain[f"ndcg@{k}"])
-    assert found.effective_sample_size == pytest.approx(found.pairs)
 
 
 def test_estimates_are_right_on_average_where_propensities_are_known() -> None:

@@ -6,11 +6,9 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
 from dpaa.evaluation.recommendations import rerank_file
-from dpaa.ranking import RERANKERS, Dial, Reranker
+from dpaa.ranking import RERANKERS, Reranker
 from dpaa.ranking.rerankers.fa_ir import FAIR
-from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.fit import fit
 
 
@@ -46,22 +44,3 @@ def test_ranks_are_scores_where_there_are_none_that_fall(
     assert found["score"].max() == 40
     scored = new_lists(lists, small_world, FAIR(strength=0.9))
     assert found["item_id"].equals(scored["item_id"])  # what FA*IR takes depends on the order alone
-
-
-def test_what_the_data_does_not_know_is_left_out(lists: pl.DataFrame, small_world: Dataset) -> None:
-    unknown = pl.when(pl.col("rank") == 2).then(pl.lit("?")).otherwise(pl.col("item_id")).alias("item_id")
-    strange = lists.with_columns(unknown)
-    stranger = strange.head(40).with_columns(pl.lit("nobody").alias("user_id"))
-    blocks, notes = rerank_file(pl.concat([strange, stranger]), small_world, XQuAD(strength=0), 10)
-    assert any("items are left out" in note.replace("the items are", "items are") for note in notes)
-    found = pl.concat(list(blocks))
-    expected = lists.filter((pl.col("rank") != 2) & (pl.col("rank") <= 11))
-    assert found["item_id"].equals(expected["item_id"])
-    assert found["rank"].max() == 10
-
-
-def test_the_dial_needs_a_run(lists: pl.DataFrame, small_world: Dataset) -> None:
-    with pytest.raises(InputError, match="re-ranker dial needs the scores of all items"):
-        next(rerank_file(lists, small_world, Dial(kappa=1))[0])
-    with pytest.raises(InputError, match="k must be"):
-        rerank_file(lists, small_world, XQuAD(), 0)

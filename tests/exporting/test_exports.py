@@ -19,7 +19,6 @@ from dpaa.data.attributes import ItemAttributes
 from dpaa.errors import InputError
 from dpaa.exporting import export
 from dpaa.exporting._targets import TARGETS
-from dpaa.ranking.rerankers.xquad import XQuAD
 from dpaa.runs.model import Model
 from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.serving.made import drawn_model
@@ -68,16 +67,6 @@ def test_one_export_serves_every_dial(model: Model, to: str, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made"]
 
 
-def test_the_approximate_index_finds_nearly_all(tmp_path: Path) -> None:
-    model = drawn_model(n_users=60, n_items=2_500, size=16)
-    about = exported(model, tmp_path / "made", "hnswlib")
-    assert about["recall"] >= 0.98
-    query = opened(tmp_path / "made").recommend
-    expected = lists_of(model, 20, -0.5)
-    shares = [len(set(expected[user]) & {item for item, _ in query(user, 20, -0.5)}) / 20 for user in expected]
-    assert np.mean(shares) > 0.95
-
-
 def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
     model, folder = drawn_model(n_users=5, n_items=60, size=4), tmp_path / "made"
     export(model, folder, "npz")
@@ -88,16 +77,6 @@ def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary")
     with pytest.raises(InputError, match="something else than an export"):
         export(model, tmp_path, "npz", overwrite=True)
-
-
-def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dpaa.exporting._targets.write_stream", refused)
-    with pytest.raises(InputError, match="No space left on device"):
-        export(drawn_model(n_users=5, n_items=60, size=4), tmp_path / "made", "npz")
-    assert not list(tmp_path.iterdir())
 
 
 def test_some_users_alone_and_titles_go_along(tmp_path: Path) -> None:
@@ -111,20 +90,6 @@ def test_some_users_alone_and_titles_go_along(tmp_path: Path) -> None:
     items = pl.read_parquet(tmp_path / "made" / "items.parquet")
     assert items.columns == ["item_id", "title"]
     assert items["title"].to_list() == [f"Film {int(item[1:])}" for item in items["item_id"]]
-
-
-def test_a_reranker_is_never_left_out_unasked(tmp_path: Path) -> None:
-    model = drawn_model(n_users=5, n_items=60, size=4)
-    kept = replace(model, manifest=model.manifest | {"rerank": XQuAD(strength=0.4).as_json()})
-    with pytest.raises(
-        InputError, match=r"re-ranks its lists by xquad.*strength=0\.4.*, which vectors cannot carry; write"
-    ):
-        export(kept, tmp_path / "made", "npz")
-    assert not list(tmp_path.iterdir())
-    about = export(kept, tmp_path / "made", "npz", without_reranker=True)
-    assert about["reranker_left_out"]["settings"]["strength"] == 0.4
-    assert json.loads((tmp_path / "made" / "export.json").read_text()) == about
-    assert export(model, tmp_path / "plain", "npz", without_reranker=True)["reranker_left_out"] is None
 
 
 def test_without_a_dial_it_is_the_one_that_the_run_keeps(tmp_path: Path) -> None:

@@ -60,10 +60,3 @@ def test_odd_ids_arrive(postgres: Postgres, tmp_path: Path) -> None:
     export(named, tmp_path / "made", "pgvector")
     postgres.psql("-f", "load.sql", cwd=tmp_path / "made")
     assert queried(postgres, named, 0.0) == lists_of(named, 20, 0.0)
-
-
-def test_without_a_dial_the_function_takes_that_of_the_run(tmp_path: Path) -> None:
-    model = drawn_model(n_users=3, n_items=40, size=4)
-    model.manifest["dial"]["kappa"] = -1.5
-    export(model, tmp_path / "made", "pgvector")
-    assert "kappa double precision DEFAULT -1.5," in (tmp_path / "made" / "load.sql").read_text()

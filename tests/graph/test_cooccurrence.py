@@ -6,8 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.graph import cooccurrence
-from dpaa.graph.cooccurrence import LARGEST_BITMAP, KnownPairs, Lists, in_common, row_blocks
+from dpaa.graph.cooccurrence import LARGEST_BITMAP, KnownPairs, Lists, in_common
 
 
 @given(seed=st.integers(0, 100))
@@ -23,18 +22,6 @@ def test_in_common_equals_the_dense_product(seed: int) -> None:
     again = np.zeros((5, columns), bool)
     again[owner, column] = True
     np.testing.assert_array_equal(again, one[rows])
-
-
-def test_blocks_cover_the_rows_in_order_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = torch.arange(300)
-    lists = Lists.of(rows, rows % 4, 300, 4)
-    blocks = row_blocks(rows, lists, lists)
-    assert torch.equal(torch.cat(blocks), rows)
-    assert max(map(len, blocks)) == cooccurrence.BLOCK_ROWS
-    whole = in_common(lists, rows, lists)
-    monkeypatch.setattr(cooccurrence, "BLOCK_CELLS", 700)
-    assert max(map(len, row_blocks(rows, lists, lists))) == 2
-    assert torch.equal(in_common(lists, rows, lists), whole)
 
 
 @pytest.mark.parametrize("largest_bitmap", [0, LARGEST_BITMAP])

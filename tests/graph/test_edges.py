@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,14 +19,6 @@ def test_cosines_by_hand() -> None:
     vectors = torch.tensor([[1.0, 0], [1, 1], [2, 0], [0, 3], [0, 0]])
     found = edge_cosines(graph, TiledTable.from_dense(vectors, 1))
     np.testing.assert_allclose(found, [1, 0, math.sqrt(0.5), 0], atol=1e-6)
-
-
-def test_blocks_of_edges_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(0), 30, 20), 30, 20)
-    table = TiledTable.from_dense(torch.randn(50, 40), 32)
-    whole = edge_cosines(graph, table)
-    monkeypatch.setattr("dpaa.graph.edges.EDGE_BLOCK", 7)
-    assert torch.equal(edge_cosines(graph, table), whole)
 
 
 @given(seed=st.integers(0, 9999), columns=st.integers(1, 40), scale=st.sampled_from([1e-15, 1.0, 1e15]))

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpaa.graph import kernels
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.kernels import KERNELS, Adam, in_row_blocks, top_k
+from dpaa.graph.kernels import KERNELS, in_row_blocks, top_k
 from dpaa.methods._clusters import k_means
 from dpaa.methods.samplers import gap_keys, nth_missing
 from tests.conftest import random_pairs
@@ -69,27 +69,6 @@ def test_of_the_best_scores_ties_go_to_the_lower_column(scores: np.ndarray, k: i
     np.testing.assert_array_equal(columns.numpy(), expected)
     taken = np.where(expected >= 0, np.take_along_axis(scores, expected.clip(min=0), axis=1), -np.inf)
     np.testing.assert_array_equal(values.numpy(), taken)
-
-
-def test_adam_steps_as_that_of_torch_and_resumes_to_the_same_bits() -> None:
-    generator = torch.Generator().manual_seed(0)
-    ours = [torch.randn(5, 3, generator=generator), torch.randn(4, generator=generator)]
-    theirs = [tensor.clone().requires_grad_() for tensor in ours]
-    interrupted = [tensor.clone() for tensor in ours]
-    adam, resumed, slow = Adam(ours), Adam(interrupted), torch.optim.Adam(theirs, lr=0.05)
-    for step in range(20):
-        if step == 10:
-            state = {name: tensor.clone() for name, tensor in resumed.state().items()}
-            resumed = Adam(interrupted)
-            resumed.load_state(state)
-        for number, tensor in enumerate(theirs):
-            tensor.grad = torch.randn(tensor.shape, generator=generator)
-            adam.update(number, tensor.grad, 0.05)
-            resumed.update(number, tensor.grad, 0.05)
-        slow.step()
-    for one, other, again in zip(ours, theirs, interrupted, strict=True):
-        torch.testing.assert_close(one, other.detach())
-        assert torch.equal(one, again)
 
 
 @given(

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.kernels import KERNELS
-from dpaa.graph.propagation import SMALL_SIDE, TILE_COLUMNS, Propagation, Selection, TiledTable, Workers, default_kernel
+from dpaa.graph.propagation import TILE_COLUMNS, Propagation, Selection, TiledTable, Workers
 from tests.conftest import random_pairs
 from tests.graph import reference
 
@@ -128,22 +127,3 @@ def test_a_selection_of_all_nodes_gives_the_bits_of_one_of_some(layers: int, res
 
 def flat(rows: tuple[Tensor, list[Tensor]]) -> list[Tensor]:
     return [rows[0], *rows[1]]
-
-
-@given(columns=st.integers(1, 100), width=st.integers(1, 40), seed=st.integers(0, 1000))
-def test_tiles_are_the_table(columns: int, width: int, seed: int) -> None:
-    dense = torch.randn(6, columns, generator=torch.Generator().manual_seed(seed))
-    table = TiledTable.from_dense(dense, width)
-    assert torch.equal(table.rows(), dense)
-    nodes = torch.tensor([5, 0, 5])
-    assert torch.equal(table.rows(nodes), dense[nodes])
-    assert torch.equal(torch.cat([dense[:, part] for part in table.columns], dim=1), dense)
-
-
-@pytest.mark.parametrize(
-    ("side", "columns", "kernel"),
-    [(SMALL_SIDE, 128, "wide-bag"), (SMALL_SIDE + 1, 256, "bag"), (3, 64, "bag")],
-)
-def test_wide_tiles_where_a_side_is_small_and_threads_keep_tiles(side: int, columns: int, kernel: str) -> None:
-    graph = BipartiteGraph.from_pairs(Pairs.of([0], [0]), side, SMALL_SIDE + 1)
-    assert default_kernel(graph, columns) == kernel

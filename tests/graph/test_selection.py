@@ -19,15 +19,6 @@ def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
     return graph, Selection(graph, nodes, round_to=1, whole_from=2.0), nodes
 
 
-@given(seed=st.integers(0, 10_000))
-def test_every_node_has_its_index(seed: int) -> None:
-    graph, selection, nodes = some_nodes(seed)
-    assert torch.equal(selection.nodes, nodes.unique())
-    assert torch.equal(selection.nodes[selection.index[nodes].long()], nodes)
-    others = np.setdiff1d(np.arange(graph.n_nodes), nodes.numpy())
-    assert (selection.index[others] == len(selection)).all()
-
-
 @given(seed=st.integers(0, 10_000), round_to=st.integers(2, 40))
 def test_a_round_number_of_nodes_holds_those_asked_for(seed: int, round_to: int) -> None:
     graph, exact, nodes = some_nodes(seed)

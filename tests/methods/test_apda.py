@@ -81,24 +81,3 @@ def test_value_and_gradient_are_those_of_the_definition(layers: int, seed: int, 
     assert table.grad is not None
     torch.testing.assert_close(rows.readout.double(), readout, rtol=1e-4, atol=1e-5 * readout.abs().max().item())
     torch.testing.assert_close(found, table.grad, rtol=1e-3, atol=1e-4 * table.grad.abs().max().item())
-
-
-def test_noise_and_dropout_belong_to_the_batch_and_end_with_training() -> None:
-    method = started(APDA, some_graph(), batch_size=16)
-    first, again = list(method.batches(2)), list(method.batches(2, start=3))
-    readout = [method.tables.forward(batch).readout for batch in (first[3], again[0], first[2])]
-    assert torch.equal(readout[0], readout[1])
-    assert readout[0].shape != readout[2].shape or not torch.equal(readout[0], readout[2])
-    table = method.tables.ego.rows()
-    assert torch.equal(method.table_readout(table, None, None), method.table_readout(table, None, None))
-
-
-def test_a_zero_row_gives_no_nan() -> None:
-    method = started(APDA, some_graph(), embedding_size=8, layers=2)
-    ego = method.tables.ego.rows()
-    ego[0] = 0
-    method.tables.restore({"ego": ego})
-    batch = next(method.batches(1))
-    rows = method.tables.forward(batch)
-    method.loss(batch, rows).backward()
-    assert torch.isfinite(gradient_of(method, rows)).all()

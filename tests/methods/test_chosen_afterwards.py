@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.base import Histories, attach
+from dpaa.methods.base import attach
 from dpaa.methods.dap import DAP, anchors
 from dpaa.methods.macr import MACR, REFERENCES
 from dpaa.methods.ppac import GLOBAL_STRENGTHS, PERSONAL_STRENGTHS, PPAC
@@ -54,12 +53,6 @@ def test_references_and_rankings_of_macr() -> None:
         assert torch.equal(one.scorer()(torch.arange(4)), validation.blocks[3])
     method.chosen_reference = 1e4
     assert torch.equal(method.scorer()(everybody)[0].argsort(descending=True), attraction.argsort())
-
-
-def test_a_reference_that_is_set_is_not_tuned() -> None:
-    method = trained(MACR, some_graph(), reference=3.5)
-    assert method.choose(Preferring(1)) == {}
-    assert method.chosen_reference == 3.5
 
 
 # ---------------------------------------------------------------------- PPAC
@@ -134,17 +127,6 @@ def test_scores_of_ppac_are_the_formula() -> None:
     method.chosen_personal_strength, method.chosen_global_strength = 0.0, -1e9
     order = method.scorer()(users)[0].argsort(descending=True)
     assert (graph.item_degree[order].diff() >= 0).all(), "a very negative strength ranks by ascending degree"
-
-
-def test_a_new_user_with_a_users_items_has_that_user_as_nearest() -> None:
-    graph = some_graph()
-    method = trained(PPAC, graph, neighbours=1, personal_strength=1e6, global_strength=0)
-    user = int(torch.bincount(graph.edge_user, minlength=graph.n_users).argmax())
-    items = graph.edge_item[graph.edge_user == user]
-    histories = Histories(Pairs.of(np.zeros(len(items)), items.numpy()), 2)  # and one without any item
-    found = method.scorer(None, histories)(torch.tensor([0, 1]))
-    assert set(found[0].topk(len(items)).indices.tolist()) == set(items.tolist())
-    assert torch.isfinite(found).all()
 
 
 def test_the_best_pair_of_strengths_is_kept() -> None:

@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.bc_loss import BCLoss
 from dpaa.methods.contrast import batch_softmax, info_nce, log_sum_exp, mean_of_layers, same_sign_noise, uniformity
-from dpaa.methods.ncl import NCL
 from dpaa.methods.paac import PAAC, crossed_info_nce, halves
-from dpaa.methods.sgl import SGL, thinned_weights
+from dpaa.methods.sgl import thinned_weights
 from dpaa.methods.simgcl import SimGCL
 from dpaa.methods.tables import bpr
-from dpaa.methods.xsimgcl import XSimGCL
-from tests.methods.tools import ITEMS, gradient_of, loss_of, readout_of, some_graph, started, trained
+from tests.methods.tools import ITEMS, gradient_of, some_graph, started
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
@@ -44,23 +41,6 @@ def test_blocks_equal_the_whole_matrix(cells: int, kept: int, n: int, m: int, se
     assert (found[~some] == -torch.inf).all()
     for mine, theirs in zip(by, expected, strict=True):
         torch.testing.assert_close(mine, theirs)
-
-
-def test_no_matrix_of_all_rows_and_columns_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    largest, plain = 0, torch.mm
-
-    def watched(one: Tensor, two: Tensor, **how: Tensor) -> Tensor:
-        nonlocal largest
-        product = plain(one, two, **how)
-        largest = max(largest, product.numel())
-        return product
-
-    monkeypatch.setattr(torch, "mm", watched)
-    monkeypatch.setattr("dpaa.methods.contrast.BLOCK_CELLS", 1000)
-    monkeypatch.setattr("dpaa.methods.contrast.KEPT_CELLS", 1000)
-    one = drawn(64, 4).requires_grad_()
-    info_nce(one, drawn(500, 4), 0.1, torch.arange(64)).backward()
-    assert largest <= 1000
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -89,29 +69,6 @@ def test_uniformity_and_its_gradient(cells: int, monkeypatch: pytest.MonkeyPatch
     assert uniformity(torch.ones(1, 2)).item() == 0, "there is no pair"
 
 
-def test_rows_that_count_several_times() -> None:
-    one, two, own = drawn(4, 3), drawn(6, 3, seed=1), torch.tensor([2, 0, 5, 2])
-    times = torch.tensor([3, 1, 2, 1])
-    repeated = info_nce(one.repeat_interleave(times, 0), two, 0.2, own.repeat_interleave(times))
-    torch.testing.assert_close(info_nce(one, two, 0.2, own, times), repeated)
-
-
-def test_noise_has_its_length_and_leaves_every_sign() -> None:
-    layer = drawn(50, 6).float().requires_grad_()
-    noisy = same_sign_noise(0.3, torch.Generator().manual_seed(1))(layer)
-    torch.testing.assert_close((noisy - layer).norm(dim=1), torch.full((50,), 0.3))
-    assert torch.equal(noisy.sign(), layer.sign())
-    noisy.sum().backward()
-    assert torch.equal(layer.grad, torch.ones_like(layer))  # type: ignore[arg-type]  # noise is a constant
-
-
-@pytest.mark.parametrize("kind", [SimGCL, XSimGCL, PAAC])
-def test_layer_0_is_left_out_of_the_read_out(kind: type) -> None:
-    method = started(kind, some_graph(), layers=2, embedding_size=4)
-    layers = [layer.rows() for layer in method.tables.propagation.layers(method.tables.ego)]
-    np.testing.assert_allclose(readout_of(method), (layers[1] + layers[2]) / 2, atol=1e-6)
-
-
 def test_the_clean_gradient_is_that_of_all_three_passes() -> None:
     """SimGCL against automatic differentiation through the noisy passes themselves."""
     graph = some_graph()
@@ -131,16 +88,6 @@ def test_the_clean_gradient_is_that_of_all_three_passes() -> None:
     torch.testing.assert_close(gradient_of(method, rows), table.grad, atol=1e-6, rtol=1e-4)
 
 
-def test_noise_belongs_to_the_batch_and_ends_with_training() -> None:
-    method = started(XSimGCL, some_graph(), embedding_size=8, layers=2)
-    table, (one, two) = method.tables.ego.rows(), (next(method.batches(epoch)) for epoch in (1, 2))
-    noisy = method.table_readout(table, None, one)
-    assert torch.equal(method.table_readout(table, None, one), noisy)
-    assert not torch.equal(method.table_readout(table, None, two), noisy)
-    clean = mean_of_layers(list(method.tables.propagation.differentiable_layers(table)), False)
-    assert torch.equal(method.table_readout(table, None, None), clean)
-
-
 @pytest.mark.parametrize("dropped", [0.0, 0.3, 0.9])
 def test_thinned_graphs_count_degrees_on_what_is_left(dropped: float) -> None:
     graph = some_graph()
@@ -151,47 +98,6 @@ def test_thinned_graphs_count_degrees_on_what_is_left(dropped: float) -> None:
     items = torch.bincount(graph.edge_item[kept], minlength=graph.n_items).float()
     expected = (users[graph.edge_user[kept].long()] * items[graph.edge_item[kept].long()]).rsqrt()
     torch.testing.assert_close(found[kept], expected)
-
-
-def test_thinned_graphs_are_those_of_seed_and_epoch() -> None:
-    one, two = (started(SGL, some_graph(), embedding_size=4, layers=1, dropped_edges=0.5) for _ in (0, 1))
-    two.thinned(7)
-    values = [graph._values[0] for graph in (*one.thinned(3), *two.thinned(3), one.thinned(4)[0])]
-    assert torch.equal(values[0], values[2])
-    assert not torch.equal(values[0], values[1])
-    assert not torch.equal(values[0], values[4])
-
-
-def test_clusters_of_ncl_are_restored_and_at_most_half_as_many_as_nodes() -> None:
-    graph = some_graph()
-    method, other = (started(NCL, graph, embedding_size=8, warm_up_epochs=1) for _ in (0, 1))
-    method.refresh(1)  # still warming up
-    assert method.extra_state() == {}
-    method.refresh(2)
-    state = method.extra_state()
-    assert len(state["centres.users"]) <= 15
-    assert len(state["centres.items"]) <= 10
-    other.tables.restore(method.tables.snapshot())
-    batch = next(method.batches(1))
-    assert loss_of(other, batch) == loss_of(method, batch)
-
-
-def test_the_branch_of_bc_loss_learns_first_and_then_stays() -> None:
-    graph = some_graph()
-    method = started(BCLoss, graph, embedding_size=8, branch_epochs=60, branch_learning_rate=0.05)
-
-    def of_branch() -> float:
-        user, item = (normalize(side) for side in method.branch(next(method.batches(1))))
-        return batch_softmax(user, item, 0.1).item()
-
-    before = of_branch()
-    method.refresh(1)
-    assert of_branch() < before
-    kept = method.user_popularity.clone()
-    method.refresh(2)
-    assert torch.equal(method.user_popularity, kept)
-    short, long = (trained(BCLoss, graph, epochs=epochs) for epochs in (1, 3))
-    assert torch.equal(short.user_popularity, long.user_popularity)
 
 
 def test_pairs_of_paac_equal_the_slow_twin_and_come_once_an_epoch() -> None:
@@ -227,13 +133,3 @@ def test_crossed_contrast_worked_number() -> None:
     assert crossed_info_nce(own, own, other, 0.5, 0.5).item() == pytest.approx((first + second) / 2, abs=1e-6)
     assert crossed_info_nce(own, own, other, 0.5, 0).item() == pytest.approx(info_nce(own, own, 0.5).item())
     assert crossed_info_nce(own[:0], own[:0], other, 0.5, 0.5).item() == 0
-
-
-def test_alignment_of_paac_is_the_mean_distance_of_unit_vectors() -> None:
-    graph, size = some_graph(), {"embedding_size": 8, "layers": 2, "contrast_weight": 0}
-    method, plain = (started(PAAC, graph, **size, alignment_weight=weight) for weight in (0.4, 0))
-    batch, vectors = next(method.batches(1)), readout_of(method)
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    gap = unit[batch.more_items[0] + graph.n_users] - unit[batch.more_items[1] + graph.n_users]
-    expected = loss_of(plain, next(plain.batches(1))) + 0.4 * np.mean(np.sum(gap**2, axis=1))
-    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-5)

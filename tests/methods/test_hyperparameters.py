@@ -8,7 +8,6 @@ import pytest
 import torch
 from pydantic import Field, ValidationError
 
-import dpaa
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
@@ -43,17 +42,11 @@ class Child(Parent):
     ("name", "values", "sentence"),
     [
         ("lightgcn", {"layer": 2}, "method lightgcn has no hyperparameter 'layer'; did you mean layers?"),
-        ("lightgcn", {"quux": 2}, "method lightgcn has no hyperparameter 'quux'; it has: seed, embedding_size"),
         ("lightgcn", {"layers": "two"}, "layers: input should be a valid integer.*got 'two'"),
-        ("lightgcn", {"layers": -1}, "layers: input should be greater than or equal to 0, got -1"),
-        ("lightgcn", {"layers": "1_0"}, "layers: a number is written in digits, got '1_0'"),
-        ("lightgcn", {"learning_rate": 0}, "learning_rate: input should be greater than 0, got 0"),
         ("lightgcn", {"learning_rate": "nan"}, "learning_rate: input should be a finite number, got 'nan'"),
         ("lightgcn", {"batch_size": "many"}, "batch_size: input should be 'auto' or .* a valid integer.*got 'many'"),
         ("lightgcn", {"sampler": "popular"}, "sampler: input should be 'user-uniform' or 'interaction', got 'popular'"),
-        ("apda", {"dropout": 1}, "dropout: input should be less than 1, got 1"),
         ("dap", {"clusters": 0}, "clusters: input should be 'tune' or input should be greater than or equal to"),
-        ("macr", {"reference": "nan"}, "reference: input should be 'tune' or input should be a finite number"),
     ],
 )
 def test_wrong_values_get_one_sentence(name: str, values: dict[str, Any], sentence: str) -> None:
@@ -83,14 +76,6 @@ def test_fitted_attributes_are_no_hyperparameters_and_missing_before_fitting() -
         Child(table=torch.zeros(1))  # type: ignore[call-arg]
 
 
-def test_repr_shows_what_was_changed() -> None:
-    assert repr(dpaa.LightGCN(layers=2, seed=0)) == "LightGCN(layers=2)"
-    assert repr(Child()) == "Child()"
-    assert dpaa.LightGCN(layers=2).get_params(exclude=("seed",)) == dpaa.LightGCN().get_params(("seed",)) | {
-        "layers": 2
-    }
-
-
 def test_names_and_titles_come_from_the_class_or_the_decorator() -> None:
     assert (Parent.name, Parent.title, Parent.grid) == ("parent", "A table of zeros.  The title is the first line", {})
 
@@ -110,30 +95,16 @@ def test_shapes_are_inherited_and_may_be_redeclared(toy_graph: BipartiteGraph) -
     assert attach(Child(), toy_graph).state_shapes() == {"table": (3, 7), "bias": (2, 2), "strength": ()}
 
 
-def test_state_is_restored_as_copies_and_a_number_as_a_number(toy_graph: BipartiteGraph) -> None:
-    child, other = (attach(Child(), toy_graph) for _ in range(2))
-    child.table, child.bias, child.strength = torch.rand(3, 7).double(), torch.rand(2, 2), 0.25
-    state = child.state()
-    assert {tensor.dtype for tensor in state.values()} == {torch.float32}
-    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == child.state_shapes()
-    other.load_state(state)
-    assert (other.strength, type(other.strength)) == (0.25, float)
-    before = state["table"].clone()
-    state["table"].zero_()
-    assert torch.equal(other.table, before)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_describes_itself(name: str) -> None:
+def test_every_method_describes_itself() -> None:
     """It is found by name, class and object; hyperparameters have a meaning, grids values that they accept."""
-    kind = METHODS[name]
-    assert kind.name == name
-    assert kind.title
-    assert all(find_method(wanted) is kind for wanted in (name, kind, kind()))
-    assert all(field.description for field in kind.hyperparameters.model_fields.values())
-    for hyperparameter, values in (kind.grid | kind.wide).items():
-        for value in values:
-            assert getattr(kind(**{hyperparameter: value}), hyperparameter) == value
+    for name, kind in METHODS.items():
+        assert kind.name == name
+        assert kind.title
+        assert all(find_method(wanted) is kind for wanted in (name, kind, kind()))
+        assert all(field.description for field in kind.hyperparameters.model_fields.values())
+        for hyperparameter, values in (kind.grid | kind.wide).items():
+            for value in values:
+                assert getattr(kind(**{hyperparameter: value}), hyperparameter) == value
 
 
 def test_underscores_are_as_good_as_hyphens_and_a_typing_error_gets_a_hint() -> None:
@@ -142,10 +113,9 @@ def test_underscores_are_as_good_as_hyphens_and_a_typing_error_gets_a_hint() -> 
         find_method("lightgnc")
 
 
-@pytest.mark.parametrize("wrong", [None, 3, int])
-def test_what_is_no_method_is_refused_with_those_that_are(wrong: Any) -> None:
+def test_what_is_no_method_is_refused_with_those_that_are() -> None:
     with pytest.raises(InputError, match="is neither the name nor the class of a method; known methods: lightgcn"):
-        find_method(wrong)
+        find_method(int)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

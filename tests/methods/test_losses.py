@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
-from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.data.randomised import with_randomised
-from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods._clusters import distance_correlation
 from dpaa.methods._popularity import capped_inverse, propensity, squared_correlation
@@ -20,26 +17,17 @@ from dpaa.methods.base import attach
 from dpaa.methods.cause import CausE
 from dpaa.methods.contrast import batch_softmax
 from dpaa.methods.cvib import CVIB
-from dpaa.methods.dice import DICE
 from dpaa.methods.invcf import SHUFFLE, InvCF
-from dpaa.methods.ipl import IPL
 from dpaa.methods.ips import IPS
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.navip import NAVIP
-from dpaa.methods.ngcf import NGCF
 from dpaa.methods.reg import Reg
-from dpaa.methods.resn import principal_energy
 from dpaa.methods.samplers import BalancedSampler, MarginSampler
 from dpaa.methods.ssm import SSM
 from dpaa.methods.tables import Tables
-from dpaa.methods.ubpr import UBPR
-from dpaa.runs.fit import make_method
 from tests.methods.tools import (
     ITEMS,
-    TOY_EGO,
     USERS,
-    as_histories,
-    ego_of,
     l2_of,
     loss_of,
     matrix_of,
@@ -48,7 +36,6 @@ from tests.methods.tools import (
     some_graph,
     spec_graph,
     started,
-    trained,
     triples,
 )
 
@@ -98,23 +85,7 @@ def test_reg_by_hand() -> None:
     assert terms[1] - terms[0] == pytest.approx(2 * 0.01935, abs=2e-5)
 
 
-@pytest.mark.parametrize("two", [[0.3, 0.3, 0.3], [0.1, 0.5, 0.2], [0.4]])
-def test_a_constant_side_gives_no_correlation_and_a_finite_gradient(two: list[float]) -> None:
-    certainty = torch.tensor(two, requires_grad=True)
-    found = squared_correlation(torch.full((len(two),), 0.7), certainty)
-    found.backward()  # type: ignore[no-untyped-call]
-    assert found.item() == pytest.approx(0, abs=1e-6)
-    assert torch.isfinite(certainty.grad).all()  # type: ignore[arg-type]
-
-
 # ---------------------------------------------------------------------- samplers
-
-
-def test_any_item_may_be_the_negative_one_of_ubpr() -> None:
-    method = started(UBPR, spec_graph())
-    drawn = torch.cat([batch.negative for epoch in range(1, 300) for batch in method.batches(epoch)])
-    share = torch.bincount(drawn, minlength=4) / len(drawn)
-    torch.testing.assert_close(share, torch.full((4,), 0.25), atol=0.05, rtol=0)
 
 
 def test_the_coin_of_balanced_negatives_is_fair_and_each_side_uniform() -> None:
@@ -149,23 +120,6 @@ def test_negative_items_with_a_margin_are_untaken_and_on_a_side(seed: int, margi
         assert any(j in side for side in sides) if sides else j in free
 
 
-@pytest.mark.parametrize(("margin", "expected"), [(8, 2.0), ("auto", None)])
-def test_the_margin_of_dice_shrinks(margin: object, expected: float | None) -> None:
-    method = started(DICE, some_graph(), margin=margin, decay=0.5)
-    next(method.batches(3))
-    first = method.graph.item_degree.max().item() / 10
-    assert method.tables.sampler.margin == pytest.approx(first / 4 if expected is None else expected)
-
-
-@pytest.mark.parametrize("rows", [torch.ones(4, 2), torch.ones(1, 2), torch.zeros(3, 2)])
-def test_where_nothing_varies_distance_correlation_has_a_finite_gradient(rows: torch.Tensor) -> None:
-    rows = rows.clone().requires_grad_()
-    found = distance_correlation(rows, torch.randn(len(rows), 2))
-    found.backward()  # type: ignore[no-untyped-call]
-    assert found.isfinite()
-    assert torch.isfinite(rows.grad).all()  # type: ignore[arg-type]
-
-
 # ---------------------------------------------------------------------- pairs and items beside the triples
 
 
@@ -181,20 +135,6 @@ def test_cvib_equals_the_formula() -> None:
     agreed = -p.mean() * np.log(q.mean()) - (1 - p.mean()) * np.log(1 - q.mean())
     expected = entropy + 0.7 * agreed + 0.2 * np.mean(p * np.log(p)) + l2_of(method, batch)
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kind", "extra"), [(CVIB, {}), (SSM, {"negatives": "drawn"}), (IPL, {"users_per_step": 9, "items_per_step": 10})]
-)
-def test_what_stands_beside_the_triples_is_a_function_of_seed_epoch_and_number(kind: type, extra: dict) -> None:
-    method = started(kind, some_graph(), batch_size=16, **extra)
-    whole, late = list(method.batches(2)), list(method.batches(2, start=1))
-    assert torch.equal(whole[1].more_items[0], late[0].more_items[0])
-    assert not torch.equal(next(method.batches(3)).more_items[0], whole[0].more_items[0])
-    nodes = whole[1].nodes(30)
-    assert sum(map(len, whole[1].split(nodes))) == len(nodes)
-    if kind is IPL:
-        assert all(len(batch.more_items[0].unique()) >= 2 for batch in whole)
 
 
 @pytest.mark.parametrize("log_q", [False, True])
@@ -215,14 +155,6 @@ def test_ssm_equals_the_formula(negatives: str, log_q: bool) -> None:
                 logits.append(unit[user] @ unit[n + column] / 0.1 - (np.log(many * q[column]) if log_q else 0))
         total += np.logaddexp.reduce(logits) - logits[0]
     assert loss_of(method, batch) == pytest.approx(total / len(batch), abs=2e-5)
-
-
-@pytest.mark.parametrize("sampler", ["user-uniform", "interaction"])
-def test_the_chance_of_an_item_is_that_of_the_sampler(sampler: str) -> None:
-    method = started(SSM, some_graph(), sampler=sampler, batch_size=4096)
-    drawn = torch.cat([batch.positive for epoch in range(1, 200) for batch in method.batches(epoch)])
-    share = torch.bincount(drawn, minlength=method.graph.n_items) / len(drawn)
-    torch.testing.assert_close(share, method.positive_chance, atol=0.01, rtol=0)
 
 
 def test_invcf_equals_the_formula() -> None:
@@ -249,24 +181,6 @@ def test_invcf_equals_the_formula() -> None:
         first = [nodes.tolist().index(one) for one in sorted(set(nodes.tolist()))]
         expected += 0.7 * distance_correlation(z[first], p[first]).item()
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("cells", [1, 1 << 20])
-@given(seed=st.integers(0, 99), n=st.integers(1, 6))
-def test_the_energy_of_resn_is_never_above_the_largest_singular_value(cells: int, seed: int, n: int) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    users, items = (torch.randn(size, 3, generator=draw).double().requires_grad_() for size in (n, 5))
-    matrix = torch.sigmoid(users @ items.T)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaa.methods.resn.BLOCK_CELLS", cells)
-        found = principal_energy(users, items)
-        gradients = torch.autograd.grad(found, (users, items))
-    assert found.item() <= torch.linalg.svdvals(matrix)[0].item() ** 2 * (1 + 1e-9) + 1e-12
-    direction = normalize(matrix.detach().sum(dim=0), dim=0)
-    for mine, theirs in zip(
-        gradients, torch.autograd.grad((matrix @ direction).square().sum(), (users, items)), strict=True
-    ):
-        torch.testing.assert_close(mine, theirs)
 
 
 # ---------------------------------------------------------------------- a second table
@@ -298,24 +212,7 @@ def test_cause_equals_the_formula() -> None:
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-5)
 
 
-def test_cause_without_a_randomised_sample_is_one_sentence(small_world: Dataset) -> None:
-    with pytest.raises(
-        InputError, match=r"cause also learns from pairs of randomised exposure, and .* carries none; make"
-    ):
-        make_method(small_world, "cause", {})
-    assert isinstance(make_method(with_randomised(small_world, 0.3), "cause", {}), CausE)
-
-
 # ---------------------------------------------------------------------- messages and layers
-
-
-def test_navip_by_hand(toy_graph: BipartiteGraph) -> None:
-    method = started(NAVIP, toy_graph, embedding_size=1, layers=1)
-    expected = torch.tensor([0.4551, 0.7654, 0.7071])
-    torch.testing.assert_close(method.edge_weights(0).to_user, expected, rtol=0, atol=1e-4)
-    method.tables.restore({"ego": TOY_EGO})
-    _, first = method.tables.propagation.layers(method.tables.ego)
-    np.testing.assert_allclose(first.rows().squeeze(1), [4.4267, 2.1213, 1.8693, 0.7654, 0.0], atol=1e-4)
 
 
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "lightgcn-times-ip"])
@@ -337,42 +234,3 @@ def test_navip_equals_the_formula(normalisation: str) -> None:
     np.testing.assert_allclose(found.to_user, expected[graph.edge_user, graph.edge_item], rtol=1e-5)
     if normalisation == "row":
         np.testing.assert_allclose(found.back, 1 / degree[graph.edge_item], rtol=1e-5)
-
-
-def test_navip_at_inference_only_trains_as_lightgcn() -> None:
-    graph = some_graph()
-    plain, late = trained(LightGCN, graph), trained(NAVIP, graph, applied="inference")
-    assert torch.equal(ego_of(late), ego_of(plain))
-    assert not torch.equal(late.user_embedding, plain.user_embedding)
-    early = started(NAVIP, graph, embedding_size=40, layers=2)
-    early.tables.restore(plain.tables.snapshot())
-    early.finish()
-    assert torch.equal(early.user_embedding, late.user_embedding)
-
-
-def test_dropout_of_ngcf_belongs_to_the_batch_and_ends_with_training() -> None:
-    method = started(NGCF, some_graph(), embedding_size=8, layers=2, dropout=0.5)
-    table, (one, two) = ego_of(method), (next(method.batches(epoch)) for epoch in (1, 2))
-    with torch.no_grad():
-        dropped = method.table_readout(table, None, one)
-        assert torch.equal(method.table_readout(table, None, one), dropped)
-        assert not torch.equal(method.table_readout(table, None, two), dropped)
-        clean = method.table_readout(table, None, None)
-    plain = started(NGCF, some_graph(), embedding_size=8, layers=2, dropout=0)
-    assert torch.equal(plain.table_readout(table, None, one), clean)
-    assert (dropped[:, 8:16] == 0).float().mean() == pytest.approx(0.5, abs=0.1)
-
-
-@pytest.mark.parametrize("sent", ["as-is", "normalised"])
-def test_a_new_user_of_ngcf_receives_what_a_user_receives_but_for_layer_0(sent: str) -> None:
-    graph = some_graph()
-    method = started(NGCF, graph, embedding_size=6, layers=1, sent=sent)
-    with torch.no_grad():
-        method.biases.normal_(0, 0.1)
-        for tile in method.tables.ego.tiles:
-            tile[: graph.n_users] = 0
-    method.finish()
-    lonely = matrix_of(graph).sum(axis=1) == 0
-    found = method.scorer(None, as_histories(graph))(torch.arange(graph.n_users))
-    known = method.scorer()(torch.arange(graph.n_users))
-    torch.testing.assert_close(found[~lonely], known[~lonely])

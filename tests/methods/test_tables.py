@@ -22,14 +22,6 @@ def some_batch(rng: np.random.Generator, n: int) -> Batch:
     return Batch(users, positive, negative)
 
 
-def test_nodes_of_a_batch_and_their_rows_by_hand() -> None:
-    extra = {"more_users": (torch.tensor([4]),), "more_items": (torch.tensor([3, 4, 0]), torch.tensor([1]))}
-    batch = Batch(torch.tensor([1, 0]), torch.tensor([2, 2]), torch.tensor([0, 1]), **extra)
-    nodes = batch.nodes(N_USERS)
-    assert nodes.tolist() == [1, 0, 8, 8, 6, 7, 4, 9, 10, 6, 7]
-    assert [part.tolist() for part in batch.split(nodes)] == [[1, 0], [8, 8], [6, 7], [4], [9, 10, 6], [7]]
-
-
 def of_everything(rows: Rows, n: int) -> Tensor:
     """A loss that uses the rows in every way, each with its own factor."""
     user, positive, _ = torch.split(rows.index, n)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,11 @@ from dpaa.runs.fit import fit
 
 TRAIN = {"user_id": [1, 1, 2, 2, 3, 3, 4, 4], "item_id": ["a", "b", "a", "c", "a", "b", "a", "d"]}
 QUICK: dict[str, dict[str, Any]] = {"lightgcn": {"embedding_size": 2, "layers": 1, "epochs": 1, "threads": 1}}
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """The runs of `dpaa demo`."""
+    return [folder / "runs" / name for name in ("most-popular", "lightgcn", "dpaa")]
 
 
 def made_family(name: str = "hand") -> Family:
@@ -34,18 +38,13 @@ def add_run(
     *,
     metrics: dict[str, float | None] | None = None,
     exposure: Sequence[int] | None = None,
-    history: Sequence[dict[str, Any]] = (),
-    manifest: dict[str, Any] | None = None,
-    groups: Any = None,
-    **protocol: Any,
 ) -> Run:
     """A run of the family; `exposure` counts the lists that hold items a to e; without metrics it is unmeasured."""
     assert isinstance(family.source, Dataset)
     model = fit(family.source, method, **QUICK.get(method, {}))
-    model = replace(model, manifest=model.manifest | (manifest or {}))
-    content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"} | protocol, "groups": groups or {}}
+    content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"}, "groups": {}}
     measured = None if metrics is None else Measured.model_validate(content)
-    run = Run(name, Path(name), model, list(history), measured, family)
+    run = Run(name, Path(name), model, [], measured, family)
     if exposure is not None:
         vars(run)["exposure"] = np.array(exposure)
     family.runs.append(run)

@@ -27,8 +27,6 @@ CUT_TEXT = """
   return box.width ? [...svg.querySelectorAll('text')].filter(sticksOut).map((text) => text.textContent) : [];
 })
 """
-LOOKS = """[getComputedStyle(document.body).backgroundColor,
-getComputedStyle(document.querySelector('#long-tail svg text')).fill]"""
 UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 
 
@@ -67,15 +65,6 @@ def test_tables_are_sorted_by_click_and_by_key(opened: Page) -> None:
     assert values() == sorted(before, reverse=True)
     ndcg.get_by_role("button").press("Enter")
     assert values() == sorted(before)
-
-
-def test_charts_follow_light_and_dark(opened: Page) -> None:
-    light = opened.evaluate(LOOKS)
-    opened.press("#theme", " ")
-    dark = opened.evaluate(LOOKS)
-    assert [one != other for one, other in zip(light, dark, strict=True)] == [True, True]
-    opened.reload()
-    assert opened.evaluate(LOOKS) == dark, "the choice is kept"
 
 
 @pytest.mark.parametrize("width", [360, 640, 1280])  # 640: a screen of 1280 at a zoom of 200%

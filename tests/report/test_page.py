@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from importlib import resources
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from tests.command import dpaa_ok
 from tests.conftest import TINY
-from tests.report.folders import copy_of
 from tests.report.reader import Reader
 
 HOSTILE = (
@@ -111,7 +111,7 @@ def test_ids_stay_text(hostile: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None:
-    run = copy_of(demo_folder / "runs" / "dpaa", tmp_path / "run")
+    run = Path(shutil.copytree(demo_folder / "runs" / "dpaa", tmp_path / "run"))
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["dataset"]["path"] = str(tmp_path / "gone")
     (run / "manifest.json").write_text(json.dumps(manifest))

@@ -8,18 +8,11 @@ from typing import Any
 
 import pytest
 
-from dpaa.auditing import audit
-from dpaa.ranking import Dial
-from dpaa.report import _background as background
 from dpaa.report import _documents as documents
 from dpaa.report import _runs as runs
-from dpaa.report import audit_page
-from dpaa.report._charts import POINTS
 from dpaa.report._html import Section
 from dpaa.report._inputs import Comparison, Frontier, gather
-from tests.command import dpaa_ok
-from tests.report.folders import runs_of
-from tests.report.made import add_run, made_family, made_inputs
+from tests.report.made import add_run, made_family, made_inputs, runs_of
 from tests.report.reader import Reader
 
 pytest.importorskip("altair")
@@ -119,50 +112,6 @@ def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
         assert marked == (round(value, 4) == round(max(values), 4))
 
 
-def test_only_runs_measured_alike_stand_in_one_table() -> None:
-    family, other = made_family(), made_family("other")
-    other.fingerprint = "another"
-    add_run(family, "unmeasured")
-    add_run(family, "a", metrics={"ndcg@2": 0.5, "arp@2": 1234.5}, overlapping=3)
-    add_run(family, "b", "item-knn", metrics={"ndcg@2": 0.25, "arp@2": None}, overlapping=4)
-    add_run(family, "c", metrics={}, k=[5])
-    add_run(other, "d", metrics={})
-    inputs = made_inputs(family, other)
-    assert [[run.name for run in alike] for alike in runs.measured_alike(inputs)] == [["a", "b"], ["c"], ["d"]]
-    section = runs.metrics(inputs)
-    assert not section.figures, "one of two runs has no point"
-    assert texts(read(section), "td")[:4] == ["★0.5000 best", "0.2500", "1,234.5", "–"]
-
-
-def test_shares_of_every_group_the_largest_first() -> None:
-    family = made_family()
-    for name, share in (("one", 0.125), ("two", None)):
-        comedy = {"items": 2.0, "history": 0.25, "2": share}
-        groups = {"genre=Comedy": comedy, "genre=a=<b>": {"items": 3.0, "history": 0.75}}
-        add_run(family, name, metrics={}, group_by="genre", groups=groups)
-    page = read(runs.groups(made_inputs(family)))
-    assert texts(page, "th", scope="row") == ["a=<b>", "Comedy"]
-    assert texts(page, "td") == ["3", "75.0%", "–", "–", "2", "25.0%", "12.5%", "–"]
-
-
-def test_items_that_move_against_the_log_and_against_another_run() -> None:
-    family = made_family()
-    add_run(family, "plain", exposure=[0, 2, 3, 3, 0])
-
-    def rows() -> list[list[str]]:
-        page = read(runs.items(made_inputs(family)))
-        cells = [tag.text for tag in page.tags if tag.name in ("th", "td") and "tbody" in tag.inside]
-        return [cells[start : start + 6] for start in range(0, len(cells), 6)]
-
-    assert rows() == [
-        ["c", "1", "popular", "1", "3", "+2"],
-        ["d", "1", "niche", "1", "3", "+2"],
-        ["a", "4", "popular", "4", "0", "−4"],
-    ]
-    add_run(family, "new", "item-knn", exposure=[0, 2, 3, 1, 2])
-    assert rows() == [["e", "0", "niche", "0", "2", "+2"], ["d", "1", "niche", "3", "1", "−2"]]
-
-
 # ---------------------------------------------------------------------- files
 
 
@@ -183,19 +132,6 @@ def test_differences_have_intervals_and_harm_is_named() -> None:
     assert cells[-1] == "could be chance"
 
 
-def test_an_audit_alone(demo_folder: Path, tmp_path: Path) -> None:
-    dpaa_ok("recommend", demo_folder / "runs" / "dpaa", "--out", tmp_path / "recs.parquet")
-    found = audit(demo_folder / "data", tmp_path / "recs.parquet", fail_if=["head_share@20>0.01"])
-    audit_page(found, tmp_path / "audit.html")
-    page = Reader((tmp_path / "audit.html").read_text())
-    (chapter,) = page.named("section")
-    assert all(sentence in chapter.text for sentence in found.in_words())
-    assert "failed: head_share@20" in chapter.text
-    assert {tag.attributes["id"] for tag in page.named("figure")} == {"audit-concentration", "audit-exposure"}
-    names = [name for name in texts(page, "th", scope="row") if name.startswith("log_")]
-    assert names == [name for name in found.as_json()["numbers"] if name.startswith("log_")]
-
-
 def test_a_frontier_names_the_chosen_point_and_the_baseline() -> None:
     points = [POINT | {"name": name, "accuracy_change": change, "on_frontier": name != "plain", "plain": True}
               for name, change in (("plain", 0.0), ("turned", -0.005), ("bad", -0.9))]  # fmt: skip
@@ -206,34 +142,3 @@ def test_a_frontier_names_the_chosen_point_and_the_baseline() -> None:
     drawn = {row["tip"] for rows in figure.chart.to_dict()["datasets"].values() for row in rows if "tip" in row}
     assert not any(tip.startswith("bad") for tip in drawn), "loses too much to be a trade-off"
     assert documents.frontier(trade_off()).figures == []
-
-
-# ---------------------------------------------------------------------- for specialists
-
-
-def test_a_long_history_is_thinned_and_what_it_lacks_is_not_drawn() -> None:
-    family = made_family()
-    history = [{"epoch": epoch, "loss": 1 / epoch, "valid": {}} for epoch in range(1, 1001)]
-    add_run(family, "new", history=[*history, {"epoch": 1001, "loss": None, "valid": {}}])
-    (figure,) = background.training(made_inputs(family)).figures
-    assert figure.name == "training-loss"
-    rows = max(figure.chart.to_dict()["datasets"].values(), key=len)
-    assert len(rows) <= POINTS + 1
-    assert (rows[0]["x"], rows[-1]["x"]) == (1.0, 1000.0)
-
-
-def test_commands_name_what_differs_from_the_defaults() -> None:
-    manifest = {"dataset": {"path": "my data"}, "pretrained": {"run": "runs/plain"}}
-    manifest["rerank"] = Dial(kappa=1.0).as_json()
-    protocol = {"k": [5, 10], "overlap": "mask", "mask_valid": True}
-    run = add_run(made_family(), "a run", "lightgcn", manifest=manifest, metrics={}, **protocol)
-    assert background.commands_of(run) == [
-        "dpaa train 'my data' --method lightgcn --set embedding_size=2 --set layers=1 --set epochs=1 --set threads=1 "
-        "--seed 0 --pretrained runs/plain --rerank dial,kappa=1.0 --out 'a run'",
-        "dpaa evaluate 'a run' --k 5 --k 10 --overlap mask --mask-valid",
-    ]
-    family = made_family()
-    add_run(family, "new", manifest={"dataset": {"path": None}, "seconds": "<long>", "finished": None})
-    page = read(background.provenance(made_inputs(family)))
-    assert texts(page, "code") == ["dpaa train DATASET --method ease --seed 0 --out new"]
-    assert texts(page, "td")[:4] == ["ease", "0", "–", "<long>"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpaa.reproduction import BUDGETS
-from tests.command import dpaa_ok, run_dpaa
-from tests.reproduction.conftest import ROWS, SMOKE, cells, folders, overall_of_ips
+from tests.command import dpaa_ok
+from tests.reproduction.conftest import ROWS, SMOKE, cells, folders
 
 TABLES = ("datasets", "overall", "groups", "severity", "ablation", "settings")
 
@@ -77,17 +77,3 @@ def test_a_training_that_diverges_is_reported_and_the_others_continue(
     assert rows["lightgcn"] == ""
     assert float(rows["most-popular"]) > 0
     assert "0 trained" in dpaa_ok(*call).err
-
-
-def test_results_of_other_trainings_are_refused(twice: Path, files: Path) -> None:
-    call = overall_of_ips(files, twice)
-    one, other = sorted((twice / "results" / "overall").glob("ips-*.json"))
-    before = one.read_text()
-    content = json.loads(before)
-    for text in (other.read_text(), json.dumps(content | {"method": "macr"}), json.dumps(content | {"details": {}})):
-        one.write_text(text)
-        done = run_dpaa(*call)
-        assert done.code == 2
-        assert f"{one.name} is the result of another training; remove it" in "".join(done.err.splitlines())
-    one.write_text(before)
-    assert dpaa_ok(*call)

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import ABOUT_FILE
-from dpaa.methods import find_method
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.reproduction import BUDGETS, Plan, _plan
 from dpaa.reproduction._budget import FIRST
@@ -70,19 +69,3 @@ def test_the_table_of_coat_needs_no_training(real_data: Path, tmp_path: Path, mo
     assert len(results) > 100
     plain = [one.metrics["drop"]["recall@20"] or 0.0 for one in results if one.label == "lightgcn"]
     assert f"{sum(plain) / len(plain):.4f}" == "0.1517"  # docs/findings.md
-
-
-def test_other_training_or_another_version_of_lightgcn_is_another_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ABOUT_FILE).write_text(json.dumps({"fingerprint": "f"}))
-    ways = (PAPER_TRAINING, {}, PAPER_TRAINING | {"validation_smoothing": 0.5})
-    assert len({RunSpec("coat", tmp_path, "lightgcn", "lightgcn", way).key for way in ways}) == 3
-
-    def keys() -> list[str]:
-        specs = [RunSpec("coat", tmp_path, name, name, {}) for name in ("dpaa", "ips", "lightgcn")]
-        return [*(spec.key for spec in specs), key_of("dpaa", "f", {}, {})]
-
-    before = keys()
-    monkeypatch.setattr(find_method("lightgcn"), "version", 2)
-    assert [one == other for one, other in zip(before, keys(), strict=True)] == [False, True, False, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -41,38 +40,26 @@ def children(parent: int) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_killed_and_interrupted_it_loses_only_what_was_in_flight(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_it_loses_only_what_was_in_flight(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUDGETS, "smoke", BUDGETS["smoke"].model_copy(update={"hyperparameters": SLOWER}))
 
     def call(folder: Path, jobs: int) -> list[str]:
         words = ["reproduce", "severity", *SMOKE, "--kuairec", files / "kuairec", "--method", "lightgcn",
-                 "--severity", 0, "--seeds", 5, "--jobs", jobs, *folders(folder)]  # fmt: skip
+                 "--severity", 0, "--seeds", 3, "--jobs", jobs, *folders(folder)]  # fmt: skip
         return [str(word) for word in words]
 
     def finished(folder: Path = tmp_path) -> dict[str, dict[str, object]]:
         results = (folder / "results" / "severity").glob("lightgcn-*.json")
         return {file.name: json.loads(file.read_text())["metrics"] for file in results}  # whole files only
 
-    def stopped(by: signal.Signals, more_than: int) -> int:
-        with (tmp_path / "log").open("wb") as log:
-            process = subprocess.Popen([sys.executable, "-c", MAIN, *call(tmp_path, 2)], stdout=log, stderr=log)
-        until(lambda: len(finished()) > more_than or process.poll() is not None, "result")
-        workers = children(process.pid)
-        process.send_signal(by)
-        code = process.wait(PATIENCE)
-        until(lambda: not set(workers) & set(children(1)), "end of the workers")
-        return code
-
-    assert stopped(signal.SIGKILL, 0) == -signal.SIGKILL
-    kept = finished()
-    assert 0 < len(kept) < 5
-    assert stopped(signal.SIGINT, len(kept)) == 130
-    output = (tmp_path / "log").read_text()
-    assert "Traceback" not in output
-    assert output.splitlines()[-1].startswith("stopped; the same call resumes")
-    left = 5 - len(finished())
+    process = subprocess.Popen([sys.executable, "-c", MAIN, *call(tmp_path, 2)], stderr=subprocess.DEVNULL)
+    until(lambda: finished() or process.poll() is not None, "result")
+    workers = children(process.pid)
+    process.kill()
+    process.wait(PATIENCE)
+    until(lambda: not set(workers) & set(children(1)), "end of the workers")
+    left = 3 - len(finished())
+    assert left > 0, "it was killed on its way"
     assert f"\n{left} trained" in dpaa_ok(*call(tmp_path, 1)).err
     dpaa_ok(*call(tmp_path / "straight", 1))
     assert finished() == finished(tmp_path / "straight"), "as if never interrupted"

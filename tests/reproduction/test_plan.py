@@ -61,16 +61,3 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     studies.clear()
     assert "0 trained" in dpaa_ok(*call).err
     assert studies == []
-
-
-def test_hyperparameters_beside_the_papers(files: Path, tmp_path: Path, studies: list[dict[str, Any]]) -> None:
-    call = ("reproduce", "settings", "--method", "dpaa", *folders(tmp_path), "--json")
-    done = dpaa_ok(*call, "--budget", "paper", "--coat", files / "coat")
-    assert (studies[0]["space"], studies[0]["trials"]) == ("paper", None)
-    cells = json.loads(done.out)["settings"][0]["cells"]
-    shown = {cell["column"]: cell["mean"] for cell in cells if cell["row"] == "dpaa"}
-    assert "η 2" in shown["hyperparameters"]
-    assert shown["the paper's"] == "C 0.0001, η 2, δ 0.2"
-    assert shown["validation recall@20"] == 0.5
-    done = dpaa_ok(*call, "--budget", "standard", "--kuairec", files / "kuairec", "--severity", 8, "--severity", 6)
-    assert [table["table"] for table in json.loads(done.out)["settings"]] == ["settings s=5", "settings s=9"]

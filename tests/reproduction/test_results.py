@@ -6,10 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
-import pytest
-
-from dpaa.errors import InputError
 from dpaa.reproduction._results import ResultStore, RunResult, Study
 
 PACK = Path(__file__).parents[2] / "scripts" / "pack_results.py"
@@ -52,25 +48,3 @@ def test_packed_results_are_the_same_to_the_last_digit(tmp_path: Path) -> None:
     found = one.read("dpaa-1")
     assert found is not None
     assert found.label == "newer", "a file of its own comes first"
-
-
-def spoilt(text: str) -> pl.DataFrame:
-    return pl.DataFrame({"key": ["dpaa-1"], "json": [text]})
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"PAR1 no Parquet at all PAR1", "severity.parquet is not a readable file of results"),
-        (pl.DataFrame({"key": ["dpaa-1"], "text": ["{}"]}), "severity.parquet is not a readable file of results"),
-        (spoilt("{"), "severity.parquet, row dpaa-1, is not a readable result"),
-        (spoilt("{}"), "severity.parquet, row dpaa-1, is not a readable result"),
-        (spoilt(result().model_dump_json().replace('"seed":0', '"seed":"0"')), "seed"),
-    ],
-)
-def test_a_damaged_packed_file_is_refused(tmp_path: Path, content: bytes | pl.DataFrame, message: str) -> None:
-    file = tmp_path / "severity.parquet"
-    file.write_bytes(content) if isinstance(content, bytes) else content.write_parquet(file)
-    with pytest.raises(InputError) as refused:
-        store(tmp_path).read("dpaa-1")
-    assert message in str(refused.value)

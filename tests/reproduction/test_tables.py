@@ -50,14 +50,6 @@ def test_the_severity_table_ranks_compares_and_stands_beside_the_papers(tmp_path
     assert all(cell.paper is None for _, row in ndcg.rows for cell in row), "the paper has recall only"
 
 
-def test_the_papers_rows() -> None:
-    assert _paper.row_of("dpaa-as-printed") == "dpaa"
-    assert _paper.at_severity(_paper.SEVERITY, 9.0)["lightgcn"] == 0.0278
-    assert _paper.at_severity(_paper.SEVERITY, 2.5) == _paper.at_severity(_paper.SEVERITY, 10.0) == {}
-    assert all(len(row) == 10 for row in (*_paper.SEVERITY.values(), *_paper.ABLATION.values()))
-    assert all(set(rows) == {*_paper.METHODS} for rows in (*_paper.OVERALL.values(), *_paper.GROUPS.values()))
-
-
 def test_files_have_full_precision_and_the_page_has_every_cell(tmp_path: Path) -> None:
     odd = Table("t", "Odd", "m", ("x", "y"), [("a|b", [Cell(text="<i>"), Cell((0.1, 0.3), 0.13, rank=2)])])
     chapter = Chapter("c", "Chapter", ("About.",), (odd,), missing=("gone",))

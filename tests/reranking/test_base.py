@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from hypothesis import given
@@ -13,7 +10,6 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Candidates, Dial, Reranker, parse_reranker, reranked, stored_reranker
 
 
@@ -39,12 +35,6 @@ def test_what_must_not_be_recommended_stays_out_whatever_a_reranker_says(toy_gra
     assert columns.tolist() == [[2, -1], [-1, -1]]
 
 
-@pytest.mark.parametrize("answer", [Given(lists=[[0]]), Given(lists=[[0, 1, 2]]), Given(lists=[[0, 1]], wide=1)])
-def test_lists_of_another_shape_are_refused(toy_graph: BipartiteGraph, answer: Given) -> None:
-    with pytest.raises(InputError, match=r"re-ranker given gave lists of shape .* wanted \(1, 2\) for both"):
-        reranked(answer, torch.zeros(1, 3), 2, torch.arange(1), Candidates(toy_graph, None))
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_words_and_manifest_come_back(kappa: float) -> None:
     dial = Dial(kappa=kappa)
@@ -60,21 +50,6 @@ def test_what_is_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("dail", "there is no re-ranker 'dail'; did you mean dial"),
-        ("dial,0.5", "cannot read '0.5' of the re-ranker 'dial,0.5'; write NAME,PARAMETER=VALUE"),
-        ("dial,kapa=1", "re-ranker dial has no hyperparameter 'kapa'; did you mean kappa"),
-        ("dial,kappa=much", "hyperparameter kappa: input should be a valid number.*got 'much'"),
-        ("dial,kappa=nan", "hyperparameter kappa: input should be a finite number"),
-    ],
-)
-def test_words_that_are_refused(text: str, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        parse_reranker(text)
-
-
-@pytest.mark.parametrize(
     ("stored", "says"),
     [
         ("dial", "the run does not say which re-ranker it uses"),
@@ -87,19 +62,3 @@ def test_words_that_are_refused(text: str, says: str) -> None:
 def test_manifests_that_are_refused(stored: object, says: str) -> None:
     with pytest.raises(InputError, match=says):
         stored_reranker(stored, "the run")
-
-
-@pytest.mark.parametrize("name", RERANKERS.built_in)
-def test_every_name_leads_to_its_class(name: str) -> None:
-    found = RERANKERS[name]
-    assert issubclass(found, Reranker)
-    assert found.name == name
-    assert found.title
-    assert found.__doc__
-    assert all(field.description for field in found.model_fields.values())
-    assert found().in_words().startswith(name)
-
-
-def test_the_list_does_without_torch() -> None:
-    code = "import sys; from dpaa.ranking.registry import RERANKERS; list(RERANKERS); sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,9 +1,8 @@
-"""The popularity dial against its definition, for every method; what holds at its ends and in degenerate cases."""
+"""The popularity dial against its definition, for every kind of scores; what holds at its ends."""
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +13,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
-from dpaa.data.randomised import with_randomised
 from dpaa.data.sources.world import simulate
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
-from dpaa.methods.base import Histories, Method, Randomised
+from dpaa.methods.base import Histories, Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.dial import dialled, dialled_family, popularity_coordinate
 from dpaa.ranking.rank import rank
@@ -29,12 +27,8 @@ from tests.reranking.slow_dial import slow_dial
 if TYPE_CHECKING:
     from dpaa.methods.base import Scorer
 
-KAPPAS = (-0.5, 2.0)
-needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed")
-every_method = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=needs_extra) if name == "als" else name for name in METHODS]
-)
-each_kappa = pytest.mark.parametrize("kappa", KAPPAS)
+kinds_of_scores = pytest.mark.parametrize("name", ["lightgcn", "ease", "item-knn", "macr", "ppac", "pd"])
+"""Inner products, a closed form, neighbours, and scores with a term for popularity."""
 NEWCOMERS = Histories(Pairs.of([0, 0, 0, 2], [5, 9, 30, 5]), 3)
 
 
@@ -43,8 +37,6 @@ def fitted(name: str) -> Method:
     """Trained a little on a small world."""
     settings = {"embedding_size": 16, "layers": 2, "epochs": 3, "learning_rate": 0.02, "batch_size": 1024}
     data = warm_users(simulate(users=120, items=90, seed=1))
-    if issubclass(METHODS[name], Randomised):
-        data = with_randomised(data)
     return fit(data, name, **(settings if issubclass(METHODS[name], GraphMethod) else {})).method
 
 
@@ -66,11 +58,8 @@ def same(found: Tensor, expected: np.ndarray) -> None:
     assert (np.abs(found.numpy() - expected) <= 5e-6 * largest).all()
 
 
-# ---------------------------------------------------------------------- every method, against the definition
-
-
-@every_method
-@each_kappa
+@kinds_of_scores
+@pytest.mark.parametrize("kappa", [-0.5, 2.0])
 def test_scores_and_lists_are_those_of_the_definition_ties_aside(name: str, kappa: float) -> None:
     method = fitted(name)
     expected = direct(method, kappa)
@@ -83,7 +72,7 @@ def test_scores_and_lists_are_those_of_the_definition_ties_aside(name: str, kapp
     assert (np.abs(given_scores - best) <= 5e-6 * largest).all()  # at every place as good an item as can be
 
 
-@every_method
+@kinds_of_scores
 def test_at_zero_it_is_the_method_bit_for_bit(name: str) -> None:
     method = fitted(name)
     users = people(method)
@@ -93,7 +82,7 @@ def test_at_zero_it_is_the_method_bit_for_bit(name: str) -> None:
     assert torch.equal(list(family(users))[1], own)
 
 
-@every_method
+@kinds_of_scores
 def test_candidates_change_no_score(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What κ means depends on all items, not on those that may be recommended."""
     monkeypatch.setattr("dpaa.ranking.dial.BLOCK_SCORES", 100)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.ranking.rerankers._greedy import Gain, greedy
-from dpaa.ranking.rerankers.fa_ir import fewest_protected
 from dpaa.ranking.rerankers.xquad import coverage
-from tests.reranking.slow_rerank import slow_fewest
 
 HEAD, TAIL = 0, 1
 
@@ -41,17 +37,3 @@ def test_xquad_by_hand(kind: str, strength: float, expected: str) -> None:
     groups = torch.tensor([[HEAD, HEAD, HEAD, HEAD, TAIL, TAIL]])
     found = greedy(scores, groups, 2, 4, xquad(kind, strength, torch.tensor([[0.5, 0.5]], dtype=torch.float64)))
     assert letters(found, "abcfde") == expected
-
-
-@given(k=st.integers(1, 40), share=st.floats(0, 1), significance=st.floats(0.01, 0.5))
-def test_fair_table_equals_the_definition(k: int, share: float, significance: float) -> None:
-    fast = fewest_protected(k, share, significance)
-    fewer, more = (slow_fewest(k, share, significance + step) for step in (-1e-9, 1e-9))  # at an edge it may round
-    assert all(low <= one <= high for low, one, high in zip(fewer, fast, more, strict=True))
-
-
-def test_ties_go_to_the_better_base_rank_and_short_lists_end_early() -> None:
-    scores = torch.tensor([[0.5, 0.5, 0.5, 0.5], [1.0, -torch.inf, -torch.inf, -torch.inf], [-torch.inf] * 4]).double()
-    groups = torch.tensor([[1, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
-    found = greedy(scores, groups, 2, 6, lambda first, counts: first)
-    assert found.tolist() == [[0, 1, 2, 3, -1, -1], [0, -1, -1, -1, -1, -1], [-1] * 6]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import torch
 from hypothesis import given
@@ -59,30 +57,6 @@ def test_as_the_slow_twin(data: st.DataObject, k: int, n: int, columns: int) -> 
         for _ in range(columns)
     ]
     assert fast(scores, quotas, k) == [slow(row, quotas, k) for row in scores]
-
-
-@given(
-    st.lists(st.integers(0, 9), min_size=7, max_size=7),
-    st.lists(st.integers(0, 3), min_size=7, max_size=7),
-    limits,
-    limits,
-)
-def test_one_columns_list_is_the_best_of_all_that_keep_its_limits(
-    scores: list[int], codes: list[int], at_most: int | None, at_least: int | None
-) -> None:
-    k = 3
-    quota = Quota(np.array(codes)[:, None], at_most, at_least)
-    wanted = min(at_least or 0, k, len(set(codes)))
-
-    def fine(items: tuple[int, ...]) -> bool:
-        mine = [codes[one] for one in items]
-        return len(set(mine)) >= wanted and all(mine.count(one) <= (at_most or k) for one in mine)
-
-    best = max((sum(scores[one] for one in items) for items in combinations(range(7), k) if fine(items)), default=None)
-    found = fast([[float(one) for one in scores]], [quota], k)[0]
-    if best is not None:
-        assert fine(tuple(found))
-        assert sum(scores[one] for one in found) == best
 
 
 def test_a_list_is_filled_from_far_down() -> None:

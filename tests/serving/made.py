@@ -16,12 +16,7 @@ from dpaa.runs.model import Model
 
 
 def drawn_model(
-    n_users: int = 120,
-    n_items: int = 1003,
-    size: int = 24,
-    seed: int = 0,
-    text: bool = True,
-    candidates: bool = False,
+    n_users: int = 120, n_items: int = 1003, size: int = 24, seed: int = 0, text: bool = True, candidates: bool = False
 ) -> Model:
     """LightGCN as it might have come out of training; popularity is skewed."""
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)

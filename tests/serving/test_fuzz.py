@@ -35,7 +35,7 @@ def test_made_up_requests(served: Served) -> None:
             @settings(
                 deadline=None,
                 database=None,
-                max_examples=12,
+                max_examples=6,
                 phases=[Phase.generate],
                 suppress_health_check=list(HealthCheck),
             )

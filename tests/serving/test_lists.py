@@ -6,18 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dpaa.data.dataset import Dataset
-from dpaa.data.ids import distinct_ids
 from dpaa.ranking.reranker import Dial
-from dpaa.runs.fit import fit
 from dpaa.runs.model import Model
 from dpaa.serving._lists import NO_ITEMS, Listed, Parameters, Query, compute
-from dpaa.serving._snapshot import find, search
 from tests.serving.made import drawn_model
 
 KAPPAS = (0.0, 0.0, -0.5, 1.0, -2.0)
@@ -64,13 +57,6 @@ def test_lists_equal_the_library(n_items: int, candidates: bool) -> None:
         check(model, list(drawn_queries(model, 64, n_items)), size)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ease", "most-popular"])
-def test_methods_without_vectors(small_world: Dataset, name: str) -> None:
-    model = fit(small_world, name)
-    check(model, list(drawn_queries(model, 30, 5)))
-
-
 def test_one_bad_query_spoils_no_other() -> None:
     model, plain = drawn_model(n_items=150), Parameters(3)
     bad = Query(Parameters(3, exclude=np.arange(150)), 1)
@@ -78,26 +64,3 @@ def test_one_bad_query_spoils_no_other() -> None:
     assert isinstance(first, Listed)
     assert "no item is left to recommend" in str(second)
     assert isinstance(third, Listed)
-
-
-# ------------------------------------------------------------------ ids
-
-texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
-
-
-@given(st.sets(texts, min_size=1), texts)
-def test_text_ids(known: set[str], other: str) -> None:
-    ids = distinct_ids([pl.Series(sorted(known))])
-    assert [ids[find(ids, one)] for one in known] == list(known)
-    assert (find(ids, other) >= 0) == (other in known)
-    assert find(ids, 7) == -1
-    near = search(ids, None, other[:1], 100)
-    assert set(ids.gather(near)) == {one for one in known if one.startswith(other[:1])}
-
-
-@given(st.sets(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers(-(2**70), 2**70))
-def test_integer_ids_as_numbers_and_as_text(known: set[int], other: int) -> None:
-    ids = distinct_ids([pl.Series(sorted(known))])
-    assert [ids[find(ids, one)] for one in known] == [ids[find(ids, str(one))] for one in known] == list(known)
-    assert (find(ids, other) >= 0) == (other in known)
-    assert find(ids, "007") == find(ids, "x") == find(ids, "") == find(ids, "1" * 99) == -1

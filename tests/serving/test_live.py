@@ -20,7 +20,6 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from dpaa.data.attributes import ItemAttributes
-from dpaa.ranking.reranker import parse_reranker
 from dpaa.runs.model import Model
 from dpaa.serving._app import create_app
 from dpaa.serving._snapshot import Snapshot
@@ -31,7 +30,6 @@ from tests.serving.made import drawn_model
 from tests.serving.running import wait_until
 
 pytestmark = pytest.mark.slow
-TOKEN = "0123456789abcdef0123"
 
 
 @pytest.fixture(scope="module")
@@ -113,30 +111,6 @@ def test_by_keyboard_and_accessible(
         assert violations(page) == []
         page.keyboard.press("Escape")
         expect(page.locator("#item")).to_be_hidden()
-
-
-def test_the_page_asks_for_the_token(browser: Browser, model: Model) -> None:
-    with opened(browser, model, TOKEN) as page:
-        assert page.locator("#main").is_hidden()
-        page.fill("#token", TOKEN)
-        page.press("#token", "Enter")
-        expect(page.locator("#after li").first).to_be_visible()
-
-
-def test_a_run_that_keeps_a_re_ranker_begins_with_it(browser: Browser, model: Model) -> None:
-    """As the choice of `dpaa debias` does, whose run lies in the folder that the user named."""
-    own = parse_reranker("xquad,strength=0.9")
-    assert own is not None
-    manifest = model.manifest | {"rerank": own.as_json(), "debias": {}}
-    kept = replace(model, manifest=manifest, attributes=None, path=Path("chosen/run"))
-    wanted, plain = (kept.recommend(["u00000"], **how)["item_id"].to_list() for how in ({}, {"rerank": None}))
-    with opened(browser, kept) as page:
-        expect(page.locator("#before-how")).to_contain_text("xquad,")
-        assert names(page, "#before") == names(page) == wanted != plain
-        assert page.text_content("h1") == "chosen: turn the dial"
-        page.select_option("#rerank", "none")
-        expect(page.locator("#after-how")).not_to_contain_text("xquad")
-        assert names(page) == plain
 
 
 def test_hostile_names_stay_text(browser: Browser) -> None:

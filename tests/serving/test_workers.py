@@ -102,11 +102,3 @@ def replaces_a_killed_worker(service: Running) -> None:
     text = service.get("/metrics", headers=KEY).text
     served = next(line for line in text.splitlines() if 'route="recommend",status="200"' in line)
     assert float(served.split()[-1]) > 5, "counters of the dead ones are kept"
-
-
-def test_workers_end_with_a_parent_that_was_killed(folders: Path) -> None:
-    with running(folders / "one", "--workers", 2) as service:
-        wait_until(lambda: len(service.workers()) == 2)
-        workers = service.workers()
-        service.process.kill()
-        wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))

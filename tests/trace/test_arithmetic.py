@@ -2,17 +2,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
-from dpaa.data.popularity import popular_items
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.trace._trace import Premise, Tracer
-from tests.conftest import random_pairs
 
 HALF = math.sqrt(0.5)
 
@@ -55,32 +50,6 @@ def test_lemma_1_by_hand() -> None:
     assert found.ratio_with == pytest.approx(2 * 0.375 * 3 / (0.8 * 2), rel=1e-6)
     reduction = found.ratio_without - found.ratio_with
     assert reduction == pytest.approx((1 - 0.375 / 0.8) * 3, rel=1e-6)  # (1 − r̄_p/r̄_q) · I_p/I_q
-
-
-@given(seed=st.integers(0, 10_000), repeated=st.booleans())
-def test_lemma_1_and_mass_for_any_weights(seed: int, repeated: bool) -> None:
-    rng = np.random.default_rng(seed)
-    pairs = random_pairs(rng, 12, 25)
-    if repeated:
-        pairs = Pairs.of(pairs.user, pairs.item, rng.integers(1, 5, len(pairs)))
-    graph = BipartiteGraph.from_pairs(pairs, 12, 25)
-    tracer = Tracer(graph, [EdgeWeights(torch.from_numpy(rng.random(graph.n_edges).astype(np.float32) + 0.01))])
-    items = torch.from_numpy(rng.normal(size=(25, 3)))
-    length, relative = items.norm(dim=1).numpy(), tracer.weights[0].to_user.numpy() / tracer.plain
-    popular = popular_items(tracer.degree)
-    sides = []
-    for group in (popular, (tracer.degree > 0) & ~popular):  # the lemma from the items' degrees and mean weights
-        total = np.bincount(tracer.item, tracer.count * relative, minlength=25)[group]
-        size = (tracer.degree * length)[group].sum()
-        sides.append((size, (total * length[group]).sum() / size))
-    (size_p, mean_p), (size_q, mean_q) = sides
-    pair = tracer.contributions(items)[0]
-    expected = (1 - mean_p / mean_q) * size_p / size_q
-    assert pair.ratio_without - pair.ratio_with == pytest.approx(expected, rel=1e-5, abs=1e-9)
-    found = tracer.layer_weights(0, items)
-    for shares in (found.mass_share, found.plain_mass_share):
-        assert shares is not None
-        assert sum(share or 0 for share in shares) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.data.sources.files import from_files
+from dpaa.data.dataset import Dataset, from_files
 from dpaa.errors import InputError
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
@@ -80,31 +77,6 @@ def test_layers_are_those_of_training(runs: Path) -> None:
     assert applied == pytest.approx(history[best - 1]["iiw_by_decile"], abs=1e-5)
 
 
-def test_a_pretrained_model_that_is_gone_is_a_note(runs: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(runs / "first", tmp_path / "run"))
-    manifest = (run / "manifest.json").read_text()
-    path = str(next(runs.glob("pretrained-lightgcn-*")).resolve())
-    assert path in manifest
-    (run / "manifest.json").write_text(manifest.replace(path, str(tmp_path / "gone")))
-    found = trace_run(run)
-    assert {premise.vectors for premise in found.premises} == {"own"}
-    assert "the pre-trained model is not traced" in found.notes[0]
-
-
-def test_weights_of_the_way_back(runs: Path) -> None:
-    found = trace_run(runs / "row")
-    assert found.weights[0].mean_back is not None
-    assert found.weights[0].mean_back != found.weights[0].mean
-    assert trace_run(runs / "lightgcn").weights[0].mean_back is None
-
-
-def test_what_a_method_does_besides_weighting_is_said(runs: Path) -> None:
-    found = trace_run(runs / "apda")
-    assert "does more to its layers than weighting" in found.notes[0]
-    assert [premise.layer for premise in found.premises] == [0, None]
-    assert found.weights[1].mass_share is None
-
-
 @pytest.mark.parametrize("name", ["none", "most-popular"])
 def test_runs_without_messages_are_refused(runs: Path, name: str) -> None:
     with pytest.raises(InputError, match="weights no messages"):
@@ -129,21 +101,3 @@ def test_the_premise_on_coat_turns_with_training(
     fit_into(tmp_path / "run", coat, method)
     found = {premise.layer: premise for premise in trace_run(tmp_path / "run").premises}
     assert {layer: found[layer].verdict for layer in verdicts} == verdicts
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda edges: edges.drop("weight_1"), "lacks the column 'weight_1'"),
-        (lambda edges: edges.with_columns(weight_0=pl.lit(float("nan"))), "'weight_0' of .* must hold decimal numbers"),
-        (lambda edges: pl.concat([edges, edges[:1]]), "has a pair twice"),
-    ],
-)
-def test_spoilt_edges_are_refused(runs: Path, tmp_path: Path, change: Any, says: str) -> None:
-    run = Path(shutil.copytree(runs / "first", tmp_path / "run"))
-    manifest = json.loads((run / "manifest.json").read_text())
-    del manifest["files"]  # as before the manifest had digests
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    change(pl.read_parquet(run / "edges.parquet")).write_parquet(run / "edges.parquet")
-    with pytest.raises(InputError, match=says):
-        trace_run(run)

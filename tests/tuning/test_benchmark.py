@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
-from dpaa.errors import InputError
 from dpaa.tuning.benchmark import benchmark
 from tests.command import dpaa_ok, run_dpaa
 
@@ -52,20 +50,6 @@ def test_it_is_resumed_and_adds_methods(made: Path, data: Dataset) -> None:
     names = [one["method"] for one in found.methods]
     assert names[:3] == ["most-popular", "lightgcn", "ease"]
     assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
-
-
-def test_what_is_refused(made: Path, data: Dataset, tmp_path: Path) -> None:
-    calls: list[tuple[list[str], dict[str, Any], str]] = [
-        (["ease"], {}, "name at least two methods, the baseline among them"),
-        (["ease", "most-popular"], {"settings": {"layers": 2}}, "none of these methods has a hyperparameter 'layers'"),
-        (["ease", "most-popular"], {"baseline": "dpaa"}, "the baseline among them"),
-    ]
-    for methods, how, sentence in calls:
-        with pytest.raises(InputError, match=sentence):
-            benchmark(tmp_path / "x", data, methods, **how)
-    with pytest.raises(InputError, match="a call with another seed"):
-        benchmark(made, data, ["ease", "most-popular"], seed=5)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command(data: Dataset, tmp_path: Path) -> None:

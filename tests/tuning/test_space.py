@@ -46,14 +46,6 @@ def test_both_ends_of_every_dimension_are_hyperparameters_of_the_method() -> Non
                 assert getattr(method(**{setting: value}), setting) == value
 
 
-def test_the_papers_grids_have_its_learning_rates_and_lists_exact_zeros() -> None:
-    assert size(space(DPAA, "paper")) == 3 * 6 * 4 * 6
-    assert size(space(find_method("lightgcn"), "paper")) == 3
-    assert size(space(find_method("ease"), "paper")) == 5
-    assert size(space(DPAA, "wide")) is None
-    assert space(DPAA, "lists")["layer_emphasis"] == (0.0, 1.0, 2.0, 3.0)
-
-
 def test_points_are_all_of_the_grid_with_the_defaults_first() -> None:
     grid = space(find_method("cvib"), "paper")
     first = first_point(find_method("cvib")(**PAPER_TRAINING), grid)

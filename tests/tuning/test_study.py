@@ -122,32 +122,6 @@ def test_a_password_is_nowhere(server: Postgres, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- storages
 
 
-@pytest.mark.parametrize(
-    ("url", "sentence"),
-    [
-        ("postgresql://bob:s3cret@127.0.0.1:1/db", r"127\.0\.0\.1:1/db \(.*refused"),
-        ("mysql://bob:s3cret@h/db", r"cannot use the storage mysql://bob:\*\*\*@h/db \("),
-        ("sqlite://", "neither a file of SQLite nor PostgreSQL"),
-        ("not an url s3cret:", r"cannot use the storage that was given \(it is not a URL"),
-        ("postgresql://bob:s3cret@x@h/db", "write @ as %40"),
-    ],
-)
-def test_a_storage_that_cannot_be_opened(url: str, sentence: str, world: Dataset, tmp_path: Path) -> None:
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with pytest.raises(InputError, match=sentence) as refused:
-        tune(tmp_path / "study", world, "ease", storage=url)
-    assert "s3cret" not in str(refused.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_driver_is_named_where_it_is_missing(
-    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(InputError, match=r"pip install 'dpaa\[sql\]'"):
-        tune(tmp_path / "study", world, "ease", storage="postgresql://me:s3cret@127.0.0.1:1/db")
-
-
 def test_a_shared_storage_is_joined_from_another_folder(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}?timeout=77"
     one = tune(tmp_path / "a", world, "lightgcn", settings=TINY, trials=2, seeds=0, storage=url)
@@ -158,15 +132,6 @@ def test_a_shared_storage_is_joined_from_another_folder(world: Dataset, tmp_path
     assert "timeout=***" in (tmp_path / "a/study.json").read_text()
     other = tune(tmp_path / "c", world, "lightgcn", settings=TINY, trials=1, seeds=0, storage=url, seed=1)
     assert len(other.trials) == 1, "another study in the same storage"
-
-
-def test_a_link_in_place_of_the_storage_is_not_followed(world: Dataset, tmp_path: Path) -> None:
-    tune(tmp_path / "study", world, "ease", trials=1, seeds=0)
-    file = tmp_path / "study" / "study.sqlite"
-    file.unlink()
-    file.symlink_to(tmp_path / "elsewhere.sqlite")
-    with pytest.raises(InputError, match="is a link that leads out of"):
-        tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
 
 
 # ---------------------------------------------------------------------- pruning

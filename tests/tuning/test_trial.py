@@ -50,11 +50,3 @@ def test_the_best_comes_first_and_of_equals_the_earlier() -> None:
     low = TuningGoal("recall@20", "arp@20=0.1")
     assert low.merit({"recall@20": 0.5, "arp@20": 110.0}, [{"arp@20": 100.0}]) == 0.5
     assert low.merit({"recall@20": 0.5, "arp@20": 120.0}, [{"arp@20": 100.0}]) < -1e9
-
-
-@pytest.mark.parametrize("key", ["recall@1٣", "recall@20/odd", "fame@20", "recall", "recall@0"])
-def test_what_cannot_be_searched_by(key: str) -> None:
-    with pytest.raises(InputError, match=f"there is no metric {key!r}"):
-        TuningGoal(key)
-    with pytest.raises(InputError, match="--most-loss takes KEY=SHARE, got 'ndcg@20'"):
-        TuningGoal("recall@20", "ndcg@20")

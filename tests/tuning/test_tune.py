@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
 from dpaa.tuning import study
 from dpaa.tuning.tune import tune
-from tests.command import run_dpaa
 from tests.tuning.conftest import FEW, TINY, settings_of
 
 
@@ -44,17 +42,6 @@ def test_a_study_keeps_every_trial_and_trains_the_best_over_seeds(world: Dataset
     assert left == {"study.json", "study.sqlite", "trials.jsonl", "best.toml", "runs"}
 
 
-def test_two_processes_train_what_one_does_where_points_are_listed(world: Dataset, tmp_path: Path) -> None:
-    said: list[str] = []
-    how: dict[str, Any] = {"space": "paper", "settings": TINY, "values": FEW, "trials": 4, "seeds": 1}
-    result = tune(tmp_path / "two", world, "dpaa", jobs=2, say=said.append, **how)
-    one = tune(tmp_path / "one", world, "dpaa", **how)
-    assert {trial.number: trial.value for trial in result.trials} == {trial.number: trial.value for trial in one.trials}
-    assert [run["valid_recall@20"] for run in result.runs] == [run["valid_recall@20"] for run in one.runs]
-    assert len(said) == 4
-    assert said[-1].startswith("4 of 4: trial ")
-
-
 def test_a_study_that_is_done_trains_nothing_and_more_trials_add_to_it(
     world: Dataset, tmp_path: Path, trained: list[str]
 ) -> None:
@@ -76,11 +63,6 @@ def test_the_search_ends_with_the_paper_s_grid(world: Dataset, tmp_path: Path, t
     assert len(trained) == 5
     assert sorted(trial.settings["neighbours"] for trial in result.trials) == [20, 50, 100, 200, 500]
     assert len(result.runs) == 1, "nothing in it depends on a seed"
-
-
-def test_hyperparameters_are_trained_once(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
-    result = tune(tmp_path, world, "lightgcn", trials=30, seeds=0, settings=TINY, values=FEW)
-    assert len(trained) == len(set(trained)) == len(result.trials) == 4, "there are no more points than these"
 
 
 def test_stopped_in_a_trial_the_study_continues_as_it_would_have(
@@ -164,53 +146,7 @@ def test_a_loss_that_is_no_number_is_a_result_too(world: Dataset, tmp_path: Path
         tune(tmp_path / "b", world, "lightgcn", settings=TINY, values=FEW | {"learning_rate": (1e30,), "layers": (1,)})
 
 
-def test_trials_share_one_pretrained_model_whatever_their_learning_rate(
-    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    into = []
-    fit_into = study.fit_into
-
-    def fit(folder: Path, data: Dataset, method: Any, **more: Any) -> Model:
-        into.append((method.name, method.learning_rate, method.seed))
-        return fit_into(folder, data, method, **more)
-
-    monkeypatch.setattr(study, "fit_into", fit)
-    result = tune(tmp_path, world, "dpaa", settings=TINY, trials=3, seeds=2)
-    assert len({trial.settings["learning_rate"] for trial in result.trials}) == 3
-    rate = result.settings["learning_rate"]
-    assert into == [("lightgcn", 1e-3, 0), ("dpaa", rate, 0), ("lightgcn", 1e-3, 1), ("dpaa", rate, 1)]
-    origin = load(result.runs[1]["folder"]).manifest["pretrained"]["run"]
-    assert Path(origin).parent == tmp_path.resolve()
-
-
 # ---------------------------------------------------------------------- what is wrong
-
-
-def test_without_optuna_it_says_what_to_install(
-    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.write(tmp_path / "data")
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    for name in ("study", "tune"):  # what does not search needs no Optuna
-        monkeypatch.delitem(sys.modules, f"dpaa.tuning.{name}")
-    done = run_dpaa("tune", tmp_path / "data", "--method", "lightgcn", "--out", tmp_path / "study")
-    assert done.code == 2
-    assert "pip install 'dpaa[tune]'" in " ".join(done.err.split())
-    assert not (tmp_path / "study").exists()
-
-
-def test_what_is_wrong_in_the_first_trial_leaves_nothing(
-    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise InputError("too large")
-
-    monkeypatch.setattr(study, "fit_method", refuse)
-    with pytest.raises(InputError, match="too large"):
-        tune(tmp_path / "a/study", world, "lightgcn", settings=TINY)
-    with pytest.raises(InputError, match="is not UTF-8 text; rename"):
-        tune(tmp_path / "\udcff", world, "ease", trials=1, seeds=0)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_study_of_another_version_or_call_is_left_alone(world: Dataset, tmp_path: Path) -> None:
@@ -223,16 +159,3 @@ def test_a_study_of_another_version_or_call_is_left_alone(world: Dataset, tmp_pa
     with pytest.raises(InputError, match=r"a call with another format \(1, not 3\); choose another folder"):
         tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
     assert len((tmp_path / "study" / "trials.jsonl").read_text().splitlines()) == 1
-
-
-def test_another_metric_is_searched_by(world: Dataset, tmp_path: Path) -> None:
-    result = tune(tmp_path, world, "item-knn", trials=3, seeds=1, metric="arp@20", most_loss="ndcg@20=90%")
-    assert result.best.value == min(trial.value or 0 for trial in result.trials), "the lower the better"
-    assert result.as_json()["best"]["valid_arp@20"] == result.runs[0]["valid_arp@20"] == result.best.value
-    assert tomllib.loads((tmp_path / "best.toml").read_text()) == {"method": "item-knn"} | result.settings
-
-
-def test_a_method_without_hyperparameters_to_search_has_one_trial(world: Dataset, tmp_path: Path) -> None:
-    result = tune(tmp_path, world, "most-popular", seeds=1)
-    assert [trial.settings for trial in result.trials] == [{}]
-    assert load(result.runs[0]["folder"]).method.name == "most-popular"

@@ -16,9 +16,8 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
-from dpaa.data.log import ColumnNames, Reading, read_log
+from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.popularity import popular_items
-from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import mean_per_row, tastes

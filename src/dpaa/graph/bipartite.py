@@ -32,7 +32,7 @@ class EdgeWeights:
         return self.to_user if self.to_item is None else self.to_item
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BipartiteGraph:
     """Edges sorted by user, then item.  Node v < n_users is a user, node n_users + i is item i."""
 
@@ -54,6 +54,9 @@ class BipartiteGraph:
     """(2 · n_edges,) int32 node indices: first the users' rows in edge order, then the items' rows."""
     by_item: Tensor
     """(n_edges,) int32: the edges in the order of the items' rows."""
+
+    def __repr__(self) -> str:
+        return f"BipartiteGraph({self.n_users:,} users × {self.n_items:,} items, {len(self.edge_user):,} edges)"
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, n_users: int, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from torch import Tensor
 
-from dpaa._text import in_digits
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
@@ -383,7 +382,4 @@ def check_fields(model: type[BaseModel], values: Mapping[str, object], owner: st
         messages = [first["msg"], *(other["msg"] for other in rest if other["loc"][0] == field)]
         wanted = " or ".join(dict.fromkeys(message[:1].lower() + message[1:] for message in messages))
         raise InputError(f"hyperparameter {field}: {wanted}, got {first['input']!r}") from None
-    for name, value in values.items():
-        if not in_digits(value, getattr(checked, name)):
-            raise InputError(f"hyperparameter {name}: a number is written in digits, got {value!r}")
     return {name: getattr(checked, name) for name in model.model_fields}

@@ -37,22 +37,6 @@ def dial(inputs: Inputs) -> Section:
     return Section("dial", "The popularity dial", "Dial", render("dial.html", drawn=drawn), figures, folded=True)
 
 
-def dial_figure(curve: DialCurve, name: str) -> Chart:
-    """Draw the curve of the popularity dial.
-
-    Parameters
-    ----------
-    curve : metrics by κ
-    name : of the method
-
-    Returns
-    -------
-    the chart
-    """
-    figure = _dial(name, curve, "")
-    return figure.chart.properties(title=figure.title)
-
-
 def _dial(name: str, curve: DialCurve, suffix: str) -> Figure:
     points = sorted(curve.points, key=lambda point: point.kappa)
     lines = []

@@ -200,24 +200,6 @@ def popularity_line(name: str, counts: NDArray[Any], index: int, first: int = 1,
     return Line(name, rank.tolist(), falling[rank - 1].tolist(), index)
 
 
-def popularity_curves(counts: Mapping[str, NDArray[Any]], title: str = "Training popularity", by: str = "") -> Chart:
-    """Training interactions of the items on logarithmic axes.
-
-    Parameters
-    ----------
-    counts : name of a line → (n_items,) training interactions
-    title : of the figure
-    by : what the names are, such as `severity`
-
-    Returns
-    -------
-    the chart
-    """
-    lines = [popularity_line(f"{by} {name}".strip(), each, index) for index, (name, each) in enumerate(counts.items())]
-    axes = ("item, most popular first", "training pairs of the item")
-    return line(lines, *axes, x_axis="log", y_axis="log").properties(title=title)
-
-
 def scatter(dots: Sequence[Dot], x: str, y: str, *, relative: bool = False, falling: bool = False) -> Chart:
     """Dots by colour and shape; axes need not start at zero.
 

@@ -15,7 +15,7 @@ from dpaa._io import check_file_target, write_file
 from dpaa._text import finite
 from dpaa.auditing import Audit
 from dpaa.report import _background, _documents, _runs
-from dpaa.report._charts import Chart, altair, check_figures, save
+from dpaa.report._charts import altair, check_figures, save
 from dpaa.report._html import Section, render, suffix
 from dpaa.report._inputs import Audited, Comparison, Frontier, Inputs, gather, parse
 from dpaa.runs.folder import now
@@ -77,21 +77,6 @@ def audit_page(audit: Audit, file: str | Path) -> None:
     """
     check_page(file)
     write_file(file, page("Popularity audit", [_audit_section(audit)]), REMEDY, make_folders=True)
-
-
-def lorenz_curve(audit: Audit) -> Chart:
-    """Draw how interactions, and recommendations, are spread over items.
-
-    Parameters
-    ----------
-    audit : result of `dpaa.audit`
-
-    Returns
-    -------
-    the chart
-    """
-    chart = _audit_section(audit).figures[0].chart
-    return chart.properties(title="How interactions are spread over items")
 
 
 def _audit_section(audit: Audit) -> Section:

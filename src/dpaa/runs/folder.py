@@ -36,7 +36,7 @@ from dpaa.evaluation.evaluator import Evaluation, Protocol
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
 from dpaa.methods.base import Method, attach
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
 from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.training.checkpoint import CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted
@@ -504,7 +504,8 @@ class RunFolder:
         if isinstance(origin, dict) and origin.get("package") != "dpaa":
             METHODS.stored(name, origin, self.path)  # of a plug-in: the error names what to install
         try:
-            return METHODS.stored(name, None, self.path)(**config)
+            kind = METHODS.stored(name, None, self.path)
+            return kind(**with_earlier_defaults(kind, config))
         except InputError as error:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 

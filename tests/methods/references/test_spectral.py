@@ -11,13 +11,10 @@ import torch
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import _spectral as spectral
-from dpaa.methods._spectral import leading_singular, scaled_matrix
 from dpaa.methods.gf_cf import GFCF
 from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.svd_gcn import SVDGCN
 from tests.methods.tools import as_histories, learned, matrix_of, some_graph
-
-EVERYBODY = torch.arange(3)
 
 
 def svd_gcn(graph: BipartiteGraph, **hyperparameters: float) -> SVDGCN:
@@ -40,15 +37,6 @@ def test_svd_gcn_equals_the_definition(dense_side: int, monkeypatch: pytest.Monk
     left, values, right = np.linalg.svd(scaled, full_matrices=False)
     expected = (left[:, :5] * np.exp(3 * values[:5])) @ right[:5]
     np.testing.assert_allclose(method.scorer()(torch.arange(graph.n_users)), expected, atol=2e-4)
-
-
-def test_all_directions_with_their_own_values_are_the_matrix() -> None:
-    graph = some_graph()
-    matrix = scaled_matrix(graph, 1.0)
-    left, values, right = leading_singular(matrix, 64)
-    np.testing.assert_allclose(((left * values) @ right.T).numpy(), matrix.toarray(), atol=1e-12)
-    assert left.shape == (graph.n_users, 64)
-    assert (values[graph.n_items :] == 0).all()
 
 
 def test_who_was_in_training_is_folded_in_as_trained() -> None:
