@@ -20,7 +20,7 @@ Work = Annotated[Path, Option(help="Folder for prepared datasets and unfinished 
 
 
 def reproduce(
-    name: Annotated[str, Argument(help="datasets, overall, groups, severity, ablation, settings or all.")],
+    name: Annotated[str, Argument(metavar="datasets|overall|groups|severity|ablation|settings|all", help="Which.")],
     budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
     coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
     yahoo_r3: Annotated[Path | None, Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
