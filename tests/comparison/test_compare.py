@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.comparison import Comparison, compare_entries
-from dpaa.comparison._compare import jaccard, per_user_values, shared_items
+from dpaa.comparison._compare import per_user_values, shared_items
 from dpaa.evaluation.evaluator import Evaluator
 from tests.comparison.tools import QUICK, entry, good_lists
 
