@@ -290,14 +290,7 @@ class Dataset:
             "items": self.n_items,
             "candidates": self.n_items if self.candidates is None else len(self.candidates),
             "interactions": self.n_interactions,
-            "splits": {
-                name: {
-                    "pairs": len(part),
-                    "users": pl.Series(part.user).n_unique(),
-                    "items": pl.Series(part.item).n_unique(),
-                }
-                for name, part in zip(SPLITS, (self.train, self.valid, self.test), strict=True)
-            },
+            "splits": {name: self.split(name).sizes() for name in SPLITS},
         }
 
     def _cold_notes(self) -> list[str]:
@@ -578,11 +571,7 @@ def checked_counts(counts: pl.Series, file: Path, remedy: str) -> pl.Series:
 
 
 def _assembled(
-    frames: Frames,
-    name: str,
-    candidates: pl.Series | None,
-    about: Mapping[str, object],
-    randomised: pl.DataFrame | None,
+    frames: Frames, name: str, candidates: pl.Series | None, about: Mapping[str, Any], randomised: pl.DataFrame | None
 ) -> Dataset:
     """Frames ──► indices; checks that there is something to learn from, one type of ids and no repeated pair."""
     if not frames["train"].height:

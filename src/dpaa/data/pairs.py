@@ -48,6 +48,10 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.user)
 
+    def sizes(self) -> dict[str, int]:
+        """Number of pairs, and of the users and items among them."""
+        return {"pairs": len(self), "users": pl.Series(self.user).n_unique(), "items": pl.Series(self.item).n_unique()}
+
     def indptr(self, n_users: int) -> npt.NDArray[np.int64]:
         """Where each user's items begin in `item`. Returns (n_users + 1,)."""
         per_user = np.bincount(self.user, minlength=n_users)

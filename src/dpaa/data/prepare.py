@@ -153,13 +153,10 @@ def table_per_split(
     -------
     the parts of a dataset
     """
-    how, reading = Recipe(**recipe), Reading(drop_invalid)
+    how = Recipe(**recipe)
+    rules, count = (how.columns, how.rule, Reading(drop_invalid)), how.keep_duplicates
     logs = [
-        read_log(
-            *(table, how.columns, how.rule, reading),
-            once=True,
-            keep_duplicates=how.keep_duplicates and split == "train",
-        )
+        read_log(table, *rules, once=True, keep_duplicates=count and split == "train")
         for split, table in tables.items()
     ]
     invalid = [log.invalid for log in logs if log.invalid is not None]
