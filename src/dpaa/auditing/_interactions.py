@@ -98,7 +98,9 @@ def interactions(
     if isinstance(data, Dataset) or (len(paths) == 1 and Path(paths[0]).is_dir() and not _holds_logs(Path(paths[0]))):
         plain = (names, form or TextForm()) == (ColumnNames(), TextForm())
         if fmt or positive or keep_duplicates or drop_invalid or items is not None or not plain:
-            raise InputError(f"{data} is prepared already: options on how a log is read do not apply; leave them out")
+            raise InputError(
+                f"{paths[0] if paths else data} is prepared already; leave out options on how a log is read"
+            )
         return _of_dataset(data if isinstance(data, Dataset) else read_dataset(paths[0]))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)

@@ -168,8 +168,8 @@ class DialCurve:
                 None if chosen_for is None else str(chosen_for),
             )
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-            raise InputError(f"the stored curve of the popularity dial is damaged ({error!r}); {AGAIN}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+            raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None
         return curve
 
     @property

@@ -191,7 +191,9 @@ def _refuse_repeats(frame: pl.DataFrame, table: Table) -> None:
         again = frame.filter(~pl.struct(Column.USER, column).is_first_distinct())
         if len(again):
             row, user, twice = again.row(0, named=True)["row"], again[Column.USER][0], column.removesuffix("_id")
-            raise InputError(f"{table.place(row)} has {twice} {again[column][0]!r} of user {user!r} a second time")
+            raise InputError(
+                f"{table.place(row)} has {twice} {again[column][0]!r} of user {user!r} a second time; keep one"
+            )
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
