@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.comparison.statistics import crossed_t
+from dpaa.debiasing._choice import CERTAINTIES, Chooser, _pareto, relative_change
 from dpaa.debiasing._points import parse_goals, user_folds
-from dpaa.debiasing.choice import CERTAINTIES, Chooser, _pareto, relative_change
 from tests.debiasing.made import chooser, made_point
 
 NUMBERS = st.lists(

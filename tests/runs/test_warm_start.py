@@ -15,10 +15,10 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod
+from dpaa.runs._warm_start import SHRINK, _begin_at_neighbours, _carried_parameters, warm_start
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.runs.warm_start import SHRINK, _begin_at_neighbours, _carried_parameters, warm_start
 from dpaa.training.trainer import Interrupted
 from tests.conftest import TINY
 

@@ -18,7 +18,7 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.tuning.study import _SameRatePruner
+from dpaa.tuning._study import _SameRatePruner
 from dpaa.tuning.tune import tune
 from tests.command import dpaa_ok, run_dpaa
 from tests.postgres import Postgres, running

@@ -13,7 +13,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
-from dpaa.tuning import study
+from dpaa.tuning import _study as study
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import FEW, TINY, settings_of
 

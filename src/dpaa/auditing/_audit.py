@@ -12,9 +12,9 @@ import polars as pl
 
 import dpaa
 from dpaa._text import printable
+from dpaa.auditing._checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, Check, CheckResult, check_name
 from dpaa.auditing._interactions import interactions
 from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, drift_at, drift_between, is_moment, skew
-from dpaa.auditing.checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, Check, CheckResult, check_name
 from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames

@@ -16,6 +16,7 @@ import polars as pl
 
 from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
 from dpaa.data._engine import Engine, in_words
+from dpaa.data._spark import SparkEngine
 from dpaa.data.attributes import ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
 from dpaa.data.columns import IDS, SPLITS, Column, SplitName
@@ -26,7 +27,6 @@ from dpaa.data.pairs import Indices, Pairs, fingerprint
 from dpaa.data.parquet import read_parquet
 from dpaa.data.popularity import popular_items, recent_popularity
 from dpaa.data.prepare import Frames, Recipe, append_table, one_table, table_per_split
-from dpaa.data.spark import SparkEngine
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError

@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dpaa._text import counted
 from dpaa.data._engine import Engine, in_words
+from dpaa.data._spark import SparkEngine, define_spark_log
 from dpaa.data._values import Values
 from dpaa.data.columns import IDS, SPLITS, Column, SplitName
 from dpaa.data.ids import one_type
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, define_log, define_pairs, read_candidates, read_log
-from dpaa.data.spark import SparkEngine, define_spark_log
 from dpaa.data.splits import LABELS, SplitRule, define_labels, drop_rare
 from dpaa.data.tables import Table
 from dpaa.errors import InputError

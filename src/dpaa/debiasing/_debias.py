@@ -25,9 +25,9 @@ from dpaa import _io
 from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
+from dpaa.debiasing._choice import Change, Choice, Chooser, relative_change
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.debiasing._points import ESTIMATES, MEASURED, MOST_USERS, Accuracy, Candidate, Measurer, Point, parse_goals
-from dpaa.debiasing.choice import Change, Choice, Chooser, relative_change
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, NO_CURVE
 from dpaa.evaluation.evaluator import Evaluator

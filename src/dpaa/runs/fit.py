@@ -26,13 +26,13 @@ from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.pretrained import PRETRAINED, Pretrained, UsesPretrained, needed_layers
 from dpaa.plugins import origin_of
 from dpaa.ranking.reranker import Reranker, stored_reranker
+from dpaa.runs._warm_start import MAY_CHANGE, ORIGIN, continue_training, read_pretrained
+from dpaa.runs._warm_start import warm_start as start_from
 from dpaa.runs.folder import CONFIG, RunFolder, now
 from dpaa.runs.measure import FINAL, evaluate, need_dataset
 from dpaa.runs.model import Model, load, make_method
 from dpaa.runs.progress import Callbacks, watched_training
 from dpaa.runs.tracking import tracked
-from dpaa.runs.warm_start import MAY_CHANGE, ORIGIN, continue_training, read_pretrained
-from dpaa.runs.warm_start import warm_start as start_from
 from dpaa.training import distributed
 from dpaa.training.checkpoint import Checkpoint, Start
 from dpaa.training.trainer import EpochReport, Interrupted, Trainer

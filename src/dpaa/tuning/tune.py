@@ -31,9 +31,9 @@ from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import ChosenAfterwards
 from dpaa.methods.graph_method import PAPER_TRAINING, GraphMethod
 from dpaa.runs.folder import hold_folder
+from dpaa.tuning._study import STORAGE, TRIAL_LINES, Study
 from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import first_point, in_words, search_space, size
-from dpaa.tuning.study import STORAGE, TRIAL_LINES, Study
 from dpaa.tuning.trial import DEFAULT, TRAINED, Trial, TuningGoal, best_toml
 
 FORMAT = 3
