@@ -138,6 +138,9 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     the attributes, and notes
     """
     key = find_column(table, Column.ITEM, item if item in table.columns else None)
+    others = [name for name in table.columns if name != key]
+    if not others:
+        raise InputError(f"{table.name} has no column besides {key!r}; add what is known of the items, such as title")
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
     if ids.is_duplicated().any():
         again = int((~ids.is_first_distinct()).arg_max() or 0)
@@ -152,7 +155,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
         raise InputError(f"no item of {table.name} is in the log, whose ids are {ours}; use the ids of the log")
     row = np.full(len(item_ids), -1)
     row[index[known]] = known
-    frame = _kept(table.read([name for name in table.columns if name != key]), table)
+    frame = _kept(table.read(others), table)
     unknown, bare = len(ids) - len(known), len(item_ids) - len(known)
     notes = [f"{table.name}: {unknown:,} items are not in the log, {bare:,} items of the log have no row"]
     return ItemAttributes(_gathered(frame, row)), notes if unknown or bare else []
