@@ -38,7 +38,9 @@ def texts(file: Path) -> list[tuple[int, str]]:
     if file.suffix == ".md":
         return list(enumerate(content.splitlines(), 1))
     strings = (node for node in ast.walk(ast.parse(content)) if isinstance(node, ast.Constant))
-    return [(node.lineno, node.value) for node in strings if isinstance(node.value, str) and " " in node.value]
+    return [
+        (node.lineno, node.value) for node in strings if isinstance(node.value, str) and re.search(r"\w \w", node.value)
+    ]
 
 
 @pytest.mark.parametrize("file", [*DOCUMENTS, *MODULES], ids=lambda file: file.relative_to(ROOT).as_posix())

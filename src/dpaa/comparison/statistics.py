@@ -53,7 +53,7 @@ class Outcome:
 
     estimate: float
     low: float
-    """NaN where there is no interval: with fewer than two users, or too few coin series (at 95 %, below six users)."""
+    """NaN where there is no interval: with fewer than two users, or too few coin series (at 95%, below six users)."""
     high: float
     p: float
     """Two-sided, that the contrast is 0.  NaN without users, 1 with one."""
@@ -275,7 +275,7 @@ def no_worse(outcome: Outcome) -> str:
     """Non-inferiority, for a contrast with scale 1 − margin: "shown", "harm" or "open".
 
     Shown if the whole interval of `mean(one) − (1 − margin) · mean(other)` lies above 0 (a one-sided test at half the
-    interval's level: .025); harm if it lies below, a loss beyond the margin; open otherwise.
+    interval's level: 0.025); harm if it lies below, a loss beyond the margin; open otherwise.
     """
     if outcome.low > 0:
         return "shown"

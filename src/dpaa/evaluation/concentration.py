@@ -73,7 +73,7 @@ largest blockbuster tastes."""
 def tastes(popular_share: NDArray[np.float64]) -> NDArray[np.int64]:
     """Taste of each user, an index into `TASTES`, from the share of popular items in the history; −1 for NaN (none).
 
-    With lo and hi the 20 % and 80 % quantiles of the shares: niche ≤ lo, blockbuster ≥ hi, diverse between; all are
+    With lo and hi the 20% and 80% quantiles of the shares: niche ≤ lo, blockbuster ≥ hi, diverse between; all are
     diverse where lo = hi.  Users with equal shares are never parted, so a group may hold more than a fifth
     (Abdollahpouri et al., RecSys 2019 stages on multi-stakeholder environments, cut by rank).  Returns (users,).
     """

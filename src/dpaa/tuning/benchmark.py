@@ -35,7 +35,7 @@ class Benchmark:
     Parameters
     ----------
     folder, dataset : where and on what
-    methods : in the order of the call: method, trials, the best settings, valid_recall (validation recall@20, the mean
+    methods : in the order of the call: method, trials, the best hyperparameters, valid_recall (validation recall@20, the mean
         over seeds), seconds spent in trials, runs (folders)
     comparison : on the test split
     notes : methods that were left out, and why
