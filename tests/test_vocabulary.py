@@ -24,11 +24,8 @@ REPLACED = {
     r"\d %": "46%, without a space",
     r"(?<![\w.\d/`])[−+-]?\.\d{3,4}\b(?!\w)": "0.1497, with the zero",
 }
-DOCUMENTS = sorted(page for page in PAGES if "results" not in page.parts and page.name != "errors.md")  # generated
-    file
-    for file in (*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "SECURITY.md")
-    if "results" not in file.parts
-)
+PAGES = (*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "SECURITY.md")
+DOCUMENTS = sorted(page for page in PAGES if "results" not in page.parts and page.name != "errors.md")
 MODULES = sorted(ROOT.glob("src/dpaa/**/*.py"))
 
 
