@@ -25,9 +25,7 @@ from tests.postgres import Postgres, running
 from tests.tuning.conftest import TINY
 
 PASSWORD = "s3cret/@ word"
-PATIENT = (
-    "from dpaa.tuning import _study as study; study.HEARTBEAT, study.GRACE = 1, 4; from dpaa.cli import main; main()"
-)
+PATIENT = "from dpaa.tuning import _study as s; s.HEARTBEAT, s.GRACE = 1, 4; from dpaa.cli import main; main()"
 """The command, with a heartbeat of which a test can wait for the end."""
 
 

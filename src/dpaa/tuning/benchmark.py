@@ -35,8 +35,8 @@ class Benchmark:
     Parameters
     ----------
     folder, dataset : where and on what
-    methods : in the order of the call: method, trials, the best hyperparameters, valid_recall (validation recall@20, the mean
-        over seeds), seconds spent in trials, runs (folders)
+    methods : in the order of the call: method, trials, the best hyperparameters, valid_recall (validation recall@20,
+        the mean over seeds), seconds spent in trials, runs (folders)
     comparison : on the test split
     notes : methods that were left out, and why
     """
