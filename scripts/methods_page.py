@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dpaa
 from dpaa.methods import METHODS, find_method
 
 OPENING = """# Methods
@@ -13,21 +12,20 @@ What they do, and when to use which: [the map](../methods.md). Where the code de
 """
 OPTIONS = "    options:\n      show_root_heading: false\n      heading_level: 4\n"
 IN_PYTHON = """
-## Settings
+## Hyperparameters
 
-Each method is a class of settings: `dpaa.DPAA(layers=2).fit(data)` trains it, and your editor completes the fields.
-On the command line the same fields are `--set layers=2`; `dpaa methods NAME` lists them.
+Each method is a class whose fields are its hyperparameters: `dpaa.DPAA(layers=2).fit(data)` trains it, and your editor
+completes the fields. On the command line the same fields are `--set layers=2`; `dpaa methods NAME` lists them.
 
 """
 
 
 def page() -> str:
-    """A table of all, and a heading per method with its settings, in the order of the registry."""
-    by_name = {name: public for public, name in dpaa._CLASSES.items()}
+    """A table of all, and a heading per method with its hyperparameters, in the order of the registry."""
     rows, parts = ["| name | what it does | paper |\n|---|---|---|\n"], []
     for name in METHODS.built_in:
         method = find_method(name)
         rows.append(f"| [`{name}`](#{name}) | {method.title} | {method.paper or '-'} |\n")
         place = f"{method.__module__}.{method.__qualname__}"
-        parts.append(f"### `{name}`\n\n`dpaa.{by_name[name]}`\n\n::: {place}\n{OPTIONS}\n")
+        parts.append(f"### `{name}`\n\n`dpaa.{method.__name__}`\n\n::: {place}\n{OPTIONS}\n")
     return OPENING + "".join(rows) + IN_PYTHON + "".join(parts)

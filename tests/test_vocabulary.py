@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 REPLACED = {
     r"\bin force\b": "active, applied",
     r"\bmade? anew\b": "recomputed",
-    r"\bsettings?\b": "hyperparameter (of a method), option (of a command)",
+    r"\bsettings?\b(?! :|\.toml)": "hyperparameter (of a method), option (of a command)",
     r"\bstrangers?'": "untrusted",
     r"\b[Tt]rades?\b(?![- ]off|/|`|\")": "trade-off",
     r"\bhad no part in\b": "held-out",

@@ -13,7 +13,6 @@ what a killed one left.
 from __future__ import annotations
 
 import ctypes
-import errno
 import fcntl
 import hashlib
 import os
@@ -23,7 +22,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -43,25 +42,28 @@ STAGING, HOLD = ".dpaa-", ".lock"
 
 
 def open_regular(path: str | Path) -> BufferedReader:
-    """Open a file for reading; what is no regular file is refused, without waiting for it."""
-    file = Path(path)
+    """Open a file for reading; what is no regular file is refused, without waiting for it.
+
+    Parameters
+    ----------
+    path : of the file
+
+    Returns
+    -------
+    the open file
+    """
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder; name a file in it") from None
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"there is no file {file}; check the path") from None
+        raise InputError(f"there is no file {path}; check the path") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read ({reason(error)}); check the path and its permissions") from None
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{file} is a folder; name a file in it")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{file} is a pipe or device; write its content to a file and name that")
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        with suppress(OSError):
-            os.close(handle)
-        raise
+        raise InputError(f"{path} cannot be read ({reason(error)}); check the path and its permissions") from None
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise InputError(f"{path} is a pipe or device; write its content to a file and name that")
+    return opened
 
 
 def check_regular(path: str | Path) -> int:
@@ -98,16 +100,22 @@ def read_text(path: str | Path, most: int) -> str:
 
 
 def read_json(path: str | Path, most: int, remedy: str) -> dict[str, Any]:
-    """Read the JSON object in a file of at most so many bytes; anything else is refused with the remedy."""
+    """Read the JSON object in a file.
+
+    Parameters
+    ----------
+    path : of the file
+    most : bytes
+    remedy : of the message about a file that is larger, or no JSON object
+    """
+    content = read_bytes(path, most)
     try:
-        content = parse_json(read_bytes(path, most))
-    except InputError:
-        raise
+        parsed = parse_json(content)
     except ValueError as error:
         raise InputError(f"{path} is not readable JSON ({reason(error)}); {remedy}") from None
-    if not isinstance(content, dict):
+    if not isinstance(parsed, dict):
         raise InputError(f"{path} does not hold a JSON object; {remedy}")
-    return content
+    return parsed
 
 
 def as_json(content: Any, indent: int = 2) -> str:
@@ -125,53 +133,61 @@ def digest(path: str | Path) -> str:
 
 
 def settled(path: str | Path) -> Path:
-    """The absolute path without links, `.` and `..`."""
-    if not str(path):
-        raise InputError("an empty path names nothing; name a file or folder")
-    check_text(path)
+    """Resolve a path: absolute, without links, `.` and `..`; one that cannot be used is refused.
+
+    Parameters
+    ----------
+    path : of a file or folder, which need not exist
+    """
     try:
-        return Path(path).absolute().resolve()
+        if str(path).encode("utf-8"):  # polars and JSON have no name for bytes that are no text
+            return Path(path).absolute().resolve()
+        why = "it is empty"
     except (OSError, RuntimeError, ValueError) as error:  # a circle of links, a name with a null byte
-        raise InputError(f"{path} is no usable path ({reason(error)}); name another") from None
-
-
-def check_text(path: str | Path) -> None:
-    """Refuse a path of bytes that are no text, which polars and JSON have no name for."""
-    try:
-        str(path).encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(f"the path {str(path)!r} is not UTF-8 text; rename the file or folder") from None
-
-
-def same_place(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths lead to one file or folder; an unusable path leads nowhere."""
-    try:
-        return settled(one) == settled(other)
-    except InputError:
-        return False
+        why = reason(error)
+    raise InputError(f"{str(path)!r} is no usable path ({why}); name another file or folder")
 
 
 def check_within(path: Path, home: Path) -> Path:
-    """The path itself; refused where links lead it out of a folder, which may be untrusted."""
+    """Refuse a path that links lead out of a folder, which may be untrusted.
+
+    Parameters
+    ----------
+    path : to check
+    home : the folder
+
+    Returns
+    -------
+    the path itself
+    """
     if not settled(path).is_relative_to(settled(home)):
         raise InputError(f"{_shown(path)} is a link that leads out of {_shown(home)}; remove it and call again")
     return path
 
 
 def check_folder_name(path: str | Path) -> Path:
-    """`settled`, and refused if a folder could not be replaced there: the root, or the current folder."""
-    target = settled(path)
-    _check_link(path)
-    here = Path.cwd()
+    """Refuse, before any work, a folder that could not be replaced: the root, or the current folder.
+
+    Parameters
+    ----------
+    path : of the folder
+
+    Returns
+    -------
+    the resolved path
+    """
+    target, here = _without_dangling_link(path), Path.cwd()
     if not target.name or target in (here, *here.parents):
         raise InputError(f"{str(path)!r} is the current folder, one above it or the root; name a folder of its own")
     return target
 
 
-def _check_link(path: str | Path) -> None:
-    """A link to nowhere would create something where nobody expects it."""
-    if Path(path).is_symlink() and not Path(path).exists():
-        raise InputError(f"{path} is a link to {Path(path).readlink()}, which is not there; remove the link first")
+def _without_dangling_link(path: str | Path) -> Path:
+    """The resolved path; a link to nowhere would create something where nobody expects it."""
+    target = settled(path)
+    if Path(path).is_symlink() and not target.exists():
+        raise InputError(f"{path} is a link to {target}, which is not there; remove the link first")
+    return target
 
 
 def check_file_target(
@@ -187,20 +203,17 @@ def check_file_target(
     overwrite : whether it may exist
     make_folders : whether its folder may be missing
     """
-    file = Path(path)
-    if file.is_dir():
+    file, target = Path(path), _without_dangling_link(path)
+    if target.is_dir():
         raise InputError(f"{file} is a folder; name a file")
     if file.suffix.lower() not in endings:
         ending = f"the ending {file.suffix!r}" if file.suffix else "no ending"
         raise InputError(f"{file} has {ending}; {what} is written to {' or '.join(endings)}")
-    target = settled(file)
-    _check_link(file)
     if target.exists() and not overwrite:
         raise InputError(f"{file} already exists; pass --overwrite or name another file")
-    around = next(folder for folder in target.parents if folder.exists()) if make_folders else target.parent
+    around = next(folder for folder in target.parents if folder.exists() or not make_folders)
     if not around.is_dir():
-        missing = f"{_shown(around)} is a file" if around.exists() else f"there is no folder {file.parent}"
-        raise InputError(f"cannot write {file} ({missing}); make the folder first or name another file")
+        raise InputError(f"cannot write {file} ({_shown(around)} is no folder); make it first or name another file")
 
 
 def missing_folders(folder: Path) -> list[Path]:
@@ -232,12 +245,17 @@ def write_file(target: str | Path, content: Content, remedy: str, *, make_folder
     make_folders : whether missing parents are made
     """
     target = settled(Path(target).parent) / Path(target).name
-    made = missing_folders(target) if make_folders else []
-    try:
-        with _write_errors(target, remedy):
-            for folder in reversed(made):
-                folder.mkdir(exist_ok=True)
+    with _write_errors(target, remedy), _parents(target) if make_folders else nullcontext():
         write_files(target.parent, {target.name: content}, remedy)
+
+
+@contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """Make the missing parents of a file or folder; they are removed where it comes to nothing."""
+    made = missing_folders(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
     except BaseException:
         remove_empty(made)
         raise
@@ -273,18 +291,11 @@ def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
     target : settled; its parents are made
     remedy : of the `InputError` where it cannot be written
     """
-    made = missing_folders(target)
-    try:
-        with _write_errors(target, remedy):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with staging(target.parent) as beside:
-                fresh = beside / "fresh"
-                fresh.mkdir()
-                yield fresh
-                put_in_place(fresh, target)
-    except BaseException:
-        remove_empty(made)
-        raise
+    with _write_errors(target, remedy), _parents(target), staging(target.parent) as beside:
+        fresh = beside / "fresh"
+        fresh.mkdir()
+        yield fresh
+        put_in_place(fresh, target)
 
 
 def put_in_place(fresh: Path, target: Path) -> None:
@@ -335,26 +346,13 @@ def remove_folder(folder: Path) -> None:
 
 @contextmanager
 def _write_errors(target: Path, remedy: str) -> Iterator[None]:
+    """Turn what writers raise when the disk is full into a sentence: each library has its own error."""
     try:
         yield
-    except InputError:
+    except BaseException as error:
+        if isinstance(error, OSError) or type(error).__module__.startswith(("polars", "pyo3_runtime", "safetensors")):
+            raise InputError(f"cannot write {_shown(target)} ({reason(error)}); {remedy}") from None
         raise
-    except _failures() as error:
-        raise InputError(f"cannot write {_shown(target)} ({reason(error)}); {remedy}") from None
-
-
-def _failures() -> tuple[type[BaseException], ...]:
-    """What a writer may raise when the disk is full: each library has its own."""
-    failures: list[type[BaseException]] = [OSError]
-    if "polars" in sys.modules:
-        import polars as pl
-
-        failures += [pl.exceptions.PolarsError, pl.exceptions.PanicException]
-    if "safetensors" in sys.modules:
-        from safetensors import SafetensorError
-
-        failures.append(SafetensorError)
-    return tuple(failures)
 
 
 def _shown(path: Path) -> Path:
@@ -366,13 +364,12 @@ def _shown(path: Path) -> Path:
 
 def _flush(path: Path) -> None:
     """Make a file, or the names in a folder, durable."""
-    if path.is_symlink():
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if not path.is_symlink():
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:
@@ -384,20 +381,11 @@ def _umask() -> int:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Exchange two names in one step; False where the system cannot."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = ctypes.CDLL(None)
     first, second = os.fsencode(one), os.fsencode(other)
     if sys.platform == "darwin":
-        done = libc.renamex_np(first, second, 2)  # RENAME_SWAP
-    elif hasattr(libc, "renameat2"):
-        done = libc.renameat2(-100, first, -100, second, 2)  # AT_FDCWD, RENAME_EXCHANGE
-    else:
-        return False
-    if done == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM):
-        return False
-    raise OSError(number, os.strerror(number), str(other))
+        return bool(libc.renamex_np(first, second, 2) == 0)  # RENAME_SWAP
+    return hasattr(libc, "renameat2") and libc.renameat2(-100, first, -100, second, 2) == 0  # AT_FDCWD, RENAME_EXCHANGE
 
 
 # ---------------------------------------------------------------------- staging folders
@@ -434,12 +422,8 @@ def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory
     """A new private folder and the handle of its lock: once that is closed, the folder counts as abandoned."""
     while True:
         folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
-        try:
+        with suppress(FileNotFoundError):  # swept in the moment before it was locked
             return folder, _acquired(Path(folder.name) / HOLD, wait=True)
-        except BaseException as error:
-            folder.cleanup()
-            if not isinstance(error, FileNotFoundError):  # else it was swept in the moment before it was locked
-                raise
 
 
 def sweep(parent: Path, prefix: str = STAGING) -> None:
@@ -486,19 +470,14 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        remove_lock(path)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         os.close(handle)
 
 
 def lock_of(target: Path) -> Path:
     """The lock file of a folder that is written, beside it."""
     return target.parent / f".{target.name}.lock"
-
-
-def remove_lock(path: Path) -> None:
-    """Remove a lock file; it need not exist."""
-    with suppress(OSError):
-        path.unlink(missing_ok=True)
 
 
 def held(path: Path) -> bool:
@@ -519,17 +498,16 @@ def held(path: Path) -> bool:
 def _acquired(path: Path, wait: bool) -> int:
     """The handle of a locked file, which is open for writing because network file systems lock no other."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(OSError):
+        with ExitStack() as stack:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            stack.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))
+                raise InputError(f"{what} is in use by another process; wait for it or choose another folder") from None
+            # The last holder may have removed it meanwhile: then lock the file that is there now.
+            with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), path.stat()):
+                    stack.pop_all()
                     return handle
-        except BlockingIOError:
-            os.close(handle)
-            what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))
-            raise InputError(f"{what} is in use by another process; wait for it or choose another folder") from None
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # removed by its last holder: lock the file that is there now

@@ -20,7 +20,7 @@ _NEVER_TRIM = 2**31 - 1
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch computes on one core; its own setting is restored afterwards."""
+    """Torch computes on one core; the number of threads is restored afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """The input or the call is wrong: a sentence that names file, row, column or setting, the value and the remedy."""
+    """The input or the call is wrong: a sentence that names file, row, column or option, the value and the remedy."""
 
 
 def need_type(value: object, kind: type, name: str, remedy: str) -> None:

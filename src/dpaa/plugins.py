@@ -1,6 +1,6 @@
-"""Classes found by name: built in, installed as plug-ins (entry points), or named in the call.
+"""Classes by name: built in, installed as plug-ins (entry points), or named in the call.
 
-Nothing is imported before it is asked for by name.  A file can name a class, never make one be imported: only what is
+Nothing is imported before its name is used.  A file can name a class, never make one be imported: only what is
 built in, installed as a plug-in or named in the call (`package.module:Class`) is.
 """
 
@@ -24,7 +24,7 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(eq=False)
 class Registry(Mapping[str, type[T]], Generic[T]):
-    """Name → class; a class is imported when it is first asked for."""
+    """Name → class; a class is imported when it is first used."""
 
     what: str
     """`method`, say."""
@@ -39,7 +39,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     @property
     def plugins(self) -> dict[str, EntryPoint]:
         """Installed plug-ins by name; one with the name of a built-in class is left out."""
-        return {found.name: found for found in entry_points(group=self.group) if found.name not in self.built_in}
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self.built_in}
 
     def __iter__(self) -> Iterator[str]:
         yield from dict.fromkeys([*self.built_in, *self.plugins, *self._named])
@@ -51,21 +51,21 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if name in self._named:
             return self._named[name]
         if name in self.built_in:
-            found: type[T] = _imported(self.built_in[name])
-            return found
+            return self._checked(_imported(self.built_in[name]), name)
         plugin = self.plugins[name]
         try:
-            return self._checked(plugin.load(), plugin.value)
-        except Exception as error:  # it is a stranger's code: whatever it raises is told
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"the plug-in {plugin.value} of {self.what} {name} cannot be imported ({reason(error)}); "
-                "mend or remove it"
-            ) from None
+            loaded = plugin.load()
+        except Exception as error:  # it is someone else's code: whatever it raises is shown
+            raise InputError(f"the plug-in {plugin.value} cannot be imported ({reason(error)}); remove it") from None
+        return self._checked(loaded, plugin.value)
 
     def find(self, wanted: str | type[T]) -> type[T]:
-        """The class of this name (underscores are as good as hyphens), at this place, or itself."""
+        """Find a class.
+
+        Parameters
+        ----------
+        wanted : its name (underscores are as good as hyphens), its address `package.module:Class`, or itself
+        """
         if not isinstance(wanted, str):
             return wanted if wanted.__module__.startswith("dpaa.") else self.add(wanted)
         if ":" in wanted:
@@ -77,82 +77,87 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(f"there is no {self.what} {wanted!r}; {hint}known {self.what}s: {', '.join(self)}")
 
-    def stored(self, name: str, origin: object, place: object) -> type[T]:
-        """The class that a file names; one that is not known here is never imported."""
-        if name in self:
-            return self[name]
-        package = origin.get("package") if isinstance(origin, dict) else None
-        if package is None or package == "dpaa":
-            return self.find(name.replace(":", " "))  # which says what there is
-        raise InputError(
-            f"{place} was made with the {self.what} {name!r} of package {package}, which is not installed as a plug-in "
-            "here; install it, or name its class with dpaa --plugin package.module:Class"
-        )
+    def stored(self, name: str, origin: object, source: object) -> type[T]:
+        """Find the class that a file names; one that is not known here is never imported.
 
-    def add(self, place: str | type[T]) -> type[T]:
-        """Make a class, or the one at `package.module:Class`, known by its name for the rest of this process."""
-        found = self._checked(_local(place) if isinstance(place, str) else place, str(place))
-        name = str(getattr(found, "name", ""))
-        if name in self.built_in and found is not self[name]:
-            raise InputError(f"{place} calls itself {name!r}, which is a built-in {self.what}; give it another name")
-        self._named[name] = found
-        return found
+        Parameters
+        ----------
+        name : of the class
+        origin : what `origin_of` wrote beside it
+        source : the file, for the message
+        """
+        package = origin.get("package", "dpaa") if isinstance(origin, dict) else "dpaa"
+        if name in self or package == "dpaa":
+            return self.find(name.replace(":", " "))  # an unknown name is refused with the known ones
+        what = f"{source} was made with the {self.what} {name!r} of package {package}, which is not installed as a"
+        raise InputError(f"{what} plug-in here; install it, or name its class with dpaa --plugin package.module:Class")
 
-    def accepts(self, found: object) -> bool:
-        """Whether this is such a class."""
-        base = _imported(self.base)
-        return isinstance(found, type) and issubclass(found, base) and not isabstract(found) and hasattr(found, "name")
+    def add(self, added: str | type[T]) -> type[T]:
+        """Make a class known by its name for the rest of this process.
+
+        Parameters
+        ----------
+        added : the class, or its address `package.module:Class`
+        """
+        kind = self._checked(_local(added) if isinstance(added, str) else added, str(added))
+        name: str = kind.name  # type: ignore[attr-defined]  # as `accepts` has checked
+        if name in self.built_in and kind is not self[name]:
+            raise InputError(f"{added} calls itself {name!r}, which is a built-in {self.what}; give it another name")
+        self._named[name] = kind
+        return kind
+
+    def accepts(self, kind: object) -> bool:
+        """Whether this is such a class: derived from the base, with a name and a title."""
+        if not isinstance(kind, type) or not issubclass(kind, _imported(self.base)) or isabstract(kind):
+            return False
+        name, title = getattr(kind, "name", None), getattr(kind, "title", None)
+        return isinstance(name, str) and NAME.fullmatch(name) is not None and isinstance(title, str)
 
     def address(self, name: str) -> str:
-        """By what another process finds a class: its name, or its place where only this call knows it."""
-        found = self._named.get(name)
-        return name if found is None else f"{found.__module__}:{found.__qualname__}"
+        """By what another process finds a class: its name, or its address where only this call knows it."""
+        kind = self._named.get(name)
+        return name if kind is None else f"{kind.__module__}:{kind.__qualname__}"
 
-    def _checked(self, found: Any, place: str) -> type[T]:
-        if self.accepts(found):
-            name, title = found.name, getattr(found, "title", None)
-            if not isinstance(name, str) or not NAME.fullmatch(name) or not isinstance(title, str):
-                raise InputError(f"{place} needs a name (lower-case letters, digits, hyphens) and a title, both text")
-            checked: type[T] = found
-            return checked
-        raise InputError(f"{place} is no {self.what}: a class with a name, derived from {self.base.replace(':', '.')}")
+    def _checked(self, kind: type[T], address: str) -> type[T]:
+        if not self.accepts(kind):
+            needed = f"a class derived from {self.base.replace(':', '.')}, with a title and a name"
+            raise InputError(f"{address} is no {self.what}: that is {needed} (lower-case letters, digits, hyphens)")
+        return kind
 
 
-def add_plugin(place: str, *registries: Registry[Any]) -> None:
-    """Make the class at `package.module:Class` known to the registry that it belongs to."""
-    found = _local(place)
-    known = next((one for one in registries if one.accepts(found)), None)
-    if known is None:
-        kinds = " nor ".join(one.what for one in registries)
-        raise InputError(f"{place} is neither {kinds}; name a class derived from one of dpaa's base classes")
-    known.add(found)
+def add_plugin(address: str, *registries: Registry[Any]) -> None:
+    """Make the class at `package.module:Class` known to the registry that it belongs to.
+
+    Parameters
+    ----------
+    address : of the class
+    registries : to choose from
+    """
+    kind = _local(address)
+    next((one for one in registries if one.accepts(kind)), registries[0]).add(kind)
 
 
-def origin_of(found: type) -> dict[str, str | None]:
-    """The package and version that a class comes from, and its place in it, for the manifest."""
-    place, top = f"{found.__module__}:{found.__qualname__}", found.__module__.partition(".")[0]
-    if top == "dpaa":
-        return {"package": "dpaa", "version": version("dpaa"), "class": place}
-    packages = packages_distributions().get(top, [])
+def origin_of(kind: type) -> dict[str, str | None]:
+    """The package and version that a class comes from, and its address, for the manifest."""
+    top = kind.__module__.partition(".")[0]
+    packages = ["dpaa"] if top == "dpaa" else packages_distributions().get(top, [])
     return {
         "package": packages[0] if packages else top,
         "version": version(packages[0]) if packages else None,
-        "class": place,
+        "class": f"{kind.__module__}:{kind.__qualname__}",
     }
 
 
-def _imported(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _imported(address: str) -> Any:
+    module, _, name = address.partition(":")
     return getattr(import_module(module), name)
 
 
-def _local(place: str) -> Any:
+def _local(address: str) -> Any:
     """What the call names; modules in the current folder count, as for `python -m`."""
-    if not all(place.partition(":")):
-        raise InputError(f"{place!r} is no place of a class; write package.module:Class")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        return _imported(place)
-    except Exception as error:  # it is the caller's own code: whatever it raises is told
-        raise InputError(f"cannot import {place} ({reason(error)}); name it as package.module:Class") from None
+        return _imported(address)
+    except Exception as error:  # it is the caller's own code: whatever it raises is shown
+        raise InputError(f"cannot import {address} ({reason(error)}); name it as package.module:Class") from None

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dpaa.comparison import read_entries
-from dpaa.errors import InputError
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 
@@ -46,15 +44,6 @@ def test_two_runs(walk: Path, shop: Path) -> None:
     assert found["protocol"] == alone["protocol"] | {"popularity_dial": None}
 
 
-def test_seeds_become_one_entry(shop: Path) -> None:
-    _, entries = read_entries([shop / "popular", shop / "run", shop / "again"])
-    assert [entry.name for entry in entries] == ["popular", "lightgcn"]
-    assert entries[1].seeds == (5, 6)
-    said = dpaa_ok("compare", shop / "popular", shop / "run", shop / "again")
-    assert "lightgcn (2 seeds)" in said.out
-    assert "one run of popular:" in said.err
-
-
 def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:
     """The run's own lists from a file: no difference anywhere."""
     found = json.loads(dpaa_ok("compare", shop / "run", shop / "run.csv", "--json").out)
@@ -84,11 +73,3 @@ def test_the_file_that_is_written_is_what_is_printed(shop: Path, tmp_path: Path)
     assert run_dpaa(*words).code == 2
     assert f"written to {file}" in dpaa_ok(*words, "--overwrite").err
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.json"]
-
-
-def test_a_dataset_that_has_moved(walk: Path, shop: Path, tmp_path: Path) -> None:
-    shutil.copytree(walk / "data", tmp_path / "moved")
-    dpaa_ok("compare", shop / "run", shop / "popular", "--dataset", tmp_path / "moved")
-    dpaa_ok("data", "demo", "--users", 50, "--items", 40, "--out", tmp_path / "other")
-    with pytest.raises(InputError, match="was trained on another dataset than"):
-        read_entries([shop / "run", shop / "popular"], tmp_path / "other")

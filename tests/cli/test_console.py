@@ -77,12 +77,3 @@ def test_too_little_memory_is_one_sentence(
     assert said.code == 2
     assert said.err.startswith("error: there is not enough memory; use less data")
     assert said.err.count("\n") == 1
-
-
-def test_other_faults_are_not_taken_for_too_little_memory(walk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise RuntimeError("something else")
-
-    monkeypatch.setattr("dpaa.data.dataset.read_dataset", broken)
-    with pytest.raises(RuntimeError, match="something else"):
-        run_dpaa("data", "describe", walk / "data")

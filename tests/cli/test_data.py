@@ -29,13 +29,6 @@ def test_log(clicks: Path, tmp_path: Path) -> None:
     assert any("1 duplicate pair; each counts once" in note for note in dataset.notes)
 
 
-def test_low_ratings_that_count_as_liked_are_noted(clicks: Path, tmp_path: Path) -> None:
-    note = "ratings go from 1 to 5 and every row counts as liked; --positive 'rating>=4' keeps the high ones"
-    assert note in dpaa_ok("data", "log", clicks, "--out", tmp_path / "all").err
-    chosen = ("--positive", "rating>=4", "--out", tmp_path / "chosen")
-    assert "counts as liked" not in dpaa_ok("data", "log", clicks, *chosen).err
-
-
 def test_parts_are_written_beside_one_another(clicks: Path, tmp_path: Path) -> None:
     words = ("data", "log", clicks, "--split", "user-folds", "--parts", "2", "--out", tmp_path / "folds")
     dpaa_ok(*words)

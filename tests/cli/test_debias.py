@@ -55,12 +55,6 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
     assert "--dial-objective debias" not in page  # which is none
 
 
-def test_a_promise_and_the_page(walk: Path, copy: Path) -> None:
-    said = dpaa_ok("debias", walk / "data", *QUICK, "--goal", "arp", "--keep-accuracy", 0.5, "--out", copy)
-    assert "stays as it is" in said.out or "confirmed at 95%" in said.out.replace("\n", " ")
-    assert "Trade" in (copy / "frontier.html").read_text()
-
-
 def test_a_target_out_of_reach_is_an_answer_and_no_fault(walk: Path, tmp_path: Path) -> None:
     said = run_dpaa("debias", walk / "data", *QUICK, "--target", "coverage>=2", "--out", tmp_path / "trade")
     assert said.code == 1

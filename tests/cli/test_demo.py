@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dpaa.debiasing import percent, times
-from tests.command import Said, run_dpaa
+from tests.command import Said
 
 demo = import_module("dpaa.cli.demo")  # the command has the name of its module
 
@@ -42,11 +42,3 @@ def test_the_real_result_is_the_committed_one() -> None:
     words = f"niche items found {gain}, accuracy {percent(float(kuairec['test_change']))} on the test split"
     assert words.replace(" %", "%") in demo.REAL
     assert all(row["base"] == row["chosen"] for row in rows if row["data"] == "coat")
-
-
-def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "diary.txt").write_text("dear")
-    said = run_dpaa("demo", "--out", tmp_path)
-    assert said.code == 2
-    assert "already exists; pass --overwrite or choose another folder with --out" in said.err
-    assert [file.name for file in tmp_path.iterdir()] == ["diary.txt"]

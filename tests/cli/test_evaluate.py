@@ -34,23 +34,6 @@ def test_a_runs_own_recommendations_have_the_runs_metrics(walk: Path, recs: Path
     assert of_file["protocol"] == of_run["protocol"] | {"lists": "given", "popularity_dial": None}
 
 
-def test_notes_say_what_is_odd_about_a_file(walk: Path, recs: Path, tmp_path: Path) -> None:
-    table = pl.read_csv(recs).filter(pl.col("rank") <= 4).drop("source")
-    train = pl.read_parquet(walk / "data" / "train.parquet")
-    user = table["user_id"][0]
-    known = train.filter(pl.col("user_id") == user)["item_id"][0]
-    rows = [(user, known, 0.0, 5), (user, "unheard-of", 0.0, 6), ("nobody", known, 0.0, 1)]
-    others = table.filter(pl.col("user_id") != table["user_id"][-1])
-    odd = pl.concat([others, pl.DataFrame(rows, schema=table.schema, orient="row")])
-    odd.write_csv(tmp_path / "odd.csv")
-    said = dpaa_ok("evaluate", "--recs", tmp_path / "odd.csv", "--dataset", walk / "data")
-    notes = " ".join(said.err.split())
-    assert "1 rows of users and 1 of items that are not in the data" in notes
-    assert "1 test users have no list" in notes
-    assert "1 recommendations are training pairs" in notes
-    assert "lists as they were given" in said.out
-
-
 def test_evaluate(run: Path) -> None:
     shown = dpaa_ok("evaluate", run, "--k", 10, "--k", 5)
     assert "lists of 5" in shown.out

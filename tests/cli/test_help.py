@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from dpaa.cli import app, data_app
-from dpaa.cli.usage import unwrapped
 from dpaa.methods import METHODS
 from tests.command import dpaa_ok, run_dpaa
 
@@ -45,12 +44,6 @@ def test_the_page_of_helps_has_every_command() -> None:
     assert sorted(["", "data", *NAMES]) == sorted(pages.COMMANDS)
     page = pages.page()
     assert all(f"## `{' '.join(['dpaa', *name.split()])}`" in page for name in pages.COMMANDS)
-
-
-def test_paragraphs_have_no_line_ends_and_examples_keep_theirs() -> None:
-    assert unwrapped("One\n    two.\n\n    Three\n    four.\n\n    \b\n    Example:\n      five\n    ") == (
-        "One two.\n\nThree four.\n\n\b\nExample:\n  five"
-    )
 
 
 def test_methods() -> None:

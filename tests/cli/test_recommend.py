@@ -1,7 +1,8 @@
-"""`dpaa recommend`: to all, to some and to newcomers; to files, in shards."""
+"""`dpaa recommend`, `similar` and `rerank`: to files and on the screen."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -100,3 +101,46 @@ def test_recommend_in_shards(walk: Path, tmp_path: Path) -> None:
         assert other.code == 2
         assert "holds shards with another" in other.err
     assert run_dpaa("recommend", run, "--shard", "1/3").code == 2
+
+
+def test_similar(walk: Path, tmp_path: Path) -> None:
+    model = dpaa.load(walk / "run")
+    first, second = model.item_ids[0], model.item_ids[1]
+    found = model.similar_items([first, second], 3)
+    said = dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3)
+    assert "Similar items" in said.out
+    assert all(one in said.out for one in found["similar_item_id"])
+    told = json.loads(dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3, "--json").out)
+    assert [row["similar_item_id"] for row in told["similar"]] == found["similar_item_id"].to_list()
+    dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3, "--out", tmp_path / "s.parquet")
+    assert pl.read_parquet(tmp_path / "s.parquet").equals(found)
+    assert run_dpaa("similar", walk / "run", "--item", first, "--out", tmp_path / "s.parquet").code == 2
+
+
+def test_a_file_and_a_run_give_the_same(walk: Path, tmp_path: Path) -> None:
+    run, data = walk / "run", walk / "data"
+    dpaa_ok("recommend", run, "--k", 80, "--out", tmp_path / "recs.parquet")
+    words = ("--method", "xquad", "--strength", 0.7, "--set", "coverage=smooth", "--k", 5)
+    said = dpaa_ok("rerank", tmp_path / "recs.parquet", "--dataset", data, *words, "--out", tmp_path / "file.csv")
+    assert f"{5 * len(pl.read_parquet(run / 'users.parquet'))} recommendations written to" in said.out
+    assert "re-ranked by xquad,depth=100,strength=0.7,coverage=smooth,head_share=0.8" in said.out
+    assert said.err == ""
+    dpaa_ok("rerank", run, *words, "--dataset", data, "--out", tmp_path / "run.parquet")
+    dpaa_ok(
+        "recommend", run, "--k", 5, "--rerank", "xquad,strength=0.7,coverage=smooth", "--out", tmp_path / "same.parquet"
+    )
+    lists = [
+        pl.read_csv(tmp_path / "file.csv"),
+        *(pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("run", "same")),
+    ]
+    assert lists[0]["item_id"].equals(lists[1]["item_id"])
+    assert lists[1].equals(lists[2])
+    plain = pl.read_parquet(tmp_path / "recs.parquet").filter(pl.col("rank") <= 5)
+    assert not lists[1]["item_id"].equals(plain["item_id"])
+
+
+def test_settings_are_shown() -> None:
+    said = dpaa_ok("methods", "calibrated_popularity").out
+    assert "strength = 0.9" in said
+    assert "--rerank calibrated-popularity,NAME=VALUE" in said
+    assert json.loads(dpaa_ok("methods", "pc", "--json").out)["pc"]["settings"]["depth"]["default"] == "all"

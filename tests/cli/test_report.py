@@ -26,16 +26,3 @@ def test_the_page_and_its_figures_have_files(demo_folder: Path, tmp_path: Path) 
     assert said.out == f"page written to {out} ({out.stat().st_size / 1e6:.1f} MB)\n"
     assert f"figures written to {figures}" in said.err
     assert {file.name for file in figures.iterdir()} == {"long-tail.svg"}
-
-
-def test_a_page_is_replaced_only_where_this_is_asked_for(demo_folder: Path, tmp_path: Path) -> None:
-    pytest.importorskip("altair")
-    page = tmp_path / "page.html"
-    page.write_text("mine")
-    words = ("report", demo_folder / "runs" / "most-popular", "--out", page)
-    said = run_dpaa(*words)
-    assert said.code == 2
-    assert "page.html already exists; pass --overwrite or name another file" in " ".join(said.err.split())
-    assert page.read_text() == "mine"
-    dpaa_ok(*words, "--overwrite")
-    assert "<html" in page.read_text(encoding="utf-8")

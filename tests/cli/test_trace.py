@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TINY
-from tests.command import dpaa_ok, run_dpaa
+from tests.command import dpaa_ok
 
 
 @pytest.fixture(scope="module")
@@ -46,18 +46,3 @@ def test_figures(weighted: Path, tmp_path: Path) -> None:
     json.loads(said.out)  # what is said about figures goes to the other stream
     assert len(list((tmp_path / "drawn").glob("*.svg"))) == 3
     assert said.err.count("figure written to") == 3
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["nowhere"], "there is no run folder nowhere"),
-        (["{walk}/run", "--figures", "{walk}/data/dataset.json"], "dataset.json is a file"),
-        (["{walk}/run", "--figures", "drawn", "--figure-format", "gif"], "a figure is written to"),
-    ],
-)
-def test_mistakes(walk: Path, words: list[str], says: str) -> None:
-    said = run_dpaa("trace", *(word.format(walk=walk) for word in words))
-    assert said.code == 2
-    assert says in said.err
-    assert said.out == ""

@@ -57,7 +57,7 @@ def test_interrupted_it_says_how_to_go_on(walk: Path, tmp_path: Path, monkeypatc
 
     call = ("tune", walk / "data", "--method", "lightgcn", "--trials", 1, *QUICK, "--out", tmp_path / "study")
     with monkeypatch.context() as while_it_lasts:
-        while_it_lasts.setattr("dpaa.tuning.study.fit_method", interrupt)
+        while_it_lasts.setattr("dpaa.tuning._study.fit_method", interrupt)
         said = run_dpaa(*call)
     assert said.code == 130
     assert said.err == f"stopped; resume with the same call (what is done is in {tmp_path / 'study'})\n"

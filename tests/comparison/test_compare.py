@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.comparison import Comparison, compare_entries
-from dpaa.comparison._compare import jaccard, per_user_values, shared_items
+from dpaa.comparison._compare import per_user_values, shared_items
 from dpaa.evaluation.evaluator import Evaluator
 from tests.comparison.tools import QUICK, entry, good_lists
 
@@ -88,7 +88,7 @@ def test_overlap_equals_sets(rows: Any) -> None:
     one, other = (np.array([row[side] for row in rows]) for side in (0, 1))
     for place, (a, b) in enumerate(rows):
         left, right = set(a) - {-1}, set(b) - {-1}
-        assert shared_items(one, other)[place] == len(left & right)
+        assert shared_items(one, other)[0][place] == len(left & right)
         expected = len(left & right) / len(left | right) if left | right else 1.0
-        assert jaccard(one, other)[place] == pytest.approx(expected)
-    assert shared_items(one, other).tolist() == shared_items(other, one).tolist()
+        assert shared_items(one, other)[1][place] == pytest.approx(expected)
+    assert shared_items(one, other)[0].tolist() == shared_items(other, one)[0].tolist()

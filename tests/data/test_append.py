@@ -123,5 +123,5 @@ def test_what_is_known_of_items_is_kept_and_added_to() -> None:
         (6, "six", None, 2),
         (7, "seven", "red", None),
     ]
-    with pytest.raises(InputError, match="column 'size' of the items is Int64 so far and String now"):
-        data.append(more, items=pl.DataFrame({"item_id": [7], "size": ["large"]}))
+    sizes = data.append(more, items=pl.DataFrame({"item_id": [7], "size": ["large"]})).items["size"]
+    assert sizes.to_list() == [None, "1", "2", "large"]

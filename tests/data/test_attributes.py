@@ -102,7 +102,7 @@ def test_ids_keep_their_type(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_is_left_out_and_named() -> None:
     data = described({"item_id": [1], "title": ["One"], "box": [{"a": 1}], "tags": [["x", "y"]]})
     assert data.items.columns == ["item_id", "title", "tags"]
-    with pytest.raises(InputError, match="no column of the items frame holds text"):
+    with pytest.raises(InputError, match="the items frame has no column of text"):
         described({"item_id": [1], "box": [{"a": 1}]})
 
 

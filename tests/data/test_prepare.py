@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from dpaa.data.columns import SPLITS
-from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.dataset import Dataset, read_dataset, write_log
 from dpaa.data.inputs import open_log
-from dpaa.data.prepare import one_table, write_log
+from dpaa.data.prepare import one_table
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.data.tables import as_table
 from tests.command import dpaa_ok, run_dpaa
@@ -55,7 +55,7 @@ def test_a_folder_is_what_is_prepared_in_memory(kind: str | None, tmp_path: Path
         part.write_parquet(tmp_path / "logs" / f"part-{number}.parquet")
     how: dict[str, Any] = {"min_user_interactions": 4, "keep_duplicates": kind == "random", "seed": 3}
     table, rule = open_log(tmp_path / "logs"), None if kind is None else SplitRule(kind, parts=3, part=2)
-    once = Dataset.of_prepared(one_table(table, rule, **how), "a")
+    once = Dataset.of(**one_table(table, rule, **how)._asdict(), name="a")
     once.write(tmp_path / "once")
     written = write_log(table, {tmp_path / "made": rule}, "a", memory=1, **how)[tmp_path / "made"]
     about = [json.loads((tmp_path / name / "dataset.json").read_text()) for name in ("once", "made")]

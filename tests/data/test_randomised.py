@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.randomised import with_randomised
+from dpaa.data.sources.severity import with_randomised
 from dpaa.errors import InputError
 
 
@@ -57,7 +57,7 @@ def test_what_cannot_be_a_randomised_sample(tmp_path: Path) -> None:
             with_randomised(wrong, share)
     shared.write(tmp_path / "shared")
     (tmp_path / "shared" / "randomised.parquet").write_bytes(b"no table")
-    with pytest.raises(InputError, match=r"randomised\.parquet is not a readable Parquet file"):
+    with pytest.raises(InputError, match=r"randomised\.parquet is missing, no readable Parquet file"):
         read_dataset(tmp_path / "shared")
     (tmp_path / "shared" / "randomised.parquet").unlink()
     with pytest.raises(InputError, match="was changed after it was written"):

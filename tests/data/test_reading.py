@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from dpaa.data import inputs
 from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm, name_of, open_log, open_table
-from dpaa.data.log import ColumnNames, Log, Reading, read_candidates, read_log
-from dpaa.data.positive import PositiveRule
+from dpaa.data.log import ColumnNames, Log, PositiveRule, Reading, read_candidates, read_log
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 
@@ -159,8 +158,6 @@ def test_several_files_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.
     write(tmp_path / "logs" / "notes.md", "not a log")
     expected = [(1, 10), (2, 11), (1, 12), (3, 13)]
     assert pairs(tmp_path / "logs") == expected
-    by_day = read_log(open_log(tmp_path / "logs"), ColumnNames(timestamp="day")).frame
-    assert by_day["timestamp"].to_list() == [1, 1, 2, 2]
     monkeypatch.chdir(tmp_path)
     assert pairs("logs/*/*.csv*") == expected
     assert name_of("logs/*/*.csv*") == name_of("logs/") == "logs"
@@ -181,16 +178,12 @@ def test_several_files_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.
         pairs("data")
 
 
-def test_partitions_of_parquet_and_json(tmp_path: Path) -> None:
-    rows = FRAME.select("user_id", "item_id")
+def test_partitions_of_parquet(tmp_path: Path) -> None:
     for day in ("2024-05-01", "2024-05-02"):
-        for kind in ("parquet", "jsonl"):
-            (tmp_path / kind / f"date={day}").mkdir(parents=True)
-        rows.write_parquet(tmp_path / "parquet" / f"date={day}" / "part-0.parquet")
-        rows.write_ndjson(tmp_path / "jsonl" / f"date={day}" / "part-0.jsonl")
-    for kind in ("parquet", "jsonl"):
-        times = read_log(open_log(tmp_path / kind)).frame["timestamp"]
-        assert times.dt.strftime("%d").to_list() == ["01"] * 4 + ["02"] * 4
+        (tmp_path / f"date={day}").mkdir(parents=True)
+        FRAME.select("user_id", "item_id").write_parquet(tmp_path / f"date={day}" / "part-0.parquet")
+    times = read_log(open_log(tmp_path)).frame["timestamp"]
+    assert times.dt.strftime("%d").to_list() == ["01"] * 4 + ["02"] * 4
 
 
 class Piped(io.StringIO):
@@ -333,8 +326,8 @@ BAD_CSV = {
     "after quoted break": ('user_id,item_id\n"a\nb",2\n,4\n', "in column 'user_id' (1 row, first line 4)"),
     "torn after quoted break": ('user_id,item_id\n"a\nb",2\n3\n', "fields than 2 (1 row, first line 4)"),
     "UTF-16": ("user_id,item_id\n1,2\n".encode("utf-16"), "line 1 of {file} is not UTF-8 text"),
-    "open quote": ('user_id,item_id\n1,2\n3,"4\n5,6\n', "{file} has wrong quotes, from about line 3 on"),
-    "long line": (f"user_id,item_id\n1,{'2' * 4_000_001}\n", "{file} has more than 4 MB in a line"),
+    "open quote": ('user_id,item_id\n1,2\n3,"4\n5,6\n', "{file} has unquoted value, from about line 3 on"),
+    "long line": (f"user_id,item_id\n1,{'2' * 4_000_001}\n", "{file} has line size over maximum"),
     "wrong day": ("user,item,time\n1,2,2020-02-30\n1,3,2020-02-01\n", "(1 row, first '2020-02-30' in line 2)"),
     "text between numbers": ("user,item,time\n1,2,3\n1,3,soon\n1,4,5\n", "(1 row, first 'soon' in line 3)"),
 }
@@ -416,7 +409,7 @@ def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "kept", "kinds"),
     [
-        ("a.csv", 'user,item\n1,2\n3,"4"x\n5,"6"\n', [2, 6], ["wrong quotes"]),
+        ("a.csv", 'user,item\n1,2\n3,"4"x\n5,"6"\n', [2, 6], ["unquoted value"]),
         ("a.csv", 'user,item\n1,"2\n3"\n5,6,7\n8,9\n', ["2\n3", "9"], ["another number of fields than 2"]),
         ("a.csv", b"user,item\n1,2\n3,caf\xe9\n5,6\n", [2, 6], ["no UTF-8 text (or name the --encoding)"]),
         ("a.tsv", "user\titem\n1\t2\n3\n5\t6\t7\n8\t9\n", [2, 9], ["another number of fields than 2"] * 2),

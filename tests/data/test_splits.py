@@ -106,7 +106,7 @@ def test_pairs_of_the_last_version(kind: str, tmp_path: Path) -> None:
             prepared = one_table(
                 open_log(tmp_path / file), SplitRule(kind, parts=3, part=2), positive="rating>2", **how
             )
-            assert Dataset.of_prepared(prepared, "a").fingerprint.startswith(wanted)
+            assert Dataset.of(**prepared._asdict(), name="a").fingerprint.startswith(wanted)
 
 
 def test_sizes_without_ties() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dpaa.debiasing._choice import Chooser
 from dpaa.debiasing._points import Candidate, Point, user_folds
-from dpaa.debiasing.choice import Chooser
 from dpaa.evaluation.context import GroundTruth
 
 

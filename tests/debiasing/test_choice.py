@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.comparison.statistics import crossed_t
+from dpaa.debiasing._choice import CERTAINTIES, Chooser, _pareto, relative_change
 from dpaa.debiasing._points import parse_goals, user_folds
-from dpaa.debiasing.choice import CERTAINTIES, Chooser, pareto, relative_change
 from tests.debiasing.made import chooser, made_point
 
 NUMBERS = st.lists(
@@ -19,7 +19,7 @@ NUMBERS = st.lists(
 
 @given(NUMBERS)
 def test_the_frontier_is_what_no_other_point_beats(points: list[tuple[float, float]]) -> None:
-    line = pareto(*np.array(points, dtype=np.float64).T)
+    line = _pareto(*np.array(points, dtype=np.float64).T)
     slow = {
         one for one in points if not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in points)
     }

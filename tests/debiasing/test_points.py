@@ -62,12 +62,15 @@ def measurer(data: Dataset, k: int = 10, estimate: str = "logged") -> Measurer:
 
 
 @pytest.mark.parametrize("kind", SWEEPS, ids=lambda kind: kind.name)
-def test_a_sweep_gives_the_lists_that_each_strength_gives_alone(kind: type[Reranker], small_world: Dataset) -> None:
+def test_a_sweep_gives_the_lists_that_each_strength_gives_alone(
+    kind: type[Reranker], small_world: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Measurer, "point", lambda _self, candidate, lists: (candidate, lists))
     method = fit(small_world, "ease").method
     few = [*kind.sweep()[:3], *kind.sweep()[-1:]]
     assert few
     at = measurer(small_world)
-    for candidate, lists in at.lists("ease", method, few):
+    for candidate, lists in at.points("ease", method, few):  # type: ignore[misc]
         alone = at.evaluator.lists(method, candidate.kappa, candidate.reranker)
         assert np.array_equal(lists, alone), candidate.name
 

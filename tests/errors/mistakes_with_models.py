@@ -11,15 +11,17 @@ import torch
 
 from dpaa.ranking.rerankers.pc import PC
 from tests.command import dpaa_ok
-from tests.errors.workshop import Mistake, cut, drop_column, edit_json, edit_table, edit_tensor
-
-RECS = {"recs.csv": "user_id,item_id,score,rank\nu0002,i0001,0.9,1\nu0002,i0002,0.5,2\n"}
-TOKEN = {"token": "0123456789abcdef0123456789abcdef\n"}
+from tests.errors.workshop import RECS, Mistake, cut, drop_column, edit_json, edit_table, edit_tensor
 
 
 def run(kind: str, spoil: Callable[[], object]) -> Mistake:
     """A run folder was spoiled; every command reads it the same way."""
     return Mistake(kind, "dpaa recommend run --out recs.csv", spoil=spoil)
+
+
+def recs(kind: str, content: str) -> Mistake:
+    """A recommendation file with this content is evaluated."""
+    return Mistake(kind, "dpaa evaluate --recs recs.csv --dataset data", {"recs.csv": content})
 
 
 def spoil_unfinished_checkpoint() -> None:
@@ -75,14 +77,16 @@ def half_a_result() -> None:
 
 
 SECTIONS: dict[str, list[Mistake]] = {
-    "Methods and settings": [
+    "Methods and hyperparameters": [
         Mistake("a method that does not exist", "dpaa train data --method lihgtgcn --out made"),
-        Mistake("a setting that does not exist", "dpaa train data --set layer=2 --out made"),
-        Mistake("a setting of another method", "dpaa train data --method most-popular --set layers=2 --out made"),
+        Mistake("a hyperparameter that does not exist", "dpaa train data --set layer=2 --out made"),
+        Mistake(
+            "a hyperparameter of another method", "dpaa train data --method most-popular --set layers=2 --out made"
+        ),
         Mistake("--set without a value", "dpaa train data --set layers --out made"),
-        Mistake("text where a setting is a whole number", "dpaa train data --set layers=many --out made"),
-        Mistake("a setting out of range", "dpaa train data --set learning_rate=0 --out made"),
-        Mistake("a setting that is none of its words", "dpaa train data --set sampler=fair --out made"),
+        Mistake("text where a hyperparameter is a whole number", "dpaa train data --set layers=many --out made"),
+        Mistake("a hyperparameter out of range", "dpaa train data --set learning_rate=0 --out made"),
+        Mistake("a hyperparameter that is none of its words", "dpaa train data --set sampler=fair --out made"),
         Mistake("a seed below 0", "dpaa train data --seed -5 --out made"),
         Mistake(
             "a learning rate that makes the loss explode",
@@ -161,8 +165,8 @@ SECTIONS: dict[str, list[Mistake]] = {
         ),
         run("a run of fewer users", fewer_users),
         run("tensors with values that are no numbers", no_numbers),
-        run("settings edited into nonsense", lambda: edit_json(Path("run/config.json"), layers="many")),
-        run("settings that break off", lambda: cut(Path("run/config.json"))),
+        run("hyperparameters edited into nonsense", lambda: edit_json(Path("run/config.json"), layers="many")),
+        run("hyperparameters that break off", lambda: cut(Path("run/config.json"))),
         run("a manifest of another format", lambda: edit_json(Path("run/manifest.json"), format=99)),
         run("a manifest whose dataset is no object", lambda: edit_json(Path("run/manifest.json"), dataset=[])),
     ],
@@ -216,36 +220,12 @@ SECTIONS: dict[str, list[Mistake]] = {
     "Recommendation files": [
         Mistake("neither a run nor recommendations", "dpaa evaluate"),
         Mistake("recommendations without a dataset", "dpaa evaluate --recs log.csv"),
-        Mistake(
-            "recommendations without users",
-            "dpaa evaluate --recs recs.csv --dataset data",
-            {"recs.csv": "who,item_id\nu0002,i0001\n"},
-        ),
-        Mistake(
-            "a rank given twice",
-            "dpaa evaluate --recs recs.csv --dataset data",
-            {"recs.csv": "user_id,item_id,score,rank\nu0002,i0001,0.9,1\nu0002,i0002,0.5,2\nu0002,i0003,0.1,2\n"},
-        ),
-        Mistake(
-            "the same item recommended twice",
-            "dpaa evaluate --recs recs.csv --dataset data",
-            {"recs.csv": "user_id,item_id,score,rank\nu0002,i0001,0.9,1\nu0002,i0002,0.5,2\nu0002,i0001,0.1,3\n"},
-        ),
-        Mistake(
-            "recommendations for nobody known",
-            "dpaa evaluate --recs recs.csv --dataset data",
-            {"recs.csv": "user_id,item_id\nbob,i0001\n"},
-        ),
-        Mistake(
-            "recommendations of nothing known",
-            "dpaa evaluate --recs recs.csv --dataset data",
-            {"recs.csv": "user_id,item_id\nu0002,hat\n"},
-        ),
-        Mistake(
-            "recommendations with ids of another type",
-            "dpaa evaluate --recs recs.csv --dataset numbers",
-            {"recs.csv": "user_id,item_id\nu0002,i0001\n"},
-        ),
+        recs("recommendations without users", "who,item_id\nu0002,i0001\n"),
+        recs("a rank given twice", RECS + "u0002,i0003,0.1,2\n"),
+        recs("the same item recommended twice", RECS + "u0002,i0001,0.1,3\n"),
+        recs("recommendations for nobody known", "user_id,item_id\nbob,i0001\n"),
+        recs("recommendations of nothing known", "user_id,item_id\nu0002,hat\n"),
+        Mistake("recommendations with ids of another type", "dpaa evaluate --recs recs.csv --dataset numbers"),
     ],
     "Audits": [
         Mistake("a check on a number that does not exist", 'dpaa audit log.csv --fail-if "headshare>0.8"'),
@@ -307,66 +287,44 @@ SECTIONS: dict[str, list[Mistake]] = {
             "dpaa evaluate run",
             spoil=lambda: edit_json(Path("run/manifest.json"), dial={"kappa": 3}),
         ),
-        Mistake(
-            "the dial of lists in a file",
-            "dpaa evaluate --recs lists.csv --dataset data --popularity-dial 1",
-            {"lists.csv": "user_id,item_id,rank\nu0001,i0001,1\n"},
-        ),
+        Mistake("the dial of lists in a file", "dpaa evaluate --recs a.csv --dataset data --popularity-dial 1"),
         Mistake("an objective that does not exist", "dpaa evaluate run --dial-objective gini"),
     ],
     "Re-ranking": [
-        Mistake("re-ranking without a dataset", "dpaa rerank recs.csv --method xquad --out new.csv", RECS),
+        Mistake("re-ranking without a dataset", "dpaa rerank recs.csv --method xquad --out new.csv"),
         Mistake(
-            "re-ranking by what does not exist",
-            "dpaa rerank recs.csv --dataset data --method xqaud --out new.csv",
-            RECS,
+            "re-ranking by what does not exist", "dpaa rerank recs.csv --dataset data --method xqaud --out new.csv"
         ),
         Mistake(
             "a strength beyond its range",
             "dpaa rerank recs.csv --dataset data --method xquad --strength 1.5 --out new.csv",
-            RECS,
         ),
         Mistake(
-            "a setting that the re-ranker has not",
+            "a hyperparameter that the re-ranker has not",
             "dpaa rerank recs.csv --dataset data --method scale --set deph=50 --out new.csv",
-            RECS,
         ),
         Mistake(
-            "the dial over a file",
-            "dpaa rerank recs.csv --dataset data --method dial --set kappa=-1 --out new.csv",
-            RECS,
+            "the dial over a file", "dpaa rerank recs.csv --dataset data --method dial --set kappa=-1 --out new.csv"
         ),
         Mistake(
             "re-ranking a file into itself",
             "dpaa rerank recs.csv --dataset data --method xquad --out recs.csv --overwrite",
-            RECS,
         ),
     ],
     "The best trade-off": [
-        Mistake("a goal that is none", "dpaa debias data --goal fairness --methods ease --rerank dial --out trade"),
-        Mistake(
-            "more accuracy than all to keep",
-            "dpaa debias data --keep-accuracy 98 --methods ease --rerank dial --out trade",
-        ),
+        Mistake("a goal that is none", "dpaa debias data --goal fairness --methods ease --out trade"),
+        Mistake("more accuracy than all to keep", "dpaa debias data --keep-accuracy 98 --methods ease --out trade"),
         Mistake(
             "a promise and a target",
-            "dpaa debias data --keep-accuracy 0.9 --target 'coverage>0.5' --methods ease --rerank dial --out trade",
+            "dpaa debias data --keep-accuracy 0.9 --target 'coverage>0.5' --methods ease --out trade",
         ),
-        Mistake(
-            "a target without a number", "dpaa debias data --target coverage --methods ease --rerank dial --out trade"
-        ),
-        Mistake(
-            "an estimate that is none", "dpaa debias data --estimate best --methods ease --rerank dial --out trade"
-        ),
-        Mistake("no time at all", "dpaa debias data --budget 0 --methods ease --rerank dial --out trade"),
+        Mistake("a target without a number", "dpaa debias data --target coverage --methods ease --out trade"),
+        Mistake("an estimate that is none", "dpaa debias data --estimate best --methods ease --out trade"),
+        Mistake("no time at all", "dpaa debias data --budget 0 --methods ease --out trade"),
         Mistake("nothing to debias", "dpaa debias data --methods , --out trade"),
         Mistake("a frontier among other things", "dpaa debias data --methods ease --out diary"),
-        Mistake("a frontier without validation", "dpaa debias untested --methods ease --rerank dial --out trade"),
-        Mistake(
-            "a frontier whose run is a link",
-            "dpaa debias data --methods ease --rerank dial --out trade",
-            spoil=link_run,
-        ),
+        Mistake("a frontier without validation", "dpaa debias untested --methods ease --out trade"),
+        Mistake("a frontier whose run is a link", "dpaa debias data --methods ease --out trade", spoil=link_run),
     ],
     "Other forms and systems": [
         Mistake("a shard without a folder", "dpaa recommend run --shard 1/4"),
@@ -388,8 +346,10 @@ SECTIONS: dict[str, list[Mistake]] = {
         Mistake("a goal that does not exist", "dpaa tune data --method ease --metric fame@20"),
         Mistake("a loss without its share", "dpaa tune data --method ease --most-loss ndcg@20"),
         Mistake("a search space that does not exist", "dpaa tune data --method dpaa --space narrow"),
-        Mistake("a setting both fixed and searched", "dpaa tune data --method dpaa --set layers=2 --try layers=1,2"),
-        Mistake("a seed among the settings of a search", "dpaa tune data --method dpaa --set seed=3"),
+        Mistake(
+            "a hyperparameter both fixed and searched", "dpaa tune data --method dpaa --set layers=2 --try layers=1,2"
+        ),
+        Mistake("a seed among the hyperparameters of a search", "dpaa tune data --method dpaa --set seed=3"),
         Mistake("no trials", "dpaa tune data --method dpaa --trials 0"),
         Mistake("another study in the folder", "dpaa tune data --method ease --out study", spoil=begun),
         Mistake(
@@ -414,6 +374,6 @@ SECTIONS: dict[str, list[Mistake]] = {
         Mistake("a service for the world without a token", "dpaa serve run --host 0.0.0.0"),
         Mistake("a service with a short token", "dpaa serve run --token-file token", {"token": "secret\n"}),
         Mistake("a service with an empty token", "dpaa serve run --token-file token", {"token": "\n"}),
-        Mistake("an address that is not this machine's", "dpaa serve run --host 192.0.2.1 --token-file token", TOKEN),
+        Mistake("an address that is not this machine's", "dpaa serve run --host 192.0.2.1 --token-file token"),
     ],
 }

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dpaa.data.dataset import read_dataset
 from dpaa.data.inputs import FORMATS, open_table
-from dpaa.data.log import read_candidates, read_log
-from dpaa.data.positive import PositiveRule
+from dpaa.data.log import PositiveRule, read_candidates, read_log
 from dpaa.errors import InputError
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load

@@ -20,7 +20,10 @@ LOG = "user_id,item_id,rating,timestamp\n" + "".join(
     for item in range(user, user + 5)
 )
 LISTS = "user_id,item_id,rank\nu0002,i0001,1\nu0002,i0002,2\n"
+RECS = "user_id,item_id,score,rank\nu0002,i0001,0.9,1\nu0002,i0002,0.5,2\n"
 FILES = {
+    "recs.csv": RECS,
+    "token": "0123456789abcdef0123456789abcdef\n",
     "numbers.csv": "user_id,item_id\n" + "".join(f"{u},{i}\n" for u in range(5) for i in range(u, 9)),
     "a.csv": LISTS,
     "b.csv": LISTS.replace("i0002", "i0003"),

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from dataclasses import replace
+from math import nan
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaa._text import finite
 from dpaa.data.dataset import Dataset
-from dpaa.evaluation.dial_curve import KAPPAS, DialPoint, Objective, dial_curve
+from dpaa.errors import InputError
+from dpaa.evaluation.dial_curve import (
+    KAPPAS,
+    DialCurve,
+    DialPoint,
+    active_kappa,
+    best_point,
+    check_objective,
+    dial_curve,
+)
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.methods.base import Method
 from dpaa.runs.fit import fit
 
@@ -18,16 +34,26 @@ def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) ->
     return DialPoint(kappa, ndcg, recall, niche, arp=10.0, coverage=0.5)
 
 
+def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
+    exposure = ValidationExposure(False, True, 0.4)
+    return DialCurve(points, objective, 20, 5, exposure, best_point(points, objective).kappa, 0.0)
+
+
 # ---------------------------------------------------------------------- the choice
+
+
+@pytest.mark.parametrize("text", ["", "NDCG", "niche:", "niche:-1", "niche:101", "niche:nan", "ndcg:5"])
+def test_what_is_no_objective(text: str) -> None:
+    with pytest.raises(InputError, match="ndcg, recall or niche:X"):
+        check_objective(text)
 
 
 def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
     for objective in ("ndcg", "recall", "niche:5"):
-        best = Objective.parse(objective).best
-        assert best([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)]).kappa == 0
+        assert best_point([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)], objective).kappa == 0
         outer = [point(kappa, 0.5, 0.5, 0.5) for kappa in (-2, -1, 1, 2)] + [point(0, 0.5, 0.4, 0.4)]
-        assert best(outer).kappa == (0 if objective == "ndcg" else -1)
-        assert best(outer[::-1]).kappa == (0 if objective == "ndcg" else -1)
+        assert best_point(outer, objective).kappa == (0 if objective == "ndcg" else -1)
+        assert best_point(outer[::-1], objective).kappa == (0 if objective == "ndcg" else -1)
 
 
 @given(
@@ -38,14 +64,55 @@ def test_nothing_allowed_is_better_than_the_chosen(
     values: dict[int, tuple[float, float, float]], objective: str
 ) -> None:
     points = [point(float(kappa), *three) for kappa, three in values.items()]
-    wanted = Objective.parse(objective)
-    chosen = wanted.best(points)
-    if wanted.name == "niche":
-        floor = (1 - wanted.allowance) * next(one.ndcg for one in points if one.kappa == 0)
+    name, allowance = check_objective(objective)
+    chosen = best_point(points, objective)
+    if name == "niche_recall":
+        floor = (1 - allowance) * next(one.ndcg for one in points if one.kappa == 0)
         assert chosen.ndcg >= floor
         assert all(one.niche_recall <= chosen.niche_recall for one in points if one.ndcg >= floor)
     else:
-        assert all(getattr(one, wanted.name) <= getattr(chosen, wanted.name) for one in points)
+        assert all(getattr(one, name) <= getattr(chosen, name) for one in points)
+
+
+# ---------------------------------------------------------------------- words and JSON
+
+
+@pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
+def test_a_stored_setting_that_is_none_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"popularity dial is damaged .* choose it again with"):
+        active_kappa({"kappa": wrong, "suggested": 0.0})
+    with pytest.raises(InputError, match="popularity dial is damaged"):
+        active_kappa({"suggested": 0.0})
+
+
+@pytest.mark.parametrize("niche", [0.1, nan])
+@pytest.mark.parametrize("tilt", [None, 0.7])
+def test_json_and_back(niche: float, tilt: float | None) -> None:
+    curve = replace(
+        drawn(point(-1, 0.5, niche=niche), point(0, 0.3, niche=niche), objective="niche:5"),
+        exposure=ValidationExposure(True, False, tilt),
+    )
+    again = DialCurve.from_json(json.loads(json.dumps(finite(curve.as_json()), allow_nan=False)))
+    assert again.as_json() | {"curve": None} == curve.as_json() | {"curve": None}
+    assert finite(again.as_json()) == finite(curve.as_json())
+
+
+GOOD = finite(drawn(point(-1, 0.5), point(0, 0.3)).as_json())
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(key=st.sampled_from(sorted(GOOD)), value=values, whole=st.booleans(), inner=st.booleans())
+def test_a_damaged_curve_is_wrong_input_and_nothing_else(key: str, value: object, whole: bool, inner: bool) -> None:
+    point_key = sorted(GOOD["curve"][0])[len(str(value)) % len(GOOD["curve"][0])]
+    damaged: object = value if whole else GOOD | {key: value}
+    if inner:
+        damaged = GOOD | {"curve": [GOOD["curve"][1], GOOD["curve"][0] | {point_key: value}]}
+    with contextlib.suppress(InputError):
+        DialCurve.from_json(damaged).in_words()
 
 
 # ---------------------------------------------------------------------- the curve

@@ -73,5 +73,5 @@ def test_what_a_choice_needs(model: Model, small_world: Dataset) -> None:
     plain = fit(untested, "most-popular")
     assert plain.manifest["dial"] == {"kappa": 0.0, "chosen_for": None, "suggested": None}
     assert plain.dial_curve is None
-    with pytest.raises(InputError, match="dataset untested has no validation pairs to choose κ on"):
+    with pytest.raises(InputError, match="no valid pair is left to evaluate"):
         choose_dial(plain, untested, "ndcg")

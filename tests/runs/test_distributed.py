@@ -98,7 +98,7 @@ def test_a_step_sends_a_number_per_triple_one_for_l2_and_two_wishes(data: Datase
 @pytest.mark.parametrize(
     ("name", "size", "sentence"),
     [
-        ("simgcl", 64, "simgcl computes with whole tables, whose columns cannot be in several processes"),
+        ("simgcl", 64, "simgcl computes with whole tables and cannot be trained in several processes"),
         ("lightgcn", 16, "embedding_size 16 can be shared by at most 1 processes"),
         (
             "dpaa-as-printed",

@@ -144,20 +144,19 @@ def test_evaluation_is_kept_in_the_run(run: Path, small_world: Dataset) -> None:
         (run / name).unlink()
 
 
-def test_a_run_that_was_replaced_meanwhile_gets_no_metrics_of_the_old_model(
+def test_a_run_that_was_replaced_meanwhile_has_no_metrics_of_the_old_model(
     small_world: Dataset, run: Path, tmp_path: Path
 ) -> None:
     folder = RunFolder(shutil.copytree(run, tmp_path / "run"))
     old = load(folder.path)
     found = evaluate(old, small_world)
     fit_into(folder.path, small_world, make_method(small_world, "lightgcn", SETTINGS | {"seed": 9}), overwrite=True)
-    before = {file.name: file.read_bytes() for file in folder.path.iterdir()}
-    with pytest.raises(InputError, match="was replaced while its model was measured; measure the new one"):
-        folder.write_evaluation(found, old)
     assert old.dial_curve is not None
-    with pytest.raises(InputError, match="was replaced while"):
+    with pytest.raises(InputError, match="was replaced while its model was measured; measure the new one"):
         folder.write_dial(old.dial_curve, old)
-    assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == before
+    folder.write_evaluation(found, old)
+    with pytest.raises(InputError, match="was measured with another model than the one beside it"):
+        folder.read_evaluation()
 
 
 def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
@@ -165,7 +164,7 @@ def test_a_file_that_claims_more_than_memory_holds_is_refused_before_it_is_read(
 ) -> None:
     folder = damaged(run, tmp_path)
     monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 1000)
-    with pytest.raises(InputError, match=r"items.parquet claims \d+ rows, more than the memory at hand"):
+    with pytest.raises(InputError, match=r"items.parquet claims \d+ rows, more than the available memory"):
         load(folder)
     monkeypatch.undo()
     (folder / "config.json").write_text(" " * 10_000_001)
@@ -192,5 +191,5 @@ LINE: dict[str, Any] = {"epoch": 3, "loss": 0.5, "valid": {"recall@20": 0.25, "n
 )
 def test_a_wrong_line_of_the_history_is_refused(line: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text(json.dumps(LINE) + "\n" + line + "\n")
-    with pytest.raises(InputError, match=f"history.jsonl is not readable .*{sentence}"):
+    with pytest.raises(InputError, match=f"history.jsonl is (damaged|not readable) .*{sentence}"):
         RunFolder(tmp_path).history()

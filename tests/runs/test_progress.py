@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import sys
 
 import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
-from dpaa.runs.fit import fit_method, make_method
+from dpaa.runs.fit import make_method
 from dpaa.runs.progress import watched_training
 from tests.conftest import TINY
 
@@ -28,21 +27,6 @@ def test_lines_after_the_first_epochs_and_the_last(small_world: Dataset, capsys:
 def test_nothing_is_shown_unless_wanted(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     dpaa.fit(small_world, "lightgcn", **TINY)
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_terminal_gets_a_bar(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setenv("TERM", "xterm")
-    method = make_method(small_world, "lightgcn", TINY)
-    with watched_training(method) as callbacks:
-        fit_method(method, small_world, callbacks, dial=False)
-    assert "3/3" in screen.getvalue()
-    assert "lightgcn" in screen.getvalue()
 
 
 def test_notes_are_escaped_and_a_full_disk_ends_no_training(

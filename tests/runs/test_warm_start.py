@@ -15,10 +15,10 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod
+from dpaa.runs._warm_start import SHRINK, _begin_at_neighbours, _carried_parameters, warm_start
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.runs.warm_start import SHRINK, _begin_at_neighbours, carried_parameters, warm_start
 from dpaa.training.trainer import Interrupted
 from tests.conftest import TINY
 
@@ -94,7 +94,7 @@ def test_every_kind_of_method_starts_warm(small_world: Dataset, yesterday: Datas
     if name in TRAINED:
         assert model.manifest["warm_start"]["method"] == name
         kept = old.method.state()
-        carried = carried_parameters(model.method, old.method)  # type: ignore[arg-type]
+        carried = _carried_parameters(model.method, old.method)  # type: ignore[arg-type]
         assert all(torch.equal(carried[part], kept[part]) for part in carried)
         assert bool(carried) == (name == "macr")
     assert len(model.recommend(small_world.user_ids.tail(3), k=5)) == 15
@@ -192,5 +192,5 @@ def test_what_cannot_be_trained_further(small_world: Dataset, tmp_path: Path) ->
         name="other",
         about={},  # type: ignore[misc]
     )
-    with pytest.raises(InputError, match=r"trained on another dataset than other .* --warm-start"):
+    with pytest.raises(InputError, match=r"trained on another dataset than other; .* --warm-start"):
         train(tmp_path / "run", other, 9)

@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.data.sources.files import from_files
+from dpaa.data.dataset import Dataset, from_files
 from dpaa.errors import InputError
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN

@@ -4,7 +4,7 @@ import pytest
 
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.training.stopping import EarlyStopping
+from dpaa.training._stopping import EarlyStopping
 
 
 def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:

@@ -14,8 +14,8 @@ from dpaa.methods.base import attach
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.tables import Batch, Rows, Tables
+from dpaa.training._stopping import Progress
 from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
-from dpaa.training.stopping import Progress
 from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer
 from tests.conftest import random_pairs
 

@@ -8,7 +8,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.runs.model import Model
-from dpaa.tuning import study
+from dpaa.tuning import _study as study
 from dpaa.tuning.tune import TuneResult
 
 TINY = {"epochs": 3, "embedding_size": 8}

@@ -12,7 +12,7 @@ from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import PAPER_TRAINING
-from dpaa.tuning.space import Range, Space, first_point, in_words, points, search_space, size, stretched
+from dpaa.tuning.space import Range, Space, _stretched, first_point, in_words, points, search_space, size
 
 TUNABLE = [name for name in METHODS if name != "most-popular"]
 DPAA = find_method("dpaa")
@@ -24,15 +24,15 @@ def space(method: type[Method], name: str) -> Space:
 
 def test_lists_become_ranges_a_step_beyond_within_the_bounds() -> None:
     fields = DPAA.hyperparameters.model_fields
-    assert stretched((0.0, 1.0, 2.0, 3.0), fields["layer_emphasis"]) == Range(0, 4)
-    assert stretched((0.0, 1e-4, 1e-2, 1.0), fields["half_trust_shift"]) == Range(3e-5, 3, log=True)
-    assert stretched(("first", "all"), fields["weighted_layers"]) == ("first", "all")
+    assert _stretched((0.0, 1.0, 2.0, 3.0), fields["layer_emphasis"]) == Range(0, 4)
+    assert _stretched((0.0, 1e-4, 1e-2, 1.0), fields["half_trust_shift"]) == Range(3e-5, 3, log=True)
+    assert _stretched(("first", "all"), fields["weighted_layers"]) == ("first", "all")
     knn = find_method("item-knn").hyperparameters.model_fields["neighbours"]
-    assert stretched((20, 50, 500), knn) == Range(7, 2000, log=True, whole=True)
-    assert stretched((1, 3), knn) == Range(1, 5, whole=True)
+    assert _stretched((20, 50, 500), knn) == Range(7, 2000, log=True, whole=True)
+    assert _stretched((1, 3), knn) == Range(1, 5, whole=True)
     apda = find_method("apda").hyperparameters.model_fields
-    assert stretched((0.0, 0.5), apda["dropout"]) == Range(0, 0.5)  # 1 itself is no share to drop
-    assert stretched((0.1, 0.5), apda["scale"]) == Range(0.1, 0.9)  # below 0 is no scale
+    assert _stretched((0.0, 0.5), apda["dropout"]) == Range(0, 0.5)  # 1 itself is no share to drop
+    assert _stretched((0.1, 0.5), apda["scale"]) == Range(0.1, 0.9)  # below 0 is no scale
 
 
 def test_both_ends_of_every_dimension_are_hyperparameters_of_the_method() -> None:

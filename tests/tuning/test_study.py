@@ -18,7 +18,7 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.tuning.study import SameRatePruner
+from dpaa.tuning._study import _SameRatePruner
 from dpaa.tuning.tune import tune
 from tests.command import dpaa_ok, run_dpaa
 from tests.postgres import Postgres, running
@@ -152,7 +152,7 @@ def test_a_trial_is_only_compared_with_those_of_about_its_learning_rate() -> Non
     def pruned(others: Sequence[optuna.trial.FrozenTrial], rate: float | None, *values: float) -> bool:
         compared = optuna.create_study(direction="maximize")
         compared.add_trials(others)
-        return SameRatePruner(2, n_warmup_steps=2).prune(compared, trial(rate, values, "RUNNING"))
+        return _SameRatePruner(2, n_warmup_steps=2).prune(compared, trial(rate, values, "RUNNING"))
 
     same = [trial(1e-2, [0.1, 0.3]), trial(1e-2, [0.2, 0.4]), trial(1e-2, [0.3, 0.5])]
     assert pruned(same, 1e-2, 0.1, 0.2)

@@ -13,7 +13,7 @@ import pytest
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.model import Model, load
-from dpaa.tuning import study
+from dpaa.tuning import _study as study
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import FEW, TINY, settings_of
 
@@ -49,11 +49,10 @@ def test_a_study_that_is_done_trains_nothing_and_more_trials_add_to_it(
     assert len(trained) == 2
     again = tune(tmp_path, world, "lightgcn", trials=2, seeds=1, settings=TINY)
     assert len(trained) == 2
-    assert again == replace(first, kept=2)
+    assert again == first
     more = tune(tmp_path, world, "lightgcn", trials=3, seeds=0, settings=TINY)
     assert len(trained) == 3
     assert more.trials[:2] == first.trials
-    assert (first.kept, more.kept) == (0, 2)
 
 
 def test_the_search_ends_with_the_paper_s_grid(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
@@ -153,9 +152,9 @@ def test_a_study_of_another_version_or_call_is_left_alone(world: Dataset, tmp_pa
     tune(tmp_path / "study", world, "ease", trials=1, seeds=0, prune_after=0)
     about = tmp_path / "study" / "study.json"
     before = about.read_text()
-    with pytest.raises(InputError, match=r"another goal \(None, not \{'key': 'arp@20'"):
+    with pytest.raises(InputError, match="belongs to a call with another goal"):
         tune(tmp_path / "study", world, "ease", metric="arp@20", prune_after=0)
     about.write_text(json.dumps(json.loads(before) | {"format": 1}))
-    with pytest.raises(InputError, match=r"a call with another format \(1, not 3\); choose another folder"):
+    with pytest.raises(InputError, match=r"a call with another format; choose another folder"):
         tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
     assert len((tmp_path / "study" / "trials.jsonl").read_text().splitlines()) == 1

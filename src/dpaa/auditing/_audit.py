@@ -12,14 +12,14 @@ import polars as pl
 
 import dpaa
 from dpaa._text import printable
+from dpaa.auditing._checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, Check, CheckResult, check_name
 from dpaa.auditing._interactions import interactions
 from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, drift_at, drift_between, is_moment, skew
-from dpaa.auditing.checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, Check, CheckResult, check_name
 from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.recommendations import open_recommendations, read_recommendations
+from dpaa.evaluation.recommendations import read_recommendations
 
 PERIODS = 10
 
@@ -79,11 +79,8 @@ class Audit:
         return [*self.log.sentences(), *lists, *(self.drift.sentences() if self.drift else [])]
 
     def as_json(self) -> dict[str, Any]:
-        """As `audit --json` prints it; the table per user is not in it."""
-        log, recs = asdict(self.log), None
-        if self.recommendations:
-            recs = asdict(replace(self.recommendations, per_user=pl.DataFrame()))
-            del recs["per_user"]
+        """As `audit --json` prints it."""
+        log = asdict(self.log)
         return {
             "kind": "audit",
             "version": dpaa.__version__,
@@ -92,7 +89,7 @@ class Audit:
             "meanings": self.meanings,
             "in_words": self.in_words(),
             "log": log.pop("numbers") | log,
-            "recommendations": recs,
+            "recommendations": None if self.recommendations is None else asdict(self.recommendations),
             "drift": None if self.drift is None else asdict(self.drift),
             "checks": [check.as_json() for check in self.checks],
             "notes": self.notes,
@@ -133,15 +130,11 @@ def audit(
     -------
     Audit
     """
-    if isinstance(fail_if, str):
-        raise InputError(f'fail_if must be a list of checks, got {fail_if!r}; write for example ["log_gini>0.9"]')
-    checks = [Check.parse(text) for text in fail_if]
+    checks = [Check.parse(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     for check in checks:
         check_name(check.name, recs is not None, k, against is not None)
     if k is not None and recs is None:
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
-    if isinstance(recs, str | Path):
-        open_recommendations(recs)  # a file that is not there need not wait for the log
     reading: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
     reading |= {"form": form, "drop_invalid": drop_invalid}
     log = interactions(data, items=items, **reading)

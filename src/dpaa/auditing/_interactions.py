@@ -16,9 +16,8 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
-from dpaa.data.log import ColumnNames, Reading, read_log
+from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.popularity import popular_items
-from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from dpaa.evaluation.concentration import mean_per_row, tastes
@@ -52,15 +51,10 @@ class Interactions:
     invalid: pl.DataFrame | None = None
     """Faulty rows that were left out: `source, row, fault, content`."""
 
-    @property
-    def n_items(self) -> int:
-        """Items that are known, with or without a pair."""
-        return len(self.item_ids)
-
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Interactions of each item.  Returns (n_items,)."""
-        return np.bincount(self.item, self.count, minlength=self.n_items).astype(np.int64)
+        return np.bincount(self.item, self.count, minlength=len(self.item_ids)).astype(np.int64)
 
     @cached_property
     def history_lengths(self) -> NDArray[np.int64]:
@@ -105,8 +99,7 @@ def interactions(
         plain = (names, form or TextForm()) == (ColumnNames(), TextForm())
         if fmt or positive or keep_duplicates or drop_invalid or items is not None or not plain:
             raise InputError(
-                f"{paths[0] if paths else 'the dataset'} is prepared already: format, columns, --positive, "
-                "--drop-invalid, --keep-duplicates and --items go with a log; leave them out"
+                f"{paths[0] if paths else data} is prepared already; leave out options on how a log is read"
             )
         return _of_dataset(data if isinstance(data, Dataset) else read_dataset(paths[0]))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
@@ -120,12 +113,8 @@ def interactions(
         titles, notes = attributes.titles, (*notes, *more)
     user, item = encode(frame[Column.USER], user_ids), encode(frame[Column.ITEM], item_ids)
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
-    return Interactions(
-        *(f"log {table.name}", user_ids, item_ids, user, item, count, _times(frame, item)),
-        notes=notes,
-        titles=titles,
-        invalid=log.invalid,
-    )
+    source, times = f"log {table.name}", _times(frame, item)
+    return Interactions(source, user_ids, item_ids, user, item, count, times, None, notes, titles, log.invalid)
 
 
 def _of_dataset(data: Dataset) -> Interactions:

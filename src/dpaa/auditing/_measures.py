@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.auditing._interactions import Interactions
-from dpaa.data.columns import Column
 from dpaa.data.ids import is_text
 from dpaa.data.popularity import popularity_deciles
 from dpaa.errors import InputError
@@ -28,11 +27,8 @@ from dpaa.evaluation.recommendations import Recommendations
 Row = dict[str, Any]
 MOVED = 10
 """Winners and losers that are listed."""
-_TICKS = (1, 1_000, 1_000_000, 1_000_000_000)
-"""Per second: times since 1970 are kept in seconds, milli-, micro- or nanoseconds."""
-_EPOCH_RANGE = datetime(1990, 1, 1, tzinfo=UTC).timestamp(), datetime(2100, 1, 1, tzinfo=UTC).timestamp()
-"""Numbers that all fall between are taken for times since 1970; 20240131 or 202401311259 do not."""
-_MIDNIGHT = "T00:00:00+00:00"
+_EARLIEST, _LATEST = 631_152_000, 4_102_444_800
+"""1990 and 2100: numbers that all fall between are seconds since 1970; 20240131 or 202401311259 do not."""
 
 
 # ---------------------------------------------------------------------- the log alone
@@ -68,11 +64,9 @@ class Skew:
         ]
         if self.periods:
             first, last = self.periods[0], self.periods[-1]
-            lines.append(
-                f"Over time, from the first to the last of {len(self.periods)} periods the most "
-                f"popular fifth goes from {first['log_head_share']:.1%} to {last['log_head_share']:.1%} of the "
-                f"interactions, niche items from {first['log_niche_share']:.1%} to {last['log_niche_share']:.1%}."
-            )
+            shares = [f"{one[name]:.1%}" for name in ("log_head_share", "log_niche_share") for one in (first, last)]
+            head, niche = f"from {shares[0]} to {shares[1]}", f"from {shares[2]} to {shares[3]}"
+            lines.append(f"Over time, the most popular fifth goes {head} of the interactions, niche items {niche}.")
         return lines
 
 
@@ -86,13 +80,10 @@ def skew(log: Interactions, periods: int) -> Skew:
         f"log_{name}_trend": slices[-1][f"log_{name}"] - slices[0][f"log_{name}"] if slices else math.nan
         for name in ("head_share", "niche_share")
     }
-    tastes = []
-    for index, name in enumerate(TASTES):
-        group = log.taste == index
-        mean, median = (
-            float(of(values[group])) if group.any() else math.nan
-            for of, values in ((np.mean, log.popular_share), (np.median, log.history_lengths))
-        )
+    tastes: list[Row] = []
+    for name, group in ((name, log.taste == index) for index, name in enumerate(TASTES)):
+        of_group = pl.Series(log.popular_share[group]).mean(), pl.Series(log.history_lengths[group]).median()
+        mean, median = (math.nan if one is None else one for one in of_group)
         tastes.append({"taste": name, "users": int(group.sum()), "mean": mean, "history_median": median})
     numbers = {
         "log_users": len(lengths),
@@ -128,17 +119,17 @@ def _periods(times: pl.DataFrame, popular: NDArray[np.bool_], wanted: int) -> It
         counts = np.bincount(item[rows], count[rows], minlength=len(popular)).astype(np.int64)
         new = (counts > 0) & ~seen
         seen |= new
-        first, last = (time[int(rows[at])] for at in (stamps[rows].argmin(), stamps[rows].argmax()))
+        ends = (time[int(rows[at])] for at in (stamps[rows].argmin(), stamps[rows].argmax()))
+        first, last = (one if isinstance(one, int | float) else one.isoformat() for one in ends)
         yield {
-            "start": first if isinstance(first, int | float) else first.isoformat(),
-            "end": last if isinstance(last, int | float) else last.isoformat(),
+            "start": first,
+            "end": last,
             "interactions": int(counts.sum()),
             "items": int((counts > 0).sum()),
             "new_items": int(new.sum()),
             "log_gini": gini(counts[counts > 0]),
             "log_head_share": share_of(head(counts), counts),
             "log_niche_share": share_of(~popular, counts),
-            "new_share": share_of(new, counts),
         }
 
 
@@ -151,18 +142,14 @@ def readable_times(times: Sequence[str | float]) -> list[str]:
 
     Returns
     -------
-    dates (UTC) where they are ISO or count from 1970, else the numbers as they are
+    dates (UTC) where they are ISO or count seconds or milliseconds from 1970, else the numbers as they are
     """
     numbers = [time for time in times if not isinstance(time, str)]
-    low, high = _EPOCH_RANGE
-    ticks = next((one for one in _TICKS if all(low <= time / one < high for time in numbers)), None)
+    ticks = next((one for one in (1, 1000) if all(_EARLIEST <= time / one < _LATEST for time in numbers)), None)
     if ticks is None:
-        return [str(time) for time in times]
-    iso = [
-        time if isinstance(time, str) else datetime.fromtimestamp(int(time / ticks), UTC).isoformat() for time in times
-    ]
-    cut = _MIDNIGHT if all(_MIDNIGHT in time for time in iso) else "+00:00"
-    return [time.replace(cut, "").replace("T", " ") for time in iso]
+        return list(map(str, times))
+    iso = [one if isinstance(one, str) else datetime.fromtimestamp(int(one / ticks), UTC).isoformat() for one in times]
+    return [time.removesuffix("+00:00").removesuffix("T00:00:00").replace("T", " ") for time in iso]
 
 
 # ---------------------------------------------------------------------- lists against the log
@@ -184,8 +171,6 @@ class Amplification:
     """Entries of lists that are a known item."""
     deciles: list[float]
     """Share of the recommendations on each decile of the log's items, rarest first."""
-    outside_deciles: float
-    """Share of the recommendations on items without an interaction."""
     lorenz: list[list[float]]
     """Points (p, L): the least recommended share p of the candidates has the share L of the recommendations."""
     winners: list[Row]
@@ -193,8 +178,6 @@ class Amplification:
     losers: list[Row]
     tastes: list[Row]
     """By `taste`, means over its users; NaN where there are none."""
-    per_user: pl.DataFrame = field(repr=False)
-    """A row per user with a list; null where there is no history."""
     notes: list[str]
 
     def sentences(self, log: Skew) -> list[str]:
@@ -217,27 +200,21 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
     """Measure the lists of `recs` against the log."""
     listed = (recs.items >= 0).any(axis=1)
     if not listed.any():
-        raise InputError(
-            f"no list of {recs.name} has an item that the log knows; audit it against the log it came from"
-        )
+        raise InputError(f"no list of {recs.name} has an item of the log; audit it against the log it came from")
     users, lists, k = recs.users[listed], recs.items[listed], recs.items.shape[1]
-    history = log.user, log.item
-    no_pairs = np.zeros(0, dtype=np.int64)
+    history, no_pairs = (log.user, log.item), np.zeros(0, dtype=np.int64)
     truth = GroundTruth(users, len(log.user_ids), log.counts, no_pairs, history, candidates=log.candidates)
     at = truth.context(lists)
     columns = {name: METRICS[name].formula(at) for name in ("arp", "popularity_lift", "aplt", "upd")}
     columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - log.popular_share[users]}
-    taste = pl.Series("taste", [*TASTES, None], dtype=pl.String).gather(np.where(truth.taste < 0, 3, truth.taste))
-    ids = log.user_ids.gather(users).alias(Column.USER)
     series = (pl.Series(name, values, nan_to_null=True) for name, values in columns.items())
-    table = pl.DataFrame([ids, taste, *series])
+    table = pl.DataFrame([pl.Series("taste", truth.taste), *series])
     both = table.drop_nulls("popularity_lift")
     of_history = ("arp_history", "popularity_lift", "aplt_history", "upd")
     numbers = {name: _mean(table[name]) for name in ("arp", "aplt")} | {name: _mean(both[name]) for name in of_history}
     numbers |= {"amplified_users": _mean(both["popularity_lift"] > 0)}
     numbers |= {name: METRICS[name].formula(at) for name in ("coverage", "gini", "head_share")}
     shown, counts = at.exposure, log.counts
-    by_decile = bias.decile_shares(lists, truth.decile).tolist()
 
     def shift(item: int) -> Row:
         return {
@@ -254,15 +231,14 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
     winners, losers = ([shift(int(item)) for item in items] for items in moved)
     without = int((log.history_lengths > 0).sum()) - len(both)
     notes = [f"{recs.name}: {without:,} users of the log have no list"] if without else []
-    groups = {name: both.filter(pl.col("taste") == name) for name in TASTES}
+    groups = {name: both.filter(pl.col("taste") == index) for index, name in enumerate(TASTES)}
     return Amplification(
         name=recs.name,
         k=k,
         numbers=numbers,
         users=len(users),
         recommendations=int((lists >= 0).sum()),
-        deciles=by_decile[:10],
-        outside_deciles=by_decile[10],
+        deciles=bias.decile_shares(lists, truth.decile).tolist()[:10],
         lorenz=lorenz(at.candidate_exposure).round(6).tolist() if at.candidate_exposure.any() else [],
         winners=winners,
         losers=losers,
@@ -270,7 +246,6 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
             {"taste": name, "users": len(group)} | {metric: _mean(group[metric]) for metric in columns}
             for name, group in groups.items()
         ],
-        per_user=table,
         notes=[*recs.notes, *notes],
     )
 
@@ -317,21 +292,18 @@ def drift_at(log: Interactions, moment: str) -> Drift:
     if log.times is None:
         raise InputError(f"{log.source} has no times, so it cannot be cut at {moment!r}; name an older log instead")
     item, count, stamps = log.times["item"].to_numpy(), log.times["count"].to_numpy(), log.times["time"]
-    cut: Any
     try:
-        if stamps.dtype.is_numeric():
-            cut = float(moment)
-        else:
-            zone = getattr(stamps.dtype, "time_zone", None)
-            cut = pl.Series([datetime.fromisoformat(moment)]).cast(pl.Datetime("us")).dt.replace_time_zone(zone)[0]
+        zone = getattr(stamps.dtype, "time_zone", None)
+        times = pl.Series([float(moment) if stamps.dtype.is_numeric() else datetime.fromisoformat(moment)])
+        cut = times if stamps.dtype.is_numeric() else times.cast(pl.Datetime("us")).dt.replace_time_zone(zone)
     except ValueError:
         raise InputError(f"{moment!r} is no time of {log.source}; give one such as {stamps[0]}") from None
-    early = (stamps < cut).to_numpy()
+    early = (stamps < cut[0]).to_numpy()
     if early.all() or not early.any():
-        raise InputError(
-            f"{log.source} has nothing before {moment} or nothing from then on; choose a time between first and last"
-        )
-    parts = [np.bincount(item[rows], count[rows], minlength=log.n_items).astype(np.float64) for rows in (early, ~early)]
+        raise InputError(f"{log.source} has nothing before {moment} or nothing from then on; choose another time")
+    parts = [
+        np.bincount(item[rows], count[rows], minlength=len(log.item_ids)).astype(np.float64) for rows in (early, ~early)
+    ]
     return _drift(f"{log.source} before {moment}", f"{log.source} from {moment} on", *parts)
 
 

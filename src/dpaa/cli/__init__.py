@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -10,26 +11,9 @@ from typer import Option
 
 import dpaa
 from dpaa._text import shortened
-from dpaa.cli.audit import audit
-from dpaa.cli.benchmark import benchmark
-from dpaa.cli.compare import compare
 from dpaa.cli.console import abandon_stream, err, open_closed_streams
 from dpaa.cli.data import app as data_app
-from dpaa.cli.debias import debias
-from dpaa.cli.demo import demo
-from dpaa.cli.evaluate import evaluate
-from dpaa.cli.export import export
 from dpaa.cli.interrupts import recorded_interrupts
-from dpaa.cli.methods import methods
-from dpaa.cli.recommend import recommend
-from dpaa.cli.report import report
-from dpaa.cli.reproduce import reproduce
-from dpaa.cli.rerank import rerank
-from dpaa.cli.serve import serve
-from dpaa.cli.similar import similar
-from dpaa.cli.trace import trace
-from dpaa.cli.train import train
-from dpaa.cli.tune import tune
 from dpaa.cli.usage import UsageError, in_one_sentence, unwrapped
 from dpaa.errors import InputError, reason
 
@@ -40,14 +24,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
-_COMMANDS = (
-    *(audit, train, evaluate, recommend, similar, export, rerank, debias, compare),
-    *(tune, benchmark, trace, report, serve, methods, reproduce),
+COMMANDS = (
+    *("demo", "audit", "train", "evaluate", "recommend", "similar", "export", "rerank", "debias", "compare"),
+    *("tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
 )
-for _command in _COMMANDS:
-    app.command()(_command)
+"""Each is the function of that name in the module of that name."""
+for _command in COMMANDS:
+    app.command()(getattr(import_module(f"dpaa.cli.{_command}"), _command))
+app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
 for _group in (app, data_app):
     for _info in _group.registered_commands:
         _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
@@ -61,7 +45,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    _version: Annotated[bool, Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+    _version: Annotated[bool, Option("--version", callback=_show_version, is_eager=True, help="Show version.")] = False,
     plugin: Annotated[list[str] | None, Option(metavar="MODULE:CLASS", help="Add a method or re-ranker.")] = None,
 ) -> None:
     """Find, measure and remove popularity bias in graph recommenders.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import typer
@@ -34,8 +33,7 @@ def parse_checks(texts: Iterable[str] | None) -> list[Check]:
     for check in checks:
         name = check.name.partition("/")[0].partition("@")[0]
         if name not in METRICS:
-            near = get_close_matches(name, METRICS, n=1) or METRICS
-            raise InputError(f"--fail-if: there is no metric {check.name!r}; did you mean {' or '.join(near)}?")
+            raise InputError(f"--fail-if: there is no metric {check.name!r}; choose from {', '.join(METRICS)}")
     return checks
 
 

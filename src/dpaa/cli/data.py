@@ -16,8 +16,7 @@ from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
-    from dpaa.data.prepare import Written
+    from dpaa.data.dataset import Dataset, Written
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
@@ -64,7 +63,8 @@ def log(
 
     A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
     no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
-    given.  docs/data.md explains the split rules.
+    given.  Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or
+    for each user (leave-last), into folds of users, users or items with few training pairs, or windows of time.
 
     \b
     Example:
@@ -77,14 +77,15 @@ def log(
       dpaa data log clicks/ --memory 2 --out data/clicks
       psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
     """
+    from dpaa.data.dataset import write_log
     from dpaa.data.inputs import name_of, open_log, open_table
-    from dpaa.data.prepare import write_log
     from dpaa.data.splits import SplitRule
 
     source.check(overwrite)
     if append is not None:
         if how != SplitOptions() or source.positive or source.keep_duplicates:
-            raise InputError("--append keeps the rules that the dataset was made with; leave options of the split out")
+            kept = "--append keeps the rules that the dataset was made with"
+            raise InputError(f"{kept}; leave --split, --positive and their like out")
         _append(files, append, out_folder, overwrite, source)
         return
     if out_folder is None:
@@ -154,9 +155,8 @@ def splits(
     Example:
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
-    from dpaa.data.dataset import check_target
+    from dpaa.data.dataset import check_target, from_files
     from dpaa.data.inputs import open_table
-    from dpaa.data.sources.files import from_files
 
     how.check(overwrite)
     check_target(out_folder, overwrite)
@@ -220,7 +220,7 @@ def example(
     Example:
       dpaa data example --out shop
     """
-    from dpaa.data.sources.example import write_example
+    from dpaa.data.sources.world import write_example
 
     clicks, titles = write_example(out_folder, overwrite)
     out.print(f"{clicks} and {titles} written; next: dpaa audit {clicks}")
@@ -275,7 +275,7 @@ def randomised(
       dpaa data randomised data/coat --share 0.5 --out data/coat-randomised
     """
     from dpaa.data.dataset import read_dataset
-    from dpaa.data.randomised import with_randomised
+    from dpaa.data.sources.severity import with_randomised
 
     _make(lambda: with_randomised(read_dataset(dataset), share, seed), out_folder, overwrite)
 

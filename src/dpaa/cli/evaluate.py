@@ -74,9 +74,8 @@ def evaluate(
     evaluator = Evaluator(data, tuple(k or [20]), "test", overlap, mask_valid, group_by)  # type: ignore[arg-type]
 
     def metrics_of(path: str) -> dict[str, float]:
-        return (
-            measured(load(path), evaluator) if Path(path).is_dir() else evaluator.evaluate_recommendations(path)
-        ).metrics
+        other = measured(load(path), evaluator) if Path(path).is_dir() else evaluator.evaluate_recommendations(path)
+        return other.metrics
 
     references = {check.reference: metrics_of(check.reference) if check.reference else {} for check in checks}
     name, curve = str(run or recs), None

@@ -20,7 +20,7 @@ Work = Annotated[Path, Option(help="Folder for prepared datasets and unfinished 
 
 
 def reproduce(
-    name: Annotated[str, Argument(help="datasets, overall, groups, severity, ablation, settings or all.")],
+    name: Annotated[str, Argument(metavar="datasets|overall|groups|severity|ablation|settings|all", help="Which.")],
     budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
     coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
     yahoo_r3: Annotated[Path | None, Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
@@ -53,8 +53,8 @@ def reproduce(
         raise InputError(f"there is no budget {budget!r}; use one of {', '.join(BUDGETS)}")
     if out_folder.exists() and not out_folder.is_dir():
         raise InputError(f"{out_folder} is a file; name a folder with --out DIR")
-    places = {"coat": coat, "yahoo-r3": yahoo_r3, "kuairec": kuairec}
-    folders = {data: folder for data, folder in places.items() if folder is not None}
+    given_folders = {"coat": coat, "yahoo-r3": yahoo_r3, "kuairec": kuairec}
+    folders = {data: folder for data, folder in given_folders.items() if folder is not None}
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(BUDGETS[budget], folders, results, work, rows, seeds, levels, jobs, err.print)
     made = []

@@ -34,7 +34,7 @@ def trace(
     from dpaa.trace import trace_run
 
     if figures is not None:
-        from dpaa.report import check_figures
+        from dpaa.report import check_figures, save, trace_figures
 
         check_figures(figures, figure_format)
     traced = trace_run(run)
@@ -44,8 +44,6 @@ def trace(
         _print_trace(traced)
     print_notes(traced.notes)
     if figures is not None:
-        from dpaa.report import save, trace_figures
-
         for name, chart in trace_figures(traced).items():
             err.print(f"figure written to {save(chart, figures / f'{name}.{figure_format}')}")
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dpaa._io import settled
 from dpaa.comparison import statistics
 from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
-from dpaa.comparison.training_budget import TrainingBudget, budget_warnings
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation import bias
@@ -39,6 +38,74 @@ MOVED_ITEMS = 10
 """Items listed as gaining, and as losing."""
 NOT_COMPARED = ("seed", "threads")
 """What the configs of runs of one entry may differ in: the seed, and what changes no bit."""
+
+
+@dataclass(frozen=True)
+class TrainingBudget:
+    """What a run was given to learn with: sides of a comparison should have had the same."""
+
+    epochs: int | None
+    """At most; None for methods without epochs."""
+    patience: int | None
+    learning_rate: float | None
+    trials: int
+    """Of tuning."""
+    best_epoch: int | None
+    """None where there was no validation to choose it."""
+
+    @classmethod
+    def of_model(cls, model: Model) -> TrainingBudget:
+        """Of a fitted or loaded model."""
+        parts = (model.manifest.get(name) for name in ("training", "tuning"))
+        training, tuning = (part if isinstance(part, dict) else {} for part in parts)
+        best = training.get("best_epoch") if training.get("best_valid_recall@20") is not None else None
+        epochs, patience, rate = map(model.method.get_params().get, ("epochs", "patience", "learning_rate"))
+        return cls(epochs, patience, rate, tuning.get("trials", 0), best)
+
+
+def unfinished(name: str, runs: Sequence[TrainingBudget]) -> str | None:
+    """One sentence where the best epoch of a run was the last one allowed.
+
+    Parameters
+    ----------
+    name : of the method or entry
+    runs : its budgets
+
+    Returns
+    -------
+    the sentence, or None
+    """
+    last = [run.epochs for run in runs if run.epochs and run.best_epoch == run.epochs]
+    remedy = f"it may not have finished learning; allow more with --set epochs={2 * max(last)}" if last else ""
+    return f"{name}: the best epoch was the last one allowed; {remedy}" if last else None
+
+
+def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> list[str]:
+    """What to know of the trainings of a comparison: unequal budgets, and who may not have finished learning.
+
+    Learning rates that were tuned in as many trials may differ: each side then has its own best.
+
+    Parameters
+    ----------
+    sides : names and the budgets of their runs
+
+    Returns
+    -------
+    sentences
+    """
+    first = {name: runs[0] for name, runs in sides if runs and runs[0].epochs is not None}
+    given = [
+        (one.epochs, one.patience, one.trials, None if one.trials else one.learning_rate) for one in first.values()
+    ]
+    warnings = [line for name, runs in sides if (line := unfinished(name, runs))]
+    if all(one == given[0] for one in given):
+        return warnings
+    described = "; ".join(
+        f"{name} up to {one.epochs} epochs with patience {one.patience} at learning rate {one.learning_rate}, tuned in "
+        f"{one.trials} trials"
+        for name, one in first.items()
+    )
+    return [f"unequal training budgets: {described}; train and tune them alike before comparing", *warnings]
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,10 +444,9 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
         for source, one in zip(entry.sources, entry.evaluations, strict=True):
             yield from one.notes
             kappa, reranker = one.protocol.popularity_dial, one.protocol.rerank
-            if kappa or reranker:
-                kept = [f"popularity dial at κ = {kappa:g}"] * bool(kappa) + [f"re-ranked by {reranker}"] * bool(
-                    reranker
-                )
+            kept = [f"popularity dial at κ = {kappa:g}"] if kappa else []
+            kept += [f"re-ranked by {reranker}"] if reranker else []
+            if kept:
                 yield f"{source}: {', '.join(kept)}, as the run keeps it"
     single = [entry.name for entry in entries if entry.kind == "run" and len(entry.evaluations) == 1]
     if single:
@@ -393,25 +459,22 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
 # ---------------------------------------------------------------------- what changes in the lists
 
 
-def shared_items(one: Ints, other: Ints) -> Ints:
-    """How many items the two lists of each user share; (users, k) each, −1 where a list ends early.  (users,)."""
+def shared_items(one: Ints, other: Ints) -> tuple[Ints, Floats]:
+    """How many items the two lists of each user share, and `|A ∩ B| / |A ∪ B|`, 1 for two empty lists.
+
+    Lists are (users, k), −1 where they end early; the results (users,).
+    """
     both = np.sort(np.concatenate([one, other], axis=1), axis=1)  # an item of both stands beside itself
-    return np.asarray(((both[:, 1:] == both[:, :-1]) & (both[:, 1:] >= 0)).sum(axis=1))
-
-
-def jaccard(one: Ints, other: Ints) -> Floats:
-    """`|A ∩ B| / |A ∪ B|` per user, in [0, 1]; 1 for two empty lists.  Returns (users,)."""
-    shared = shared_items(one, other)
+    shared = np.asarray(((both[:, 1:] == both[:, :-1]) & (both[:, 1:] >= 0)).sum(axis=1))
     union = (one >= 0).sum(axis=1) + (other >= 0).sum(axis=1) - shared
-    return np.where(union > 0, shared / np.maximum(union, 1), 1.0)
+    return shared, np.where(union > 0, shared / np.maximum(union, 1), 1.0)
 
 
 def _overlap(base: Entry, entry: Entry) -> dict[str, Any]:
     """How much of the lists of an entry and the baseline is the same."""
-    pairs = [(one.lists, two.lists) for one, two in product(entry.evaluations, base.evaluations)]
-    share = float(np.mean([jaccard(*pair) for pair in pairs]))
-    number = float(np.mean([shared_items(*pair) for pair in pairs]))
-    return {"entry": entry.name, "other": base.name, "jaccard": share, "shared": number}
+    pairs = [shared_items(one.lists, two.lists) for one, two in product(entry.evaluations, base.evaluations)]
+    shared, jaccard = (float(np.mean(parts)) for parts in zip(*pairs, strict=True))
+    return {"entry": entry.name, "other": base.name, "jaccard": jaccard, "shared": shared}
 
 
 def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> dict[str, Any]:

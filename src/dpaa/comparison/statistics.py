@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +84,7 @@ def compare_means(
             estimate, low, high, p = map(float, crossed_t(one[there], other[there], contrast.scale, confidence))
             outcomes[index] = _outcome(estimate, low, high, p, users, by_coins=False)
         else:
-            for_coins[index] = np.where(there, user_differences(one, other, contrast.scale), np.nan)
+            for_coins[index] = np.where(there, _user_differences(one, other, contrast.scale), np.nan)
     if for_coins:
         table = np.stack(list(for_coins.values()), axis=1)
         ends = np.stack(sign_flips(table, resamples, seed, confidence), axis=1)
@@ -102,7 +101,7 @@ def _outcome(estimate: float, low: float, high: float, p: float, users: int, *, 
     return Outcome(estimate, min(low, estimate), max(high, estimate), p, at_most_zero, users, by_coins)
 
 
-def user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:
+def _user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:
     """`mean(one) − scale · mean(other)` over runs, per user; (..., users, runs) each.  Returns (..., users)."""
     first, second = one.mean(axis=-1), scale * other.mean(axis=-1)
     difference = first - second
@@ -122,7 +121,7 @@ def crossed_t(
     Returns the estimate, the ends of the interval and the two-sided p, (...) each.  Without any spread the interval is
     a point, and p is 1 where that is 0 and 0 elsewhere.
     """
-    differences = user_differences(one, other, scale)
+    differences = _user_differences(one, other, scale)
     users = differences.shape[-1]
     estimate = differences.mean(axis=-1)
     of_users = differences.var(axis=-1, ddof=1) / users  # A
@@ -180,7 +179,8 @@ def sign_flips(
     low, high, p = np.full((3, differences.shape[1]), np.nan)
     few = users < resamples.bit_length()  # 2^users ≤ resamples
     for column in np.flatnonzero(few & (users > 0)):
-        series = _every_series(int(users[column]))
+        coins = np.arange(users[column])
+        series = ((np.arange(2 ** len(coins))[:, None] >> coins) & 1).astype(np.float64)  # (2^users, users)
         ends = _Tossed(differences[there[:, column], column][:, None]).means(series)
         possible = np.arange(len(series) + 1) / len(series)
         low[[column]], high[[column]], p[[column]] = _inverted(*ends, possible, confidence)
@@ -216,7 +216,7 @@ class _Tossed:
         there = ~np.isnan(differences)
         self.differences = np.where(there, differences, 0.0)
         self._users = there.sum(axis=0)
-        self._patterns, self._pattern_of = _distinct_columns(there)
+        self._there = there.astype(np.float64)
         self._total = self.differences.sum(axis=0)
         self._tie = TIE * np.abs(self.differences).sum(axis=0)
 
@@ -226,7 +226,7 @@ class _Tossed:
         A series of heads or tails alone is as far whatever is taken off the differences: −∞ and ∞.  Returns (series,
         columns) each.
         """
-        number = (heads @ self._patterns)[:, self._pattern_of]
+        number = heads @ self._there
         of_heads = heads @ self.differences
         of_tails = self._total - of_heads
         for sums in (of_heads, of_tails):
@@ -280,16 +280,3 @@ def no_worse(outcome: Outcome) -> str:
     if outcome.low > 0:
         return "shown"
     return "harm" if outcome.high < 0 else "open"
-
-
-def _distinct_columns(there: NDArray[np.bool_]) -> tuple[Floats, NDArray[Any]]:
-    """The different columns of a mask as numbers, and which of them each column is."""
-    known: dict[bytes, int] = {}
-    pattern_of = np.array([known.setdefault(column.tobytes(), len(known)) for column in there.T])
-    firsts = [int(np.argmax(pattern_of == pattern)) for pattern in range(len(known))]
-    return there[:, firsts].astype(np.float64), pattern_of
-
-
-def _every_series(n: int) -> Floats:
-    """All series of n coins.  Returns (2^n, n) of 0 and 1."""
-    return np.asarray((np.arange(2**n)[:, None] >> np.arange(n)) & 1, dtype=np.float64)

@@ -7,19 +7,16 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
-    "dataset": ("Dataset", "read_dataset"),
+    "dataset": ("Dataset", "from_files", "read_dataset", "write_log"),
     "inputs": ("TextForm", "open_log", "open_table"),
     "tables": ("Table", "as_table"),
-    "log": ("ColumnNames", "Log", "Reading", "read_log"),
+    "log": ("ColumnNames", "Log", "PositiveRule", "Reading", "read_log"),
     "pairs": ("Pairs",),
-    "positive": ("PositiveRule",),
-    "prepare": ("Recipe", "write_log"),
-    "randomised": ("with_randomised",),
+    "prepare": ("Recipe",),
     "splits": ("SPLIT_KINDS", "SplitRule"),
     "attributes": ("ItemAttributes",),
-    "sources.files": ("from_files",),
     "sources.published": ("coat", "kuairec", "yahoo_r3"),
-    "sources.severity": ("read_pairs", "with_severity"),
+    "sources.severity": ("read_pairs", "with_randomised", "with_severity"),
     "sources.world": ("simulate", "simulate_world"),
 }
 __all__ = sorted(name for names in _MODULES.values() for name in names)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -52,22 +52,6 @@ def shared_database() -> duckdb.DuckDBPyConnection:
 os.register_at_fork(after_in_child=shared_database.cache_clear)  # its threads do not survive a fork
 
 
-class SqlEngine(Protocol):
-    """What the portable statements need of an engine."""
-
-    first_by: str
-    """The aggregate that gives a value of the row where another is least, empty values included."""
-
-    def define(self, name: str, query: str) -> None:
-        """Keep the result of a query under a name."""
-
-    def row(self, query: str) -> tuple[Any, ...]:
-        """The one row of a result."""
-
-    def write(self, query: str, file: Path) -> None:
-        """Write a result to a Parquet file, in its order."""
-
-
 class Engine:
     """A DuckDB connection with a folder of its own for what memory does not hold.
 
@@ -78,6 +62,7 @@ class Engine:
     """
 
     first_by = "arg_min_null"
+    """The aggregate that gives a value of the row where another is least, empty values included."""
 
     def __init__(self, folder: Path | None = None, memory: int | None = None) -> None:
         if folder is None:
@@ -151,11 +136,8 @@ def in_words(source: str) -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except (duckdb.Error, pl.exceptions.PolarsError) as error:
-        remedy = "check it or pass --format"
-        if isinstance(error, duckdb.OutOfMemoryException):
-            remedy = "give more memory with --memory"
-        elif "state machine" in str(error):
-            remedy = "save it with one kind of line ends, and quotes that are closed"
+        full = isinstance(error, duckdb.OutOfMemoryException)
+        remedy = "give more memory with --memory" if full else "check its quotes and line ends, or pass --format"
         raise InputError(f"{source} cannot be read ({engine_reason(error)}); {remedy}") from None
 
 

@@ -6,7 +6,7 @@ titles change no number of a training, so they are no part of a dataset's finger
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,9 +22,9 @@ from dpaa.data._values import Wanted, read_frame
 from dpaa.data.columns import Column
 from dpaa.data.ids import encode, integers_if_unchanged, is_text, kind
 from dpaa.data.log import find_column
-from dpaa.data.parquet import parquet_schema, read_parquet
+from dpaa.data.parquet import read_parquet
 from dpaa.data.tables import Table
-from dpaa.errors import InputError, reason
+from dpaa.errors import InputError
 
 ATTRIBUTES_FILE = "attributes.parquet"
 TITLE = "title"
@@ -61,7 +61,7 @@ class ItemAttributes:
     def values(self, name: str) -> pl.Series:
         """The values of each item as text: one, several (of `a|b`, or of a list) or none.  Returns (n_items,) lists."""
         if name not in self.frame.columns:
-            raise no_column(name, self.columns)
+            raise InputError(f"the items have no column {name!r}; they have {', '.join(map(repr, self.columns[:20]))}")
         column = self.frame[name]
         if not isinstance(column.dtype, pl.List):
             column = column.cast(pl.String).str.split(SEVERAL if is_text(column) else "\0")
@@ -84,13 +84,13 @@ class ItemAttributes:
         values = self.values(name)
         each = values.explode().drop_nulls().unique().to_list()
         if len(each) > MOST_GROUPS:
-            values_found = f"{len(each):,} different values, too many for groups"
-            raise InputError(f"column {name!r} of the items has {values_found}; choose one of at most {MOST_GROUPS}")
+            what = f"column {name!r} of the items has {len(each):,} different values"
+            raise InputError(f"{what}, too many for groups; choose one of at most {MOST_GROUPS}")
         each.sort(key=float if self.frame[name].dtype.is_numeric() else str)
-        found = {value: values.list.contains(value).to_numpy() for value in each}
+        groups = {value: values.list.contains(value).to_numpy() for value in each}
         if (bare := (values.list.len() == 0).to_numpy()).any():
-            found[MISSING] = bare | found.pop(MISSING, np.zeros(1, dtype=bool))
-        return found
+            groups[MISSING] = bare | groups.pop(MISSING, np.zeros(1, dtype=bool))
+        return groups
 
     def with_ids(self, item_ids: pl.Series) -> pl.DataFrame:
         """`item_id` and the columns."""
@@ -108,29 +108,20 @@ class ItemAttributes:
         -------
         (n,) rows, null for items that are not there
         """
-        index = pl.Series(encode(wanted, own).astype(np.int64)).replace(-1, None)
-        return ItemAttributes(self.frame.select(pl.all().gather(index)))
+        return ItemAttributes(_gathered(self.frame, encode(wanted, own)))
 
     def over(self, older: ItemAttributes) -> ItemAttributes:
-        """Fill what is missing with older attributes of the same items."""
+        """Fill what is missing with older attributes of the same items, converted where a column has another type."""
         both = [name for name in self.columns if name in older.columns]
-        for name in both:
-            if self.frame[name].dtype != older.frame[name].dtype:
-                was, now = older.frame[name].dtype, self.frame[name].dtype
-                raise InputError(f"column {name!r} of the items is {was} so far and {now} now; write it alike")
-        filled = self.frame.with_columns(pl.col(name).fill_null(older.frame[name]) for name in both)
+        filled = self.frame.with_columns(
+            pl.col(name).fill_null(older.frame[name].cast(self.frame[name].dtype, strict=False)) for name in both
+        )
         return ItemAttributes(filled.hstack(older.frame.drop(both)))
 
     def write_into(self, folder: Path, item_ids: pl.Series) -> dict[str, Any]:
         """Write the file of a dataset or run that is being made.  Returns its columns and its digest."""
         write_into(folder, ATTRIBUTES_FILE, partial(self.with_ids(item_ids).write_parquet, compression="zstd"))
         return {"columns": self.columns, "digest": digest(folder / ATTRIBUTES_FILE)}
-
-
-def no_column(name: str, columns: Sequence[str]) -> InputError:
-    """The error about a column that the items do not have."""
-    some = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
-    return InputError(f"the items have no column {name!r}; they have {some}")
 
 
 def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) -> tuple[ItemAttributes, list[str]]:
@@ -147,8 +138,6 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     the attributes, and notes
     """
     key = find_column(table, Column.ITEM, item if item in table.columns else None)
-    if len(table.columns) < 2:
-        raise InputError(f"{table.name} has no column besides {key!r}; give at least a title")
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
     if ids.is_duplicated().any():
         again = int((~ids.is_first_distinct()).arg_max() or 0)
@@ -157,18 +146,21 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
         text = ids.cast(pl.String)
         ids = text if is_text(item_ids) else text.replace_strict(item_ids.cast(pl.String), item_ids, default=None)
     index = encode(ids, item_ids) if is_text(ids) == is_text(item_ids) else np.full(len(ids), -1)
-    known = index >= 0
-    if not known.any():
+    known = np.flatnonzero(index >= 0)
+    if not len(known):
         ours = f"{kind(item_ids)} such as {item_ids[0]!r}"
         raise InputError(f"no item of {table.name} is in the log, whose ids are {ours}; use the ids of the log")
+    row = np.full(len(item_ids), -1)
+    row[index[known]] = known
     frame = _kept(table.read([name for name in table.columns if name != key]), table)
-    unknown, bare = int((~known).sum()), len(item_ids) - int(known.sum())
+    unknown, bare = len(ids) - len(known), len(item_ids) - len(known)
     notes = [f"{table.name}: {unknown:,} items are not in the log, {bare:,} items of the log have no row"]
-    order = pl.Series(np.argsort(index[known]))
-    own = ids.filter(pl.Series(known)).gather(order)
-    return ItemAttributes(frame.filter(pl.Series(known))[order]).aligned(
-        own, item_ids
-    ), notes if unknown or bare else []
+    return ItemAttributes(_gathered(frame, row)), notes if unknown or bare else []
+
+
+def _gathered(frame: pl.DataFrame, rows: npt.NDArray[Any]) -> pl.DataFrame:
+    """Rows of a frame, null for -1."""
+    return frame.select(pl.all().gather(pl.Series(rows.astype(np.int64)).replace(-1, None)))
 
 
 def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, remedy: str) -> ItemAttributes | None:
@@ -188,25 +180,21 @@ def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, rem
     file = folder / ATTRIBUTES_FILE
     if expected is None and not file.exists():
         return None
-    if expected is None or digest(file) != expected:
+    frame = None
+    with suppress(OSError, pl.exceptions.PolarsError):
+        frame = read_parquet(file) if digest(file) == expected else None
+    if frame is None or Column.ITEM not in frame.columns or not frame[Column.ITEM].equals(item_ids):
         raise InputError(f"{file} is not the file that was written there (its digest does not match); {remedy}")
-    try:
-        frame = read_parquet(file, list(parquet_schema(file)))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is not a readable Parquet file ({reason(error)}); {remedy}") from None
-    if frame.width < 2 or Column.ITEM not in frame.columns or not frame[Column.ITEM].equals(item_ids):
-        raise InputError(f"{file} does not hold the attributes of these items; {remedy}")
     return ItemAttributes(frame.drop(Column.ITEM))
 
 
 def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     """The columns of text, numbers, dates and lists of text, titles under `title`."""
     plain = cs.string() | cs.numeric() | cs.boolean() | cs.date() | cs.datetime() | cs.by_dtype(pl.List(pl.String))
-    kept = frame.with_columns((cs.categorical() | cs.enum()).cast(pl.String), cs.decimal().cast(pl.Float64)).select(
-        plain
-    )
+    casts = (cs.categorical() | cs.enum()).cast(pl.String), cs.decimal().cast(pl.Float64)
+    kept = frame.with_columns(casts).select(plain)
     if not kept.width:
-        raise InputError(f"no column of {table.name} holds text, numbers, dates or lists of text; give a title")
+        raise InputError(f"{table.name} has no column of text, numbers or dates besides the ids; give at least a title")
     if not table.typed:
         kept = kept.with_columns(integers_if_unchanged(one.replace("", None)) for one in kept.select(cs.string()))
     by_lower = {name.strip().lower(): name for name in reversed(kept.columns)}

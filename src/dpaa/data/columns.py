@@ -18,3 +18,6 @@ class Column:
     RATING: Final = "rating"
     TIMESTAMP: Final = "timestamp"
     COUNT: Final = "count"
+
+
+IDS = (Column.USER, Column.ITEM)

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
+from dpaa.data._engine import Engine, in_words
+from dpaa.data._spark import SparkEngine
 from dpaa.data.attributes import ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
-from dpaa.data.columns import SPLITS, Column, SplitName
+from dpaa.data.columns import IDS, SPLITS, Column, SplitName
 from dpaa.data.ids import checked_type, distinct_ids, encode, look_up, one_type
+from dpaa.data.inputs import TextForm, open_log, open_table
 from dpaa.data.log import ColumnNames
-from dpaa.data.pairs import Indices, Pairs, fingerprint, lint
-from dpaa.data.parquet import parquet_schema, read_parquet
+from dpaa.data.pairs import Indices, Pairs, fingerprint
+from dpaa.data.parquet import read_parquet
 from dpaa.data.popularity import popular_items, recent_popularity
-from dpaa.data.prepare import ROOM, Prepared, append_table, one_table, table_per_split
+from dpaa.data.prepare import Frames, Recipe, append_table, one_table, table_per_split
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table
-from dpaa.errors import InputError, need_type
+from dpaa.errors import InputError
 
 CANDIDATES_FILE, RANDOMISED_FILE = "candidates.parquet", "randomised.parquet"
 REMEDY = "make it again with `dpaa data`"
+DISK_FULL = "free some space or choose another folder with --out"
+ROWS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +69,7 @@ class Dataset:
     @classmethod
     def of(
         cls,
-        frames: Mapping[SplitName, pl.DataFrame],
+        frames: Frames,
         *,
         name: str,
         candidates: pl.Series | None = None,
@@ -91,16 +97,8 @@ class Dataset:
             for one, other in combinations(SPLITS, 2)
             if (n := len(made.overlap(one, other)))
         ]
-        parts = [made.train, made.valid, made.test]
-        odd += lint(
-            [one.user for one in parts], [one.item for one in parts], made.user_ids, made.item_ids, made.candidates
-        )
-        return replace(made, about={**about, "counts": made.counts}, notes=(*notes, *odd), invalid=invalid)
-
-    @classmethod
-    def of_prepared(cls, parts: Prepared, name: str) -> Dataset:
-        """Make a dataset from what was prepared of one table or several."""
-        return cls.of(**parts._asdict(), name=name)
+        about = {**about, "counts": made.counts}
+        return replace(made, about=about, notes=(*notes, *odd, *made._cold_notes()), invalid=invalid)
 
     @classmethod
     def from_frame(
@@ -137,11 +135,9 @@ class Dataset:
         seed : of random splits
         name : of the dataset
         """
-        need_type(name, str, "name", "give the dataset's name as text")
         given = {"train": train, "valid": valid, "test": test}
-        tables = {part: as_table(given[part], f"the {part} frame") for part in SPLITS if given[part] is not None}
-        if "train" not in tables:
-            raise InputError("there is no training frame; give a dataframe of users and items")
+        present = [part for part in SPLITS if part == "train" or given[part] is not None]
+        tables = {part: as_table(given[part], f"the {part} frame") for part in present}
         how: Any = {"columns": ColumnNames(user, item, rating, timestamp), "positive": positive}
         how |= {"keep_duplicates": keep_duplicates, "drop_invalid": drop_invalid}
         if split is None:
@@ -156,7 +152,7 @@ class Dataset:
         else:
             rule = split if isinstance(split, SplitRule) else SplitRule(split)
             prepared = one_table(tables["train"], rule, seed=seed, **how)
-        made = cls.of_prepared(prepared, name)
+        made = cls.of(**prepared._asdict(), name=name)
         return made if items is None else made.with_items(items, item)
 
     def with_items(self, items: Any, item: str | None = None, older: ItemAttributes | None = None) -> Dataset:
@@ -190,13 +186,14 @@ class Dataset:
     def with_all_pairs(self) -> Dataset:
         """The dataset with validation and test pairs among the training pairs, and nothing held out."""
         merged = pl.concat([self.frame(split) for split in SPLITS], how="diagonal_relaxed")
-        merged = merged.unique([Column.USER, Column.ITEM], keep="first", maintain_order=True)
+        merged = merged.unique(IDS, keep="first", maintain_order=True)
         if Column.COUNT in merged.columns:
             merged = merged.with_columns(pl.col(Column.COUNT).fill_null(1))
-        allowed = self.item_ids.gather(np.arange(self.n_items) if self.candidates is None else self.candidates)
-        about = {key: value for key, value in self.about.items() if key != "counts"}
-        made = _assembled({"train": merged}, self.name, allowed, about, self._sample())
-        return replace(made, about={**about, "counts": made.counts}, attributes=self.attributes)
+        allowed = self.item_ids if self.candidates is None else self.item_ids.gather(self.candidates)
+        made = Dataset.of(
+            {"train": merged}, name=self.name, candidates=allowed, about=self.about, randomised=self._sample()
+        )
+        return replace(made, notes=(), attributes=self.attributes)
 
     def append(
         self, rows: Any, *, names: ColumnNames | None = None, items: Any = None, drop_invalid: bool = False
@@ -239,7 +236,8 @@ class Dataset:
         """The pairs of one split."""
         if name not in SPLITS:
             raise InputError(f"there is no split {name!r}; use one of {', '.join(SPLITS)}")
-        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+        pairs: Pairs = getattr(self, name)
+        return pairs
 
     def frame(self, name: SplitName) -> pl.DataFrame:
         """One split with the user's own ids, and rating, timestamp and count where they are known."""
@@ -277,8 +275,7 @@ class Dataset:
         """SHA-256 over ids, splits and candidates; the order of rows and the file format do not change it."""
         arrays = [array for name in SPLITS for array in (self.split(name).user, self.split(name).item)]
         sample = () if self.randomised is None else (self.randomised.user, self.randomised.item)
-        kept = (*arrays, self.train.count, self.candidates, *sample)
-        return fingerprint(self.user_ids, self.item_ids, (None if one is None else (len(one), [one]) for one in kept))
+        return fingerprint(self.user_ids, self.item_ids, (*arrays, self.train.count, self.candidates, *sample))
 
     def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
         """Keys (`user · n_items + item`) of the pairs that are in both splits, ascending."""
@@ -293,11 +290,25 @@ class Dataset:
             "items": self.n_items,
             "candidates": self.n_items if self.candidates is None else len(self.candidates),
             "interactions": self.n_interactions,
-            "splits": {
-                name: {"pairs": len(part), "users": len(np.unique(part.user)), "items": len(np.unique(part.item))}
-                for name, part in zip(SPLITS, (self.train, self.valid, self.test), strict=True)
-            },
+            "splits": {name: self.split(name).sizes() for name in SPLITS},
         }
+
+    def _cold_notes(self) -> list[str]:
+        """Notes about empty splits, and about users and items without a training pair."""
+        notes = [] if len(self.valid) else ["the validation split is empty: early stopping and tuning are impossible"]
+        notes += [] if len(self.test) else ["the test split is empty: nothing can be evaluated"]
+        listed, by_chance = () if self.candidates is None else self.candidates, "they are ranked by chance"
+        for what, ids, trained, used, effect in (
+            ("test users", self.user_ids, self.train.user, self.test.user, "nothing was learned about them"),
+            ("candidate items", self.item_ids, self.train.item, listed, by_chance),
+            ("test items", self.item_ids, self.train.item, self.test.item, by_chance),
+        ):
+            wanted = _present(used, len(ids))
+            cold = np.flatnonzero(wanted & ~_present(trained, len(ids)))
+            if len(cold):
+                share = f"{len(cold):,} of {wanted.sum():,} {what}"
+                notes.append(f"{share} have no training pair (such as {ids[int(cold[0])]!r}): {effect}")
+        return notes
 
     def describe(self) -> dict[str, Any]:
         """What `dpaa data describe` shows: counts, density = interactions / (users · items), overlap, popular items."""
@@ -335,18 +346,149 @@ class Dataset:
         overwrite : replace a dataset that is there
         """
         check_target(Path(folder), overwrite)
-        about = {"name": self.name, **self.about, "fingerprint": self.fingerprint, "notes": list(self.notes)}
         frames = {f"{name}.parquet": self.frame(name) for name in SPLITS}
         if (sample := self._sample()) is not None:
             frames[RANDOMISED_FILE] = sample
         if self.candidates is not None:
             frames[CANDIDATES_FILE] = self.item_ids.gather(self.candidates).to_frame()
-        with whole_folder(settled(folder), ROOM) as fresh:
+        with whole_folder(settled(folder), DISK_FULL) as fresh:
             for file, frame in frames.items():
                 write_into(fresh, file, partial(frame.write_parquet, compression="zstd"))
-            if self.attributes is not None:
-                about["attributes"] = self.attributes.write_into(fresh, self.item_ids)
-            write_into(fresh, ABOUT_FILE, as_json(about))
+            self._write_about(fresh)
+
+    def _write_about(self, fresh: Path) -> None:
+        """Write `dataset.json`, and what is known of the items."""
+        about = {"name": self.name, **self.about, "fingerprint": self.fingerprint, "notes": list(self.notes)}
+        if self.attributes is not None:
+            about["attributes"] = self.attributes.write_into(fresh, self.item_ids)
+        write_into(fresh, ABOUT_FILE, as_json(about))
+
+
+def from_files(
+    train: str | Path,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    candidates: str | Path | None = None,
+    *,
+    name: str = "splits",
+    fmt: str | None = None,
+    form: TextForm | None = None,
+    **how: Any,
+) -> Dataset:
+    """Make a dataset from one file per split.
+
+    Parameters
+    ----------
+    train, valid, test : files, folders or patterns
+    candidates : file of the items that may be recommended; None = all
+    name : of the dataset
+    fmt, form : as in `inputs.open_log`
+    how : as in `prepare.table_per_split`
+
+    Returns
+    -------
+    the dataset
+    """
+    paths = zip(SPLITS, (train, valid, test), strict=True)
+    tables = {split: open_log(path, fmt, form) for split, path in paths if path is not None}
+    allowed = None if candidates is None else open_table(candidates)
+    return Dataset.of(**table_per_split(tables, allowed, **how)._asdict(), name=name)
+
+
+class Written(NamedTuple):
+    """A dataset that was written and is not held in memory."""
+
+    name: str
+    counts: dict[str, Any]
+    notes: tuple[str, ...]
+    invalid: pl.DataFrame | None
+    fingerprint: str
+
+
+def write_log(
+    table: Table,
+    folders: Mapping[Path, SplitRule | None],
+    name: str,
+    *,
+    memory: int | None = None,
+    engine: str = "duckdb",
+    items: Table | None = None,
+    drop_invalid: bool = False,
+    **recipe: Any,
+) -> dict[Path, Written]:
+    """Prepare a log of any size and write a dataset for each split rule: all of them, or none.
+
+    Parameters
+    ----------
+    table : the log
+    folders : where each dataset goes → how the log is split for it
+    name : of the datasets
+    memory : bytes that DuckDB may take; what needs more goes to disk, beside the first folder
+    engine : `duckdb`, or `spark`
+    items : what is known of the items
+    drop_invalid : leave out rows with faults
+    recipe : as in `Recipe`
+
+    Returns
+    -------
+    what was written, by folder
+    """
+    how = {folder: Recipe(split=split, **recipe) for folder, split in folders.items()}
+    first, written = next(iter(how.values())), {}
+    times_needed = any(rule is not None and rule.needs_times for rule in folders.values())
+    with ExitStack() as stack:
+        fresh = {folder: stack.enter_context(whole_folder(settled(folder), DISK_FULL)) for folder in folders}
+        stack.enter_context(in_words(table.name))
+        beside = next(iter(fresh.values())).parent
+        work: Any = SparkEngine(beside) if engine == "spark" else Engine(beside, memory)
+        with work:
+            values, columns = first.pairs(work, table, drop_invalid, times_needed)
+            if engine != "spark":
+                work.run("SET preserve_insertion_order = false")  # all that follows is sorted where it is written
+            for folder, own in how.items():
+                for part, query in own.queries(work, columns, table.name).items():
+                    write_into(fresh[folder], f"{part}.parquet", partial(work.write, query))
+        for folder, own in how.items():
+            data = _read_blocks(fresh[folder], name, own.about(table.name), counted=own.keep_duplicates)
+            data = replace(data, notes=(*values.notes, *data._cold_notes()))
+            data = data if items is None else data.with_items(items, own.columns.item)
+            data._write_about(fresh[folder])
+            written[folder] = Written(name, data.counts, data.notes, values.invalid, data.fingerprint)
+    return written
+
+
+def _read_blocks(folder: Path, name: str, about: dict[str, Any], counted: bool) -> Dataset:
+    """Read splits that DuckDB has sorted; in blocks, so that ids of a large log never are in memory all at once."""
+    scans = {split: pl.scan_parquet(folder / f"{split}.parquet", glob=False) for split in SPLITS}
+    user_ids, item_ids = (
+        distinct_ids(
+            [scan.select(pl.col(column).unique()).collect(engine="streaming")[column] for scan in scans.values()]
+        )
+        for column in IDS
+    )
+
+    def indices(scan: pl.LazyFrame, column: str, ids: pl.Series) -> Indices:
+        index = np.empty(scan.select(pl.len()).collect().item(), dtype=np.int32)
+        for start in range(0, len(index), ROWS_AT_ONCE):
+            block = scan.select(column).slice(start, ROWS_AT_ONCE).collect()[column]
+            index[start : start + len(block)] = encode(block, ids)
+        return index
+
+    pairs = [Pairs(indices(one, Column.USER, user_ids), indices(one, Column.ITEM, item_ids)) for one in scans.values()]
+    if not len(pairs[0]):
+        raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
+    if counted:
+        count = scans["train"].select(Column.COUNT).collect()[Column.COUNT].to_numpy()
+        pairs[0] = replace(pairs[0], count=count)
+    data = Dataset(name, user_ids, item_ids, pairs[0], pairs[1], pairs[2], None, about)
+    return replace(data, about={**about, "counts": data.counts})
+
+
+def _present(indices: Iterable[Any], n: int) -> npt.NDArray[np.bool_]:
+    """Which of n indices occur."""
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[np.asarray(indices, dtype=np.int32)] = True
+    return mask
 
 
 def size_in_words(counts: Mapping[str, Any]) -> str:
@@ -357,14 +499,10 @@ def size_in_words(counts: Mapping[str, Any]) -> str:
 def check_target(folder: Path, overwrite: bool) -> None:
     """Refuse a folder that exists, unless it may be overwritten and is a dataset (or empty)."""
     check_folder_name(folder)
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise InputError(f"{folder} is a file; choose another folder with --out")
-    if not overwrite:
+    if folder.is_dir() and not overwrite:
         raise InputError(f"{folder} already exists; choose another folder with --out or pass --overwrite")
-    if any(folder.iterdir()) and not (folder / ABOUT_FILE).exists():
-        raise InputError(f"{folder} is not a dataset and will not be overwritten; choose another folder with --out")
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / ABOUT_FILE).exists()):
+        raise InputError(f"{folder} is a file or no dataset, and is not overwritten; choose another folder with --out")
 
 
 def read_dataset(folder: str | Path) -> Dataset:
@@ -379,46 +517,35 @@ def read_dataset(folder: str | Path) -> Dataset:
     the dataset; a damaged or changed one is refused
     """
     path = Path(folder)
-    settled(path)
-    about = _read_about(path)
-    name, expected, notes, attributes = (about.pop(key) for key in ("name", "fingerprint", "notes", "attributes"))
-    pairs = [Column.USER, Column.ITEM]
-    frames: dict[SplitName, pl.DataFrame] = {name: _read_columns(path / f"{name}.parquet", pairs) for name in SPLITS}
+    if not settled(path).exists():
+        raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
+    if not (path / ABOUT_FILE).exists():
+        raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
+    about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
+    name, expected, notes, attributes = (about.pop(key, None) for key in ("name", "fingerprint", "notes", "attributes"))
+    if not all(isinstance(one, str) for one in (name, expected, *(notes or ()))):
+        raise InputError(f"{path / ABOUT_FILE} lacks name or fingerprint, or its notes are no text; {REMEDY}")
+    frames: dict[SplitName, pl.DataFrame] = {split: _read_columns(path / f"{split}.parquet", IDS) for split in SPLITS}
     listed, sampled = path / CANDIDATES_FILE, path / RANDOMISED_FILE
     candidates = _read_columns(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
-    randomised = _read_columns(sampled, pairs) if sampled.exists() else None
+    randomised = _read_columns(sampled, IDS) if sampled.exists() else None
     try:
         dataset = _assembled(frames, name, candidates, about, randomised)
     except InputError as error:
         raise InputError(f"{path} is damaged: {str(error).partition(';')[0]}; {REMEDY}") from error
     if dataset.fingerprint != expected:
         raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {REMEDY}")
-    kept = read_attributes(path, dataset.item_ids, attributes.get("digest"), REMEDY)
-    return replace(dataset, notes=tuple(notes), path=path, columns={}, attributes=kept)
-
-
-def _read_about(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
-    if not (path / ABOUT_FILE).exists():
-        raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
-    about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
-    notes = about.get("notes")
-    texts = [about.get("name"), about.get("fingerprint"), *(notes if isinstance(notes, list) else [None])]
-    if not all(isinstance(one, str) for one in texts) or not isinstance(about.setdefault("attributes", {}), dict):
-        raise InputError(f"{path / ABOUT_FILE} lacks name, fingerprint or notes, or they are no text; {REMEDY}")
-    return about
+    known = attributes.get("digest") if isinstance(attributes, dict) else None
+    kept = read_attributes(path, dataset.item_ids, known, REMEDY)
+    return replace(dataset, notes=tuple(notes or ()), path=path, columns={}, attributes=kept)
 
 
 def _read_columns(file: Path, ids: Sequence[str] = ()) -> pl.DataFrame:
     """The columns of a file of the dataset; with `ids`, only these, checked, and the counts if there are any."""
     try:
-        there = parquet_schema(file)
-        frame = read_parquet(file, [*ids, *({Column.COUNT} & there.keys())] if ids else list(there))
-    except FileNotFoundError as error:
-        raise InputError(f"{file} is missing; {REMEDY}") from error
+        frame = read_parquet(file, ids or None, optional=[Column.COUNT])
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is not a readable Parquet file, or lacks {', '.join(ids)}; {REMEDY}") from error
+        raise InputError(f"{file} is missing, no readable Parquet file, or lacks {', '.join(ids)}; {REMEDY}") from error
     for column in ids:
         if frame[column].has_nulls():
             raise InputError(f"column {column!r} of {file} has empty values; {REMEDY}")
@@ -444,32 +571,27 @@ def checked_counts(counts: pl.Series, file: Path, remedy: str) -> pl.Series:
 
 
 def _assembled(
-    frames: Mapping[SplitName, pl.DataFrame],
-    name: str,
-    candidates: pl.Series | None,
-    about: Mapping[str, object],
-    randomised: pl.DataFrame | None = None,
+    frames: Frames, name: str, candidates: pl.Series | None, about: Mapping[str, Any], randomised: pl.DataFrame | None
 ) -> Dataset:
     """Frames ──► indices; checks that there is something to learn from, one type of ids and no repeated pair."""
     if not frames["train"].height:
         raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
-    tables: dict[str, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
+    tables: dict[Any, pl.DataFrame] = {split: frames.get(split, frames["train"].clear()) for split in SPLITS}
     if randomised is not None:
         tables["randomised"] = randomised
     users = one_type([table[Column.USER] for table in tables.values()], Column.USER)
     listed = [] if candidates is None else [candidates]
     items = one_type([*(table[Column.ITEM] for table in tables.values()), *listed], Column.ITEM)
     user_ids, item_ids = distinct_ids(users), distinct_ids(items)
-    pairs: dict[str, Pairs] = {}
-    columns: dict[Any, pl.DataFrame] = {}
-    for (split, table), user, item in zip(tables.items(), users, items, strict=False):
-        rest = table.drop(Column.USER, Column.ITEM)
-        pairs[split], columns[split] = _sorted(encode(user, user_ids), encode(item, item_ids), rest, split)
+    made = {
+        split: _sorted(encode(user, user_ids), encode(item, item_ids), table.drop(IDS), split)
+        for (split, table), user, item in zip(tables.items(), users, items, strict=False)
+    }
     allowed = None if candidates is None else np.unique(encode(items[-1], item_ids))
-    parts = (pairs["train"], pairs["valid"], pairs["test"])
-    columns.pop("randomised", None)
-    made = Dataset(name, user_ids, item_ids, *parts, allowed, dict(about), columns=columns)
-    return replace(made, randomised=pairs.get("randomised"))
+    columns = {split: made[split][1] for split in SPLITS}
+    train, valid, test = (made[split][0] for split in SPLITS)
+    dataset = Dataset(name, user_ids, item_ids, train, valid, test, allowed, dict(about), columns=columns)
+    return replace(dataset, randomised=made["randomised"][0]) if randomised is not None else dataset
 
 
 def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:

@@ -136,7 +136,6 @@ def look_up(given: Iterable[object] | pl.Series, ids: pl.Series, what: str) -> n
     index = encode(values, ids)
     if (index < 0).any():
         unknown = values.filter(pl.Series(index < 0)).unique(maintain_order=True)
-        some = ", ".join(map(repr, unknown.head(3))) + (", …" if len(unknown) > 3 else "")
-        are = "is" if len(unknown) == 1 else "are"
-        raise InputError(f"{len(unknown):,} of the {what} ids given {are} not in the dataset ({some}); leave them out")
+        some = ", ".join(map(repr, unknown.head(3)))
+        raise InputError(f"{len(unknown):,} of the {what} ids given are not in the dataset ({some}); leave them out")
     return index

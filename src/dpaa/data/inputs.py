@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from dpaa._io import read_bytes, temporary_folder
+from dpaa._io import read_bytes, settled, temporary_folder
 from dpaa._text import parse_json, without_secrets
 from dpaa.data.columns import Column
-from dpaa.data.parquet import MAGIC, absolute, check_size
+from dpaa.data.parquet import MAGIC, check_size
 from dpaa.data.tables import QUOTING, Part, Table, lines_of
 from dpaa.errors import InputError, reason
 
@@ -58,8 +58,6 @@ class TextForm:
             raise InputError(f"there is no separator {self.separator!r}; choose one of , tab ; | ::")
         if self.encoding not in ENCODINGS:
             raise InputError(f"there is no encoding {self.encoding!r}; choose one of {', '.join(ENCODINGS)}")
-        if self.columns is not None and (len(set(self.columns)) < len(self.columns) or not all(self.columns)):
-            raise InputError(f"--columns needs a name for every column, each once, got {','.join(self.columns)!r}")
 
 
 def open_log(sources: Sequence[str | Path] | str | Path, fmt: str | None = None, form: TextForm | None = None) -> Table:
@@ -77,12 +75,11 @@ def open_log(sources: Sequence[str | Path] | str | Path, fmt: str | None = None,
     """
     named = [sources] if isinstance(sources, str | Path) else list(sources)
     parts = tuple(part for one in named for part in _parts(one, fmt, form))
-    if len(parts) == 1:
-        return Table(parts[0].name, parts)
     names = [part.name for part in parts]
-    if len(set(names)) < len(names):
-        twice = next(one for one in names if names.count(one) > 1)
-        raise InputError(f"{twice} is named twice; its rows would be counted twice: name it once")
+    if len(names) == 1:
+        return Table(names[0], parts)
+    if twice := [one for one in names if names.count(one) > 1]:
+        raise InputError(f"{twice[0]} is named twice; its rows would be counted twice: name it once")
     if not parts or len({part.format for part in parts}) > 1:
         raise InputError("a log is one or several files of one format; name such files, folders or patterns")
     return Table(f"{names[0]} and {len(names) - 1:,} more", parts)
@@ -101,12 +98,6 @@ def open_table(path: str | Path, fmt: str | None = None, form: TextForm | None =
     a table
     """
     return Table(str(path), (_part(Path(path), str(path), fmt, form or TextForm()),))
-
-
-def check_file(file: Path, shown: str) -> None:
-    """Refuse what is missing, a directory, a pipe or device, unreadable or empty."""
-    if not read_bytes(file, 1, whole=False):
-        raise InputError(f"{shown} is empty; a table needs a header line and rows")
 
 
 def name_of(sources: Sequence[str | Path] | str | Path) -> str:
@@ -131,15 +122,16 @@ def _parts(source: str | Path, fmt: str | None, form: TextForm | None) -> Iterat
         raise InputError(f"{without_secrets(words)} is a URL; copy the file here first and name the copy")
     elif os.path.isdir(words):  # noqa: PTH112  (`Path.is_dir` raises on a name that is too long)
         for file in _files_of(Path(words), fmt):
-            # Columns in the path, as Spark and Hive write them: `day=2024-05-01/part-0.parquet`.
-            keys = (part.partition("=")[0] for part in file.relative_to(words).parts[:-1] if "=" in part)
             part = _part(file, str(file), fmt, form)
-            yield replace(part, partitions=tuple(key for key in keys if key not in part.columns))
+            # Columns in the path, as Spark and Hive write them: `day=2024-05-01/part-0.parquet`.
+            keys = (one.partition("=")[0] for one in file.relative_to(words).parts[:-1] if "=" in one)
+            hive = tuple(key for key in keys if part.format == "parquet" and key not in part.columns)
+            yield replace(part, partitions=hive)
     elif set(PATTERN) & set(words) and not os.path.exists(words):  # noqa: PTH110
-        found = sorted(glob.glob(words, recursive=True))  # noqa: PTH207  (absolute ones too)
-        if not found:
+        matches = sorted(glob.glob(words, recursive=True))  # noqa: PTH207  (absolute ones too)
+        if not matches:
             raise InputError(f"no file is named like {words}; check the pattern")
-        for one in found:
+        for one in matches:
             yield from _parts(Path(one), fmt, form)
     else:
         yield _part(Path(words), words, fmt, form)
@@ -150,16 +142,16 @@ def _files_of(folder: Path, fmt: str | None) -> list[Path]:
     for name, what in OURS.items():
         if (folder / name).is_file():
             raise InputError(f"{folder} is {what}; name files of interactions")
-    found = [
+    files = [
         file
         for file in sorted(folder.rglob("*"))
         if (fmt is not None or ending_of(file.name) in BY_ENDING)
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
         and file.is_file()
     ]
-    if not found:
+    if not files:
         raise InputError(f"{folder} has no file that ends in one of {', '.join(BY_ENDING)}; name files, or a --format")
-    return found
+    return files
 
 
 @cache
@@ -168,19 +160,17 @@ def _standard_input() -> TemporaryDirectory[str]:
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("standard input is the keyboard; pipe a log to it: zcat clicks.csv.gz | dpaa data log -")
     folder = temporary_folder("dpaa-input-")
-    try:
-        with Path(folder.name, "log").open("xb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-    except OSError as error:
-        raise InputError(f"cannot copy standard input to {folder.name} ({reason(error)}); set TMPDIR") from None
+    with Path(folder.name, "log").open("xb") as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream)
     return folder
 
 
 def _part(file: Path, shown: str, fmt: str | None, form: TextForm) -> Part:
     if fmt is not None and fmt not in FORMATS:
         raise InputError(f"there is no format {fmt!r}; choose one of {', '.join(FORMATS)}")
-    check_file(file, shown)
-    fmt, file = fmt or _format_of(file, shown, form), absolute(file)
+    if not read_bytes(file, 1, whole=False):
+        raise InputError(f"{shown} is empty; a table needs a header line and rows")
+    fmt, file = fmt or _format_of(file, shown, form), settled(file)
     if fmt in ("parquet", "list", "jsonl") and form != TextForm():
         raise InputError(f"{shown} is read as {fmt}: separator, columns and encoding are of text; leave them out")
     if fmt == "parquet":
@@ -245,9 +235,8 @@ def _text_part(file: Path, shown: str, fmt: str, form: TextForm) -> Part:
     except UnicodeEncodeError:
         raise InputError(f"line 1 of {shown} is not UTF-8 text; save it in UTF-8, or name its --encoding") from None
     columns = tuple(one.partition(":")[0] for one in header) if fmt == "inter" else header
-    if len(set(columns)) < len(columns):
-        twice = next(one for one in columns if columns.count(one) > 1)
-        raise InputError(f"{shown} has two columns named {twice!r}; rename one")
+    if twice := [one for one in columns if columns.count(one) > 1]:
+        raise InputError(f"{shown} has two columns named {twice[0]!r}; rename one")
     lists = frozenset(one.partition(":")[0] for one in header if fmt == "inter" and one.endswith("_seq"))
     return Part(shown, columns, file, "csv", separator, skipped + (form.columns is None), form.encoding, lists)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+import re
+from dataclasses import astuple, dataclass
 
 import polars as pl
 
 from dpaa._text import counted
-from dpaa.data._engine import Engine, SqlEngine, in_words, listed
+from dpaa.data._engine import Engine, in_words, listed
 from dpaa.data._values import Values, Wanted, read_frame, read_values
-from dpaa.data.columns import Column
+from dpaa.data.columns import IDS, Column
 from dpaa.data.ids import integers_if_unchanged
-from dpaa.data.positive import PositiveRule
 from dpaa.data.tables import Table, lines_of
-from dpaa.errors import InputError, need_type
+from dpaa.errors import InputError
 
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     Column.USER: (
@@ -42,10 +42,42 @@ class ColumnNames:
     rating: str | None = None
     timestamp: str | None = None
 
-    def __post_init__(self) -> None:
-        for role in fields(self):
-            if not isinstance(name := getattr(self, role.name), str | None):
-                raise InputError(f"the {role.name} column must be given by its name, got {name!r}; write text")
+
+_RULE = re.compile(
+    r"\s*(?P<column>[^<>=!]+?)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<number>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
+)
+
+
+@dataclass(frozen=True)
+class PositiveRule:
+    """A comparison of a column with a number.
+
+    Parameters
+    ----------
+    column : name of the column, or its role
+    sign : `>=`, `<=`, `==`, `!=`, `>` or `<`
+    number : to compare with
+    """
+
+    column: str
+    sign: str
+    number: float
+
+    @classmethod
+    def parse(cls, text: str) -> PositiveRule:
+        """Read `COLUMN OP NUMBER`."""
+        match = _RULE.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InputError(f"the rule for positives {text!r} is not COLUMN OP NUMBER; write for example rating>=3")
+        return cls(match["column"], match["sign"], float(match["number"]))
+
+    @property
+    def sql(self) -> str:
+        """The comparison, after the name of a column."""
+        return f"{'=' if self.sign == '==' else self.sign} CAST('{self.number!r}' AS DOUBLE)"
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {self.number:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +109,7 @@ class Reading:
 
 
 def define_log(
-    engine: Engine,
-    table: Table,
-    names: ColumnNames | None = None,
-    positive: PositiveRule | None = None,
-    reading: Reading = Reading(),  # noqa: B008  (frozen)
+    engine: Engine, table: Table, names: ColumnNames | None, positive: PositiveRule | None, reading: Reading
 ) -> Values:
     """Make the positive rows of a table the view `log` of an engine.
 
@@ -98,7 +126,7 @@ def define_log(
     the columns of the view, notes, and the rows that were left out
     """
     roles = find_columns(table, names)
-    wanted = {role: Wanted(roles[role], "id") for role in (Column.USER, Column.ITEM)}
+    wanted = {role: Wanted(roles[role], "id") for role in IDS}
     if Column.RATING in roles:
         wanted[Column.RATING] = Wanted(roles[Column.RATING], "number", required=False)
     if Column.TIMESTAMP in roles:
@@ -124,7 +152,7 @@ def note_positives(values: Values, table: Table, positive: PositiveRule, total: 
         values.notes.append(f"{table.name}: {dropped:,} of {total:,} rows are not positive ({positive})")
 
 
-def define_pairs(engine: SqlEngine, values: Values, source: str, keep_duplicates: bool) -> list[str]:
+def define_pairs(engine: Engine, values: Values, source: str, keep_duplicates: bool) -> list[str]:
     """Make the pairs of the view `log`, each once, the table `pairs`.
 
     A pair has the time of its first row, of several at that time the lowest rating, so the order of rows changes
@@ -159,9 +187,8 @@ def define_pairs(engine: SqlEngine, values: Values, source: str, keep_duplicates
         selected.append(f"CAST({counts} AS INTEGER) AS count")
     engine.define("pairs", f"SELECT {', '.join(selected)} FROM {rows} GROUP BY user_id, item_id")
     if repeated := values.rows - int(engine.row("SELECT count(*) FROM pairs")[0]):
-        pairs = counted(repeated, "duplicate pair", "duplicate pairs")
         effect = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
-        values.notes.append(f"{source} has {pairs}; {effect}")
+        values.notes.append(f"{source} has {counted(repeated, 'duplicate pair', 'duplicate pairs')}; {effect}")
     return [*values.columns, *([Column.COUNT] if keep_duplicates else [])]
 
 
@@ -205,12 +232,10 @@ def read_candidates(table: Table, item: str | None = None) -> pl.Series:
 
 def find_columns(table: Table, names: ColumnNames | None) -> dict[str, str]:
     """Find the column of each role; rating and timestamp may be missing."""
-    names = ColumnNames() if names is None else names
-    need_type(names, ColumnNames, "names", "give ColumnNames(user=…, item=…)")
     roles = {
         role: find_column(table, role, name)
-        for role, name in zip(KNOWN_NAMES, astuple(names), strict=True)
-        if role in (Column.USER, Column.ITEM) or name is not None or _usual(table, role) is not None
+        for role, name in zip(KNOWN_NAMES, astuple(names or ColumnNames()), strict=True)
+        if role in IDS or name is not None or _usual(table, role) is not None
     }
     if roles[Column.USER] == roles[Column.ITEM]:
         column = roles[Column.USER]
@@ -219,26 +244,31 @@ def find_columns(table: Table, names: ColumnNames | None) -> dict[str, str]:
 
 
 def find_column(table: Table, role: str, name: str | None) -> str:
-    """Find the column of a role: the one that is named, else the one with a usual name."""
-    found = _usual(table, role) if name is None else name if name in table.columns else None
-    if found is not None:
-        return found
-    wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
-    option = role.removesuffix("_id")
-    raise InputError(
-        f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --{option}-column (in Python "
-        f"{option}=…); if the file has no header line, name its columns with --columns"
-    )
+    """Find the column of a role.
+
+    Parameters
+    ----------
+    table : the table
+    role : `user_id`, `item_id`, `rating` or `timestamp`
+    name : of the column; None = one of the usual names
+    """
+    column = _usual(table, role) if name is None else name if name in table.columns else None
+    if column is None:
+        wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
+        option = role.removesuffix("_id")
+        raise InputError(
+            f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --{option}-column (in "
+            f"Python {option}=…); if the file has no header line, name its columns with --columns"
+        )
+    return column
 
 
 def rule_column(table: Table, roles: dict[str, str], rule: PositiveRule) -> str:
     """Find the column that a rule compares, by its name or its role."""
     column = rule.column if rule.column in table.columns else roles.get(rule.column)
     if column is None:
-        raise InputError(
-            f"{table.name} has no column {rule.column!r} for the rule {str(rule)!r} (it has {_listed(table)}); "
-            "name one of them in --positive"
-        )
+        missing = f"no column {rule.column!r} for the rule {str(rule)!r}"
+        raise InputError(f"{table.name} has {missing} (it has {_listed(table)}); name one of them in --positive")
     return column
 
 

@@ -1,10 +1,11 @@
-"""Distinct (user, item) pairs as two sorted arrays of indices, the fingerprint of several, and notes about them."""
+"""Distinct (user, item) pairs as two sorted arrays of indices, and the fingerprint of several."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,14 +39,18 @@ class Pairs:
             keys = np.unique(keys)
             counts = None
         else:
-            keys, place = np.unique(keys, return_inverse=True)
-            counts = np.bincount(place, weights=np.asarray(count), minlength=len(keys)).astype(np.int32)
+            keys, index = np.unique(keys, return_inverse=True)
+            counts = np.bincount(index, weights=np.asarray(count), minlength=len(keys)).astype(np.int32)
         if not len(keys):
             return cls(users[:0], items[:0], counts)
         return cls((keys // n_items).astype(np.int32), (keys % n_items).astype(np.int32), counts)
 
     def __len__(self) -> int:
         return len(self.user)
+
+    def sizes(self) -> dict[str, int]:
+        """Number of pairs, and of the users and items among them."""
+        return {"pairs": len(self), "users": pl.Series(self.user).n_unique(), "items": pl.Series(self.item).n_unique()}
 
     def indptr(self, n_users: int) -> npt.NDArray[np.int64]:
         """Where each user's items begin in `item`. Returns (n_users + 1,)."""
@@ -58,12 +63,10 @@ class Pairs:
 
 
 AT_ONCE = 100_000
-Blocks = tuple[int, Iterable[Indices]] | None
-"""An array: how many numbers it has, and these, block by block; None where there is none."""
 
 
-def fingerprint(user_ids: pl.Series, item_ids: pl.Series, arrays: Iterable[Blocks]) -> str:
-    """Compute the fingerprint.
+def fingerprint(user_ids: pl.Series, item_ids: pl.Series, arrays: Iterable[Indices | None]) -> str:
+    """Compute the fingerprint of a dataset.
 
     Parameters
     ----------
@@ -76,57 +79,20 @@ def fingerprint(user_ids: pl.Series, item_ids: pl.Series, arrays: Iterable[Block
     """
     digest = hashlib.sha256()
 
-    def feed(length: int, content: Iterable[bytes]) -> None:
-        digest.update(length.to_bytes(8, "little"))
-        for block in content:
-            digest.update(block)
+    def feed(content: Any) -> None:
+        digest.update(memoryview(content).nbytes.to_bytes(8, "little"))
+        digest.update(content)
 
     for ids in (user_ids, item_ids):
-        feed(len(kind(ids)), [kind(ids).encode()])
+        feed(kind(ids).encode())
         if is_text(ids):
-            lengths = ids.str.len_bytes().cast(pl.Int64).to_numpy()
-            feed(8 * len(ids), [lengths.astype("<i8").tobytes()])
-            texts = ("".join(ids.slice(first, AT_ONCE).to_list()).encode() for first in range(0, len(ids), AT_ONCE))
-            feed(int(lengths.sum()), texts)
+            lengths = ids.str.len_bytes().cast(pl.Int64).to_numpy().astype("<i8")
+            feed(lengths)
+            digest.update(int(lengths.sum()).to_bytes(8, "little"))
+            for first in range(0, len(ids), AT_ONCE):
+                digest.update("".join(ids.slice(first, AT_ONCE).to_list()).encode())
         else:
-            feed(8 * len(ids), [ids.to_numpy().astype("<i8" if ids.dtype == pl.Int64 else "<u8").tobytes()])
+            feed(ids.to_numpy().astype("<i8" if ids.dtype == pl.Int64 else "<u8"))
     for array in arrays:
-        if array is None:
-            feed(4, [b"none"])
-        else:
-            feed(4 * array[0], (np.ascontiguousarray(block, dtype="<i4").tobytes() for block in array[1]))
+        feed(b"none" if array is None else np.ascontiguousarray(array, dtype="<i4"))
     return digest.hexdigest()
-
-
-def lint(
-    users: Sequence[Indices],
-    items: Sequence[Indices],
-    user_ids: pl.Series,
-    item_ids: pl.Series,
-    candidates: Indices | None = None,
-) -> list[str]:
-    """Note empty splits, and users and items without a training pair.
-
-    Parameters
-    ----------
-    users, items : indices that occur in training, validation and test
-    user_ids, item_ids : ids of the indices
-    candidates : indices of the items that may be recommended; None = all
-
-    Returns
-    -------
-    sentences
-    """
-    notes = [] if len(users[1]) else ["the validation split is empty: early stopping and tuning are impossible"]
-    notes += [] if len(users[2]) else ["the test split is empty: nothing can be evaluated"]
-    nothing, by_chance = np.zeros(0, dtype=np.int32), "they are ranked by chance"
-    for what, ids, trained, used, effect in (
-        ("test users", user_ids, users[0], users[2], "nothing was learned about them"),
-        ("candidate items", item_ids, items[0], nothing if candidates is None else candidates, by_chance),
-        ("test items", item_ids, items[0], items[2], by_chance),
-    ):
-        cold = np.setdiff1d(used, trained)
-        if len(cold):
-            share = f"{len(cold):,} of {len(np.unique(used)):,} {what}"
-            notes.append(f"{share} have no training pair (such as {ids[int(cold[0])]!r}): {effect}")
-    return notes

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from dpaa._io import check_regular, check_text
+from dpaa._io import check_regular, settled
 from dpaa._machine import memory_at_hand
 from dpaa.data._engine import engine_reason, shared_database
 from dpaa.errors import InputError
@@ -31,10 +31,10 @@ def parquet_schema(file: Path) -> dict[str, pl.DataType]:
     """Names and types of the columns, from the footer of the file."""
     with polars_errors(file):
         check_size(file, ())
-        return dict(pl.scan_parquet(absolute(file), glob=False).collect_schema())
+        return dict(pl.scan_parquet(settled(file), glob=False).collect_schema())
 
 
-def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
+def read_parquet(file: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> pl.DataFrame:
     """Read some of the columns of one file; one whose content would be out of proportion is refused before.
 
     A damaged file raises an error of Polars, which the caller explains.
@@ -42,17 +42,20 @@ def read_parquet(file: Path, columns: Sequence[str]) -> pl.DataFrame:
     Parameters
     ----------
     file : the file
-    columns : names of the columns, in any order
+    columns : names of the columns, in any order; None = all
+    optional : further columns, which may be missing
 
     Returns
     -------
     a frame with these columns
     """
     with polars_errors(file):
-        rows = check_size(file, columns)[1]
-        if rows * len(columns) * BYTES_PER_VALUE > memory_at_hand():
+        present = check_size(file, ())[0]
+        wanted = list(present if columns is None else [*columns, *(one for one in optional if one in present)])
+        rows = check_size(file, wanted)[1]
+        if rows * len(wanted) * BYTES_PER_VALUE > memory_at_hand():
             raise InputError(f"{file} claims {rows:,} rows, more than the available memory; use a smaller file")
-        return pl.read_parquet(absolute(file), columns=list(columns), glob=False)
+        return pl.read_parquet(settled(file), columns=wanted, glob=False)
 
 
 def check_size(file: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], int]:
@@ -67,7 +70,7 @@ def check_size(file: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], int
     -------
     all columns of the file, and the number of its rows
     """
-    size, path = check_regular(file), [escape(str(absolute(file)))]
+    size, path = check_regular(file), [escape(str(settled(file)))]
     connection = shared_database().cursor()
     try:
         rows = int(connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", path).fetchall()[0][0])
@@ -86,13 +89,6 @@ def check_size(file: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], int
     return tuple(name for (name,) in names), rows
 
 
-def absolute(file: Path) -> Path:
-    """Make a path absolute for Polars, to which a leading `~` would mean something else."""
-    path = file.absolute()
-    check_text(path)
-    return path
-
-
 @contextmanager
 def polars_errors(file: Path | None = None) -> Iterator[None]:
     """Raise one kind of error for a damaged file: it may make Polars panic, which is no `Exception`."""
@@ -104,6 +100,4 @@ def polars_errors(file: Path | None = None) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         if KeyboardInterrupt.__name__ in str(error):  # ctrl-C within Polars, which reports it as its own error
             raise KeyboardInterrupt from None
-        if isinstance(error, pl.exceptions.PanicException):
-            raise pl.exceptions.ComputeError(f"damaged: {error}") from None
-        raise
+        raise pl.exceptions.ComputeError(f"damaged: {error}") from None

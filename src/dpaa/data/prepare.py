@@ -6,29 +6,20 @@ the size of the log, and Spark where it outgrows one machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dpaa._io import as_json, settled, whole_folder, write_into
 from dpaa._text import counted
-from dpaa.data._engine import Engine, SqlEngine, in_words
+from dpaa.data._engine import Engine, in_words
+from dpaa.data._spark import SparkEngine, define_spark_log
 from dpaa.data._values import Values
-from dpaa.data.attributes import attributes_of
-from dpaa.data.columns import ABOUT_FILE, SPLITS, Column, SplitName
-from dpaa.data.ids import distinct_ids, encode, one_type
-from dpaa.data.log import ColumnNames, Reading, define_log, define_pairs, read_candidates, read_log
-from dpaa.data.pairs import fingerprint, lint
-from dpaa.data.positive import PositiveRule
-from dpaa.data.spark import SparkEngine, define_spark_log
-from dpaa.data.splits import BY_TIME, LABELS, SplitRule, define_labels, drop_rare
+from dpaa.data.columns import IDS, SPLITS, Column, SplitName
+from dpaa.data.ids import one_type
+from dpaa.data.log import ColumnNames, PositiveRule, Reading, define_log, define_pairs, read_candidates, read_log
+from dpaa.data.splits import LABELS, SplitRule, define_labels, drop_rare
 from dpaa.data.tables import Table
 from dpaa.errors import InputError
 
@@ -36,10 +27,10 @@ VALIDATION_EXPOSURE = "validation_exposure"
 """Key of `about`: whether the validation pairs come from the log's own exposure, `biased`, or not, `unbiased`."""
 RULES, APPENDED = "rules", "appended"
 """Keys of `about`: the recipe of the dataset, and what has been appended since."""
-SPLIT = "split"
-ROWS_AT_ONCE = 4_000_000
-IDS = (Column.USER, Column.ITEM)
-ROOM = "free some space or choose another folder with --out"
+LABEL = "label"
+
+
+Frames = Mapping[SplitName, pl.DataFrame]
 
 
 class Prepared(NamedTuple):
@@ -97,9 +88,7 @@ class Recipe(BaseModel):
             RULES: self.model_dump() | {"positive": positive},
         }
 
-    def pairs(
-        self, engine: SqlEngine, table: Table, drop_invalid: bool, times_needed: bool
-    ) -> tuple[Values, list[str]]:
+    def pairs(self, engine: Engine, table: Table, drop_invalid: bool, times_needed: bool) -> tuple[Values, list[str]]:
         """Make the table `pairs` of an engine.  Returns a description of the log, and the columns of the table."""
         reading = Reading(drop_invalid, times_needed)
         define: Any = define_spark_log if isinstance(engine, SparkEngine) else define_log
@@ -113,7 +102,7 @@ class Recipe(BaseModel):
                 values.notes.append(f"ratings go from {low:g} to {high:g} and every row counts as liked; {keep}")
         return values, columns
 
-    def queries(self, engine: SqlEngine, columns: list[str], source: str) -> dict[SplitName, str]:
+    def queries(self, engine: Engine, columns: list[str], source: str) -> dict[SplitName, str]:
         """Split the table `pairs`.  Returns a query for each split."""
         if self.split is None:
             engine.define("labelled", "SELECT *, 0 AS label FROM pairs")
@@ -148,118 +137,8 @@ def one_table(table: Table, split: SplitRule | None = None, *, drop_invalid: boo
     return Prepared(frames, how.about(table.name), values.notes, invalid=values.invalid)
 
 
-class Written(NamedTuple):
-    """A dataset that was written without being held in memory."""
-
-    name: str
-    counts: dict[str, Any]
-    notes: tuple[str, ...]
-    invalid: pl.DataFrame | None
-    fingerprint: str
-
-
-def write_log(
-    table: Table,
-    folders: Mapping[Path, SplitRule | None],
-    name: str,
-    *,
-    memory: int | None = None,
-    engine: str = "duckdb",
-    items: Table | None = None,
-    drop_invalid: bool = False,
-    **recipe: Any,
-) -> dict[Path, Written]:
-    """Prepare a log of any size and write a dataset for each split rule: all of them, or none.
-
-    Parameters
-    ----------
-    table : the log
-    folders : where each dataset goes → how the log is split for it
-    name : of the datasets
-    memory : bytes that DuckDB may take; what needs more goes to disk, beside the first folder
-    engine : `duckdb`, or `spark`
-    items : what is known of the items
-    drop_invalid : leave out rows with faults
-    recipe : as in `Recipe`
-
-    Returns
-    -------
-    what was written, by folder
-    """
-    how, written = Recipe(**recipe), {}
-    times_needed = any(rule is not None and rule.needs_times for rule in folders.values())
-    with ExitStack() as stack:
-        fresh = {folder: stack.enter_context(whole_folder(settled(folder), ROOM)) for folder in folders}
-        stack.enter_context(in_words(table.name))
-        beside = next(iter(fresh.values())).parent
-        work: Any = stack.enter_context(SparkEngine(beside) if engine == "spark" else Engine(beside, memory))
-        values, columns = how.pairs(work, table, drop_invalid, times_needed)
-        if engine != "spark":
-            work.run("SET preserve_insertion_order = false")  # all that follows is sorted where it is written
-        for folder, split in folders.items():
-            own = how.model_copy(update={"split": split})
-            for part, query in own.queries(work, columns, table.name).items():
-                write_into(fresh[folder], f"{part}.parquet", partial(work.write, query))
-            written[folder] = _describe(fresh[folder], name, own, table, values, items)
-    return written
-
-
-def _describe(fresh: Path, name: str, how: Recipe, table: Table, values: Values, items: Table | None) -> Written:
-    """Write `dataset.json` beside the splits, which are read some rows at a time, and what is known of the items."""
-    scans = {split: pl.scan_parquet(fresh / f"{split}.parquet", glob=False) for split in SPLITS}
-    sizes: dict[SplitName, int] = {split: scan.select(pl.len()).collect().item() for split, scan in scans.items()}
-    if not sizes["train"]:
-        raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
-    ids = {
-        column: distinct_ids(
-            [scan.select(pl.col(column).unique()).collect(engine="streaming")[column] for scan in scans.values()]
-        )
-        for column in IDS
-    }
-    present = {(split, one): np.zeros(len(ids[one]), dtype=np.bool_) for split in SPLITS for one in IDS}
-
-    def blocks(split: SplitName, column: str) -> Iterator[NDArray[np.int32]]:
-        for first in range(0, sizes[split], ROWS_AT_ONCE):
-            block = scans[split].select(column).slice(first, ROWS_AT_ONCE).collect()[column]
-            if column == Column.COUNT:
-                yield block.to_numpy()
-                continue
-            index = encode(block, ids[column])
-            present[split, column][index] = True
-            yield index
-
-    counts = (sizes["train"], blocks("train", Column.COUNT)) if how.keep_duplicates else None
-    arrays = [*((sizes[split], blocks(split, column)) for split in SPLITS for column in IDS), counts, None]
-    user_ids, item_ids = (ids[column] for column in IDS)
-    found = fingerprint(user_ids, item_ids, arrays)
-    users, seen = ([np.flatnonzero(present[split, one]).astype(np.int32) for split in SPLITS] for one in IDS)
-    notes = [*values.notes, *lint(users, seen, user_ids, item_ids)]
-    about = {"name": name, **how.about(table.name)}
-    about["counts"] = {
-        "users": len(user_ids),
-        "items": len(item_ids),
-        "candidates": len(item_ids),
-        "interactions": sum(sizes.values()),
-        "splits": {
-            split: {"pairs": sizes[split], "users": len(user), "items": len(item)}
-            for split, user, item in zip(SPLITS, users, seen, strict=True)
-        },
-    }
-    if items is not None:
-        known, odd = attributes_of(items, item_ids, how.columns.item)
-        notes += odd
-        about["attributes"] = known.write_into(fresh, item_ids)
-    write_into(fresh, ABOUT_FILE, as_json(about | {"fingerprint": found, "notes": notes}))
-    return Written(name, about["counts"], tuple(notes), values.invalid, found)
-
-
 def table_per_split(
-    tables: Mapping[SplitName, Table],
-    candidates: Table | None = None,
-    columns: ColumnNames | None = None,
-    positive: str | None = None,
-    keep_duplicates: bool = False,
-    drop_invalid: bool = False,
+    tables: Mapping[SplitName, Table], candidates: Table | None = None, *, drop_invalid: bool = False, **recipe: Any
 ) -> Prepared:
     """Prepare one table per split in memory; pairs are counted in the training split only.
 
@@ -267,23 +146,24 @@ def table_per_split(
     ----------
     tables : split → its pairs
     candidates : items that may be recommended; None = all
-    columns, positive, keep_duplicates : as in `Recipe`
     drop_invalid : leave out rows with faults
+    recipe : `columns`, `positive`, `keep_duplicates` as in `Recipe`
 
     Returns
     -------
     the parts of a dataset
     """
-    rule, reading = None if positive is None else PositiveRule.parse(positive), Reading(drop_invalid)
+    how = Recipe(**recipe)
+    rules, count = (how.columns, how.rule, Reading(drop_invalid)), how.keep_duplicates
     logs = [
-        read_log(table, columns, rule, reading, once=True, keep_duplicates=keep_duplicates and split == "train")
+        read_log(table, *rules, once=True, keep_duplicates=count and split == "train")
         for split, table in tables.items()
     ]
     invalid = [log.invalid for log in logs if log.invalid is not None]
-    allowed = None if candidates is None else read_candidates(candidates, None if columns is None else columns.item)
+    allowed = None if candidates is None else read_candidates(candidates, how.columns.item)
     about = {
         "source": {split: table.name for split, table in tables.items()},
-        "positive": "every row" if rule is None else str(rule),
+        "positive": str(how.rule or "every row"),
         "split": "ready-made",
     }
     frames = {split: log.frame for split, log in zip(tables, logs, strict=True)}
@@ -292,12 +172,7 @@ def table_per_split(
 
 
 def append_table(
-    frames: Mapping[SplitName, pl.DataFrame],
-    about: Mapping[str, Any],
-    name: str,
-    table: Table,
-    names: ColumnNames | None = None,
-    drop_invalid: bool = False,
+    frames: Frames, about: Mapping[str, Any], name: str, table: Table, names: ColumnNames | None, drop_invalid: bool
 ) -> Prepared:
     """Append the positives of a table to the splits of a dataset, by the rules that it was made with.
 
@@ -326,39 +201,43 @@ def append_table(
     rule = recipe.split
     if rule is not None and rule.kind == "time-windows":
         raise InputError(f"dataset {name} is one window of a log; append the rows to the log instead")
+    by_time = rule is not None and rule.needs_times
     columns = recipe.columns if names in (None, ColumnNames()) else names
-    reading = Reading(drop_invalid, times_needed=rule is not None and rule.needs_times)
-    log = read_log(table, columns, recipe.rule, reading, once=True, keep_duplicates=recipe.keep_duplicates)
-    labelled = [frames[split].with_columns(pl.lit(split).alias(SPLIT)) for split in SPLITS]
+    log = read_log(
+        table, columns, recipe.rule, Reading(drop_invalid, by_time), once=True, keep_duplicates=recipe.keep_duplicates
+    )
+    labelled = [frames[split].with_columns(pl.lit(LABELS[split]).alias(LABEL)) for split in SPLITS]
     old, new = pl.concat(labelled, how="diagonal_relaxed"), log.frame
     for column in IDS:
         ids = one_type([old[column], new[column]], column)
         if ids[0].dtype != old[column].dtype:
             raise InputError(f"column {column!r} is text in {table.name} and integers in dataset {name}; cast it")
         new = new.with_columns(ids[1])
-    if _times(old) != _times(new):
-        both = f"{_times(old)} in dataset {name} and {_times(new)} in {table.name}"
+    times = [_times(old), _times(new)]
+    if times[0] != times[1]:
+        both = f"{times[0]} in dataset {name} and {times[1]} in {table.name}"
         raise InputError(f"times are {both}; write them alike")
-    if _times(old) == "dates":
+    if times[0] == "dates":
         new = new.with_columns(pl.col(Column.TIMESTAMP).cast(old[Column.TIMESTAMP].dtype))
     again = new.join(old, on=IDS, how="semi")
-    new = new.join(old, on=IDS, how="anti", maintain_order="left")
     if recipe.keep_duplicates:
         more = again.select(*IDS, pl.col(Column.COUNT).alias("more"))
-        old = old.join(more, on=IDS, how="left", maintain_order="left")
         count = pl.col(Column.COUNT).fill_null(1) + pl.col("more").fill_null(0)
-        old = old.with_columns(count.cast(pl.Int32).alias(Column.COUNT)).drop("more")
+        old = old.join(more, on=IDS, how="left").with_columns(count.cast(pl.Int32).alias(Column.COUNT)).drop("more")
     earlier: list[Any] = about.get(APPENDED) or []
     with Engine() as engine:
-        whole = pl.concat([old, new], how="diagonal_relaxed")
-        engine.put("pairs", whole)
-        rare = drop_rare(engine, recipe.least, whole.columns)
-        parts = _split(engine, engine.frame("SELECT * FROM pairs") if rare else whole, recipe, table, len(earlier) + 1)
-    pairs = sum(part.height for part in parts.values()) - old.height
+        engine.put("pairs", pl.concat([old, new.join(old, on=IDS, how="anti")], how="diagonal_relaxed"))
+        rare = drop_rare(engine, recipe.least, [*dict.fromkeys([*old.columns, *new.columns])])
+        whole = _labelled(engine, recipe, table.name, len(earlier) + 1)
+    if Column.COUNT in whole.columns:
+        whole = whole.with_columns(pl.col(Column.COUNT).fill_null(1))
+    parts = {split: whole.filter(pl.col(LABEL) == LABELS[split]).drop(LABEL) for split in SPLITS}
+    parts |= {split: parts[split].drop(Column.COUNT, strict=False) for split in ("valid", "test")}
+    pairs = whole.height - old.height
     notes = [*log.notes, *rare, f"{counted(pairs, 'new pair', 'new pairs')} of {table.name} joined dataset {name}"]
     if again.height:
         effect = "their counts are added" if recipe.keep_duplicates else "they stay where they are"
-        notes.append(f"{counted(again.height, 'pair', 'pairs')} of {table.name} are in the dataset already; {effect}")
+        notes.append(f"{again.height:,} pairs of {table.name} are in the dataset already; {effect}")
     entry = {"source": table.name, "positives": log.frame.height, "new_pairs": pairs}
     return Prepared(parts, {**about, APPENDED: [*earlier, entry]}, notes, invalid=log.invalid)
 
@@ -369,25 +248,15 @@ def _times(frame: pl.DataFrame) -> str:
     return "dates" if frame[Column.TIMESTAMP].dtype.is_temporal() else "numbers"
 
 
-def _split(
-    engine: Engine, whole: pl.DataFrame, recipe: Recipe, table: Table, times: int
-) -> dict[SplitName, pl.DataFrame]:
-    """Label the new pairs, or all of them where the rule is about time."""
-    if recipe.split is None:
-        return {"train": whole.drop(SPLIT)}
-    is_new = pl.lit(value=True) if recipe.split.kind in BY_TIME else pl.col(SPLIT).is_null()
-    kept, new = whole.filter(~is_new), whole.filter(is_new).drop(SPLIT)
-    engine.put("pairs", new)
-    engine.put("trained", kept.filter(pl.col(SPLIT) == "train"))
-    how: Any = {} if recipe.split.kind in BY_TIME else {"trained": True, "times_appended": times}
-    define_labels(engine, recipe.split, recipe.seed, new.columns, table.name, **how)
-    labelled = engine.frame("SELECT * FROM labelled ORDER BY user_id, item_id")
-    parts: dict[SplitName, pl.DataFrame] = {}
-    for split in SPLITS:
-        both = [kept.filter(pl.col(SPLIT) == split).drop(SPLIT)]
-        both.append(labelled.filter(pl.col("label") == LABELS[split]).drop("label"))
-        frame = pl.concat(both, how="diagonal_relaxed")
-        if Column.COUNT in frame.columns:
-            frame = frame.with_columns(pl.col(Column.COUNT).fill_null(1))
-        parts[split] = frame if split == "train" else frame.drop(Column.COUNT, strict=False)
-    return parts
+def _labelled(engine: Engine, recipe: Recipe, source: str, times_appended: int) -> pl.DataFrame:
+    """Label the pairs without a label, or all of them where the rule is about time."""
+    rule, whole = recipe.split, engine.frame("SELECT * FROM pairs")
+    if rule is None:
+        return whole.with_columns(pl.lit(LABELS["train"]).alias(LABEL))
+    stays = pl.lit(value=False) if rule.needs_times else pl.col(LABEL).is_not_null()
+    kept, unlabelled = whole.filter(stays), whole.filter(~stays).drop(LABEL)
+    engine.put("pairs", unlabelled)
+    engine.put("trained", kept.filter(pl.col(LABEL) == LABELS["train"]))
+    times_appended = 0 if rule.needs_times else times_appended
+    define_labels(engine, rule, recipe.seed, unlabelled.columns, source, times_appended)
+    return pl.concat([kept, engine.frame("SELECT * FROM labelled")], how="diagonal_relaxed")

@@ -34,10 +34,10 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Shard:
         """Read `3/16`."""
-        found = re.fullmatch(r"\s*([0-9]{1,5})\s*/\s*([0-9]{1,5})\s*", text)
-        if not found or not 1 <= int(found[1]) <= int(found[2]):
+        numbers = [int(one) for one in text.split("/") if re.fullmatch("[0-9]{1,5}", one)]
+        if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
             raise InputError(f"{text!r} is no shard; write 3/16 for the third of sixteen")
-        return cls(int(found[1]), int(found[2]))
+        return cls(*numbers)
 
     def rows(self, n: int) -> slice:
         """Its part of n rows; shards differ in size by one row at most."""
@@ -67,21 +67,19 @@ def join_folder(folder: Path, about: Mapping[str, Any]) -> None:
         if not (home / ABOUT).exists():
             write_file(home / ABOUT, as_json(dict(about)), REMEDY)
         before = read_json(home / ABOUT, LARGE_JSON, REMEDY)
-    for name, value in about.items():
-        if before.get(name) != value:
-            raise InputError(f"{folder} holds shards with another {name}; {REMEDY}")
+    if other := [name for name, value in about.items() if before.get(name) != value]:
+        raise InputError(f"{folder} holds shards with another {other[0]}; {REMEDY}")
 
 
 def check_complete(folder: Path) -> None:
     """Refuse a folder of shards of which some are missing."""
-    if not (folder / ABOUT).is_file():
-        return
-    of = read_json(folder / ABOUT, LARGE_JSON, "make the shards again").get(OF)
-    found = {int(match[1]) for file in folder.iterdir() if (match := PART.fullmatch(file.name))}
-    missing = [number for number in range(1, of + 1) if number not in found] if isinstance(of, int) else []
-    if missing:
-        some = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-        raise InputError(f"{folder} lacks {len(missing)} of {of} shards ({some}); make them with --shard")
+    if (folder / ABOUT).is_file():
+        of = read_json(folder / ABOUT, LARGE_JSON, "make the shards again").get(OF)
+        present = {int(match[1]) for file in folder.iterdir() if (match := PART.fullmatch(file.name))}
+        missing = [number for number in range(1, of + 1) if number not in present] if isinstance(of, int) else []
+        if missing:
+            some = ", ".join(map(str, missing[:5]))
+            raise InputError(f"{folder} lacks {len(missing)} of {of} shards ({some}); make them with --shard")
 
 
 def digest_of(choice: Any) -> str:
@@ -91,10 +89,8 @@ def digest_of(choice: Any) -> str:
     ----------
     choice : JSON values, Polars series and frames, and mappings of them
     """
-    if isinstance(choice, pl.Series):
-        choice = choice.to_frame()
-    if isinstance(choice, pl.DataFrame):
-        content = choice.write_csv()
+    if isinstance(choice, pl.Series | pl.DataFrame):
+        content = pl.DataFrame(choice).write_csv()
     elif isinstance(choice, Mapping):
         content = "\0".join(f"{name}\0{digest_of(choice[name])}" for name in sorted(choice))
     else:

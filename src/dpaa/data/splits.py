@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from dpaa.data._engine import SqlEngine
+from dpaa.data._engine import Engine
 from dpaa.data.columns import Column
 from dpaa.errors import InputError, need_whole
 
@@ -65,10 +65,8 @@ class SplitRule:
             raise InputError(f"there is no split {self.kind!r}; choose one of {', '.join(SPLIT_KINDS)}")
         windows = self.parts if self.kind == "time-windows" else 1
         if not (0 <= self.valid < 1 and 0 <= self.test < 1 and self.valid + windows * self.test < 1):
-            raise InputError(
-                f"the shares of validation ({self.valid:g}) and test ({self.test:g}) × {windows} must be at least 0 "
-                "and leave something to train on; make their sum less than 1"
-            )
+            shares = f"validation ({self.valid:g}) and test ({self.test:g}) × {windows}"
+            raise InputError(f"the shares of {shares} must be at least 0, and their sum less than 1")
         need_whole(self.last_k, "last_k")
         need_whole(self.support, "support", least=0)
         if need_whole(self.parts, "parts") < 2 or need_whole(self.part, "part") > self.parts:
@@ -84,40 +82,29 @@ class SplitRule:
         return self.kind in BY_TIME
 
     def __str__(self) -> str:
-        shares = f"{self.valid:g} validation, {self.test:g} test"
-        return {
-            "leave-last": f"leave-last, {self.last_k} + {self.last_k} per user",
-            "user-folds": f"user-folds, fold {self.part} of {self.parts}, {shares} of a user's pairs",
-            "cold-users": f"cold-users, {shares} of the users, who keep {self.support} pairs in training",
-            "cold-items": f"cold-items, {shares} of the items, which keep {self.support} pairs in training",
-            "time-windows": f"time-windows, window {self.part} of {self.parts}, {shares}",
-        }.get(self.kind, f"{self.kind}, {shares}")
+        if self.kind == "leave-last":
+            return f"leave-last, {self.last_k} + {self.last_k} per user"
+        part = f", part {self.part} of {self.parts}" if self.kind in IN_PARTS else ""
+        support = f", {self.support} pairs of each in training" if self.kind.startswith("cold") else ""
+        return f"{self.kind}{part}, {self.valid:g} validation, {self.test:g} test{support}"
 
 
 def define_labels(
-    engine: SqlEngine,
-    rule: SplitRule,
-    seed: int,
-    columns: Sequence[str],
-    source: str,
-    *,
-    trained: bool = False,
-    times_appended: int = 0,
+    engine: Engine, rule: SplitRule, seed: int, columns: Sequence[str], source: str, times_appended: int = 0
 ) -> None:
     """Make the table `labelled` from the table `pairs`: its columns and a `label`.
 
     Parameters
     ----------
-    engine : has the table `pairs`, and with `trained` the table `trained` of training pairs from before
+    engine : has the table `pairs`, and where these are appended the table `trained` of training pairs from before
     rule : how pairs are split
     seed : another seed gives another split
     columns : those of the table
     source : where the pairs come from, for messages
-    trained : users and items may have training pairs already, since the pairs are appended to a dataset
-    times_appended : how often that was done
+    times_appended : how often pairs were appended to the dataset, this time included; 0 = it is new
     """
     need_whole(seed, "seed", least=0)
-    timed = Column.TIMESTAMP in columns
+    timed, trained = Column.TIMESTAMP in columns, times_appended > 0
     n, n_timed = engine.row(f"SELECT count(*), {'count(timestamp)' if timed else '0'} FROM pairs")
     if rule.needs_times and n_timed < n:
         raise InputError(f"the split {rule.kind!r} needs times, and {source} lacks them; name the --timestamp-column")
@@ -226,7 +213,7 @@ def _double(number: float) -> str:
     return f"CAST('{number!r}' AS DOUBLE)"
 
 
-def drop_rare(engine: SqlEngine, least: dict[str, int], columns: Sequence[str]) -> list[str]:
+def drop_rare(engine: Engine, least: dict[str, int], columns: Sequence[str]) -> list[str]:
     """Drop users and items from the table `pairs` until all that are left have enough pairs (a k-core).
 
     Parameters

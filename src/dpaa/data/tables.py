@@ -31,11 +31,7 @@ QUOTING = (",", ";")
 NO_SEPARATOR = "\x01"
 """Splits no line: JSON may not contain it."""
 csv.field_size_limit(LONGEST_LINE + 1)  # the lines of invalid rows are located with Python's reader
-REJECTED = {
-    "UNQUOTED VALUE": "wrong quotes",
-    "INVALID ENCODING": "no UTF-8 text (or name the --encoding)",
-    "LINE SIZE OVER MAXIMUM": f"more than {LONGEST_LINE / 1e6:g} MB in a line",
-}
+NOT_UTF8 = "no UTF-8 text (or name the --encoding)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +48,7 @@ class Part:
     skipped : lines up to the header line, including it
     encoding : of a text file
     lists : columns whose values are words with blanks between them (`token_seq` of RecBole)
-    partitions : columns whose value is in the path, as in `day=2024-05-01/part-0.csv`
+    partitions : columns whose value is in the path, as in `day=2024-05-01/part-0.parquet`
     """
 
     name: str
@@ -77,36 +73,21 @@ class Part:
             return f"SELECT {listed(columns)}, NULL FROM ({pairs})"
         objects = f"SELECT *, CASE WHEN json_valid(line) THEN line END AS valid FROM ({lines})"
         checked = f"SELECT *, CASE WHEN json_type(valid) = 'OBJECT' THEN valid END AS object FROM ({objects})"
-        values = ", ".join(
-            name(key)
-            if key in self.partitions
-            else f"nullif(json_extract_string(object, {text(f'$.{name(key)}')}), '')"
-            for key in columns
-        )
+        values = ", ".join(f"nullif(json_extract_string(object, {text(f'$.{name(key)}')}), '')" for key in columns)
         return f"SELECT {values}, CASE WHEN object IS NULL THEN 'no JSON object' END FROM ({checked})"
 
     def _scan(self, fields: Sequence[str]) -> str:
         """The records as a table function of DuckDB, every field as text."""
         quote = text('"' if self.separator in QUOTING else "")
         types = ", ".join(f"{text(one)}: 'VARCHAR'" for one in fields)
-        options = {
-            "auto_detect": False,
-            "header": False,
-            "columns": f"{{{types}}}",
-            "delim": text(self.separator),
-            "quote": quote,
-            "escape": quote,
-            "skip": self.skipped,
-            "encoding": text(self.encoding),
-            "compression": text("gzip" if is_gzipped(self.path) else "none"),
-            "max_line_size": LONGEST_LINE,
-            "store_rejects": True,
-            "strict_mode": self.separator != NO_SEPARATOR,  # which also refuses line ends of two kinds
-            "hive_partitioning": bool(self.partitions),
-            "hive_types_autocast": False,
-        }
-        how = ", ".join(f"{option} = {value}" for option, value in options.items())
-        return f"read_csv({text(escape(str(self.path)))}, {how})"
+        options = (
+            f"auto_detect = false, header = false, columns = {{{types}}}, delim = {text(self.separator)}, "
+            f"quote = {quote}, escape = {quote}, skip = {self.skipped}, encoding = {text(self.encoding)}, "
+            f"compression = {text('gzip' if is_gzipped(self.path) else 'none')}, max_line_size = {LONGEST_LINE}, "
+            # Strict mode also refuses line ends of two kinds.
+            f"store_rejects = true, strict_mode = {self.separator != NO_SEPARATOR}, hive_partitioning = false"
+        )
+        return f"read_csv({text(escape(str(self.path)))}, {options})"
 
     def records(self) -> Iterator[tuple[int, str]]:
         """First line and text of every record, blank ones included, as DuckDB counts them."""
@@ -228,11 +209,11 @@ def define_rows(engine: Engine, table: Table, columns: Sequence[str]) -> None:
 
 def _insert_rejected(engine: Engine, part: Part, index: int) -> None:
     """Append the lines that DuckDB has rejected since the last call."""
-    fields = f"another number of fields than {len(part.columns)}"
     rejected = engine.run("SELECT line, min(error_type), min(csv_line) FROM reject_errors GROUP BY line ORDER BY line")
     engine.run("DELETE FROM reject_errors; DELETE FROM reject_scans")
     for line, error, content in rejected:
-        what = REJECTED.get(error, fields if error.endswith("COLUMNS") else error.lower())
+        fields = f"another number of fields than {len(part.columns)}"
+        what = NOT_UTF8 if "ENCODING" in error else fields if error.endswith("COLUMNS") else error.lower()
         if error == "LINE SIZE OVER MAXIMUM" or (error == "UNQUOTED VALUE" and "\n" in (content or "").strip()):
             # The rest of the file may depend on it, so it cannot be left out.
             raise InputError(f"{part.name} has {what}, from about line {line:,} on; correct it")
@@ -244,7 +225,7 @@ class Location(NamedTuple):
 
     source: str
     unit: str
-    """`line`, `row` or `pair`."""
+    """`line` or `row`."""
     number: int
     content: str | None
     """The original text, where the row is text."""
@@ -266,27 +247,29 @@ def locate(engine: Engine, table: Table, keys: Sequence[tuple[int, int, int | No
     -------
     a location for each key
     """
-    if table.typed:
+    if table.typed or table.parts[0].format == "list":
         names, first = ([part.name for part in table.parts], 1) if table.parts else ([table.name], 0)
-        return [Location(names[part], "row", row + first, None) for part, row, _ in keys]
+        return [
+            Location(names[part], "row" if line is None else "line", line or row + first, None)
+            for part, row, line in keys
+        ]
     located: dict[int, Location] = {}
     for index, part in enumerate(table.parts):
         wanted = {row: line for number, row, line in keys if number == index}
         if not wanted:
             continue
-        first, rejected = engine.row(f"SELECT min(_row), list(_line) FROM rows WHERE _part = {index}")
-        if part.format == "list":
-            located |= {row: Location(part.name, "pair", row - first + 1, None) for row in wanted}
-        rejected_rows = {line: row for row, line in wanted.items()}
-        rejected, row = {line for line in rejected if line is not None}, first - 1
+        first, lines = engine.row(f"SELECT min(_row), list(_line) FROM rows WHERE _part = {index}")
+        rejected: dict[int, int | None] = {line: None for line in lines if line is not None}
+        row = first - 1
+        rejected |= {line: key for key, line in wanted.items() if line is not None}
         for ordinal, (line, content) in enumerate(part.records(), start=1):
             if ordinal in rejected:
-                key = rejected_rows.get(ordinal)
+                key = rejected[ordinal]
             elif ordinal <= part.skipped or not (content.strip() if part.separator == NO_SEPARATOR else content):
                 continue
             else:  # DuckDB does not number the rows that it could read
                 row += 1
-                key = row if part.format != "list" and wanted.get(row, ordinal) is None else None
+                key = row if wanted.get(row, ordinal) is None else None
             if key is not None:
                 located[key] = Location(part.name, "line", line, content)
     return [located[row] for _, row, _ in keys]

@@ -21,24 +21,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpaa._io import (
-    as_json,
-    check_folder_name,
-    check_within,
-    missing_folders,
-    own_folder,
-    remove_empty,
-    settled,
-    write_files,
-)
+from dpaa import _io
 from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
+from dpaa.debiasing._choice import Change, Choice, Chooser, relative_change
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.debiasing._points import ESTIMATES, MEASURED, MOST_USERS, Accuracy, Candidate, Measurer, Point, parse_goals
-from dpaa.debiasing.choice import Change, Choice, Chooser, relative_change
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.evaluation.dial_curve import BY_DEBIAS, without_curve
+from dpaa.evaluation.dial_curve import BY_DEBIAS, NO_CURVE
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 from dpaa.ranking import RERANKERS
@@ -101,11 +92,6 @@ class Debiased:
         """What the others are compared with."""
         return self.points[self.chooser.base]
 
-    @property
-    def keeps_base(self) -> bool:
-        """Whether nothing changes."""
-        return self.choice.index == self.chooser.base
-
     @cached_property
     def line(self) -> list[int]:
         """Indices of the points that no other beats, the most accurate first."""
@@ -119,7 +105,7 @@ class Debiased:
 
     def headline(self) -> str:
         """The result in a line: `niche-recall × 3.6, accuracy −0.5%`."""
-        if self.keeps_base:
+        if self.point is self.base:
             return f"nothing changes: {self.base.candidate.name} stays"
         pairs = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
         gains = [f"{goal.name} {times(before, after)}" for goal, before, after in pairs]
@@ -128,21 +114,19 @@ class Debiased:
     def sentences(self) -> list[str]:
         """What changes for whom: the goal, the accuracy, the users."""
         base, k, why = self.base.candidate.name, self.measurer.accuracy.k, self.choice.why
-        if self.keeps_base:
+        if self.point is self.base:
             return [f"{base} stays as it is: {why}"]
         change, confirmation = self.accuracy_change, self.choice.confirmation
         users = f" on {confirmation.users:,} held-out users" if confirmation else ""
         gained = self.point.accuracy - self.base.accuracy
         goals = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
+        moved = [f"{one.name} {times(old, new)}: {one.key(k)} {old:.4g} → {new:.4g}" for one, old, new in goals]
+        interval = f"95% interval {percent(change.low)} to {percent(change.high)}"
         return [
             f"{self.point.candidate.name} instead of {base}: {why}",
-            *(
-                f"{goal.name} {times(before, after)}: {goal.key(k)} {before:.4g} → {after:.4g}"
-                for goal, before, after in goals
-            ),
-            f"accuracy (NDCG@{k}, {self.measurer.accuracy.estimate}) {percent(change.estimate)} (95% interval "
-            f"{percent(change.low)} to {percent(change.high)}){users}; {(gained > 0).mean():.0%} of the users get a "
-            f"more accurate list, {(gained < 0).mean():.0%} a less accurate one",
+            *moved,
+            f"accuracy (NDCG@{k}, {self.measurer.accuracy.estimate}) {percent(change.estimate)} ({interval}){users}; "
+            f"{(gained > 0).mean():.0%} of the users get a more accurate list, {(gained < 0).mean():.0%} a worse one",
         ]
 
     def record(self, index: int) -> dict[str, Any]:
@@ -170,10 +154,7 @@ class Debiased:
             "dataset": {"name": self.data.name, "fingerprint": self.data.fingerprint},
             "k": accuracy.k,
             "users": len(self.base.accuracy),
-            "goals": [
-                {"name": goal.name, "metric": goal.key(accuracy.k), "better": goal.metric.better}
-                for goal in self.measurer.goals
-            ],
+            "goals": [goal.as_json(accuracy.k) for goal in self.measurer.goals],
             "estimate": accuracy.as_json(),
             "exposure": self.exposure.as_json(),
             "base": points[self.chooser.base],
@@ -237,7 +218,6 @@ def debias(
     Debiased
     """
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset")
-    need_whole(k, "k")
     need_whole(seed, "seed", 0)
     _check(data, keep_accuracy, targets, confidence, budget)
     if estimate not in (AUTO, *ESTIMATES):
@@ -259,7 +239,7 @@ def debias(
         store = ModelStore(home, data, settings or {}, seed, deadline, overwrite, watch, say)
         paths = store.read([*runs, *([] if base is None else [base])], names)
         store.train(names, required=methods is not None)
-        in_production = None if base is None else paths[settled(RunFolder(base).path)]
+        in_production = None if base is None else paths[_io.settled(RunFolder(base).path)]
         models = store.models | store.taken
         points, base_index = _points(models, in_production, measurer, sweeps, say)
         chooser = Chooser.of(points, wanted, measurer.folds, base_index)
@@ -283,8 +263,7 @@ def _several(given: Any) -> list[Any]:
 def _check(data: Dataset, keep: float | None, targets: object, confidence: float, budget: float | None) -> None:
     if not len(data.valid):
         raise InputError(
-            f"the validation split of {data.name} is empty, and the trade-off is chosen on it; "
-            "make a dataset with one, such as dpaa data log FILE --valid 0.1"
+            f"{data.name} has no validation split to choose on; make one, such as dpaa data log FILE --valid 0.1"
         )
     if keep is not None and not 0 < keep <= 1:
         raise InputError(f"the accuracy to keep is a share above 0 and up to 1, such as 0.99, got {keep!r}")
@@ -301,12 +280,10 @@ def _parse_target(text: str, measurer: Measurer) -> Check:
     try:
         check = Check.parse(text)
     except InputError:
-        raise InputError(
-            f'the target {text!r} is not NAME OP NUMBER; write for example --target "coverage>=0.8"'
-        ) from None
+        raise InputError(f'the target {text!r} is not NAME OP NUMBER; write for example "coverage>=0.8"') from None
     k = measurer.accuracy.k
     known = (*MEASURED, *measurer.goals)
-    names = {goal.name: goal.key(k) for goal in known} | {goal.key(k): goal.key(k) for goal in known}
+    names = {name: goal.key(k) for goal in known for name in (goal.name, goal.key(k))}
     if check.name not in names:
         raise InputError(f"there is no metric {check.name!r} to aim at; choose one of {', '.join(names)}")
     return replace(check, name=names[check.name])
@@ -331,17 +308,17 @@ def _reaching(points: Sequence[Point], chooser: Chooser, targets: Sequence[Check
 @contextmanager
 def _begun(folder: str | Path) -> Iterator[Path]:
     """The folder, locked against other calls; one of other things is refused, one that stays empty is removed."""
-    home = check_folder_name(folder)
-    created = [home, *missing_folders(home)] if not home.exists() else []
+    home = _io.check_folder_name(folder)
+    created = [home, *_io.missing_folders(home)] if not home.exists() else []
     try:
         with hold_folder(home, folder):
             entries = [one.name for one in home.iterdir() if one.name[0] != "."] if home.is_dir() else []
             if home.is_file() or not set(entries) <= set(OWN):
                 raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
-            check_within(home / CHOSEN, home)
-            yield own_folder(home, REMEDY)
+            _io.check_within(home / CHOSEN, home)
+            yield _io.own_folder(home, REMEDY)
     finally:
-        remove_empty([home / MODELS, *created])
+        _io.remove_empty([home / MODELS, *created])
 
 
 def _points(
@@ -379,8 +356,8 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
     manifest = dict(model.manifest)
     if chosen.kappa != model.kappa():
         curve = model.dial_curve
-        moved = finite(curve.at_debiased(chosen.kappa).as_json()) if curve else without_curve()
-        manifest["dial"] = moved | {"kappa": chosen.kappa, "chosen_for": BY_DEBIAS}
+        active: dict[str, Any] = {"kappa": chosen.kappa, "chosen_for": BY_DEBIAS}
+        manifest["dial"] = finite(replace(curve, **active).as_json()) if curve else NO_CURVE | active
     manifest["rerank"] = None if chosen.reranker is None else chosen.reranker.as_json()
     kept = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation")
     manifest["debias"] = {name: content[name] for name in kept}
@@ -388,4 +365,4 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
     save_model(replace(model, manifest=manifest), home / CHOSEN, overwrite=True, history=history)
     rows = [one | one["metrics"] | {"rerank": one["rerank"] and one["rerank"]["name"]} for one in content["points"]]
     table = pl.DataFrame(rows, infer_schema_length=None).drop("metrics")
-    write_files(home, {FRONTIER: as_json(content), TABLE: table.write_csv}, REMEDY)
+    _io.write_files(home, {FRONTIER: _io.as_json(content), TABLE: table.write_csv}, REMEDY)

@@ -86,7 +86,10 @@ class ModelStore:
         """
         names = {find_method(name).name: name for name in methods}
         names = {name: names[name] for name in sorted(names, key=_in_epochs)}  # a budget may end before the slow ones
-        self._check_settings(list(names))
+        known = {key for name in names for key in find_method(name).hyperparameters.model_fields} - {"seed"}
+        if wrong := self.settings.keys() - known:
+            remedy = f"known are {', '.join(sorted(known))}; give the seed with --seed"
+            raise InputError(f"no method that is trained here has a hyperparameter {min(wrong)!r}; {remedy}")
         for number, (name, given) in enumerate(names.items(), start=1):
             home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY)
             folder = check_within(home / name, self.folder)
@@ -125,15 +128,6 @@ class ModelStore:
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def _check_settings(self, names: Sequence[str]) -> None:
-        known = {key for name in names for key in find_method(name).hyperparameters.model_fields} - {"seed"}
-        wrong = next((key for key in self.settings if key not in known), None)
-        if wrong is not None:
-            raise InputError(
-                f"no method that is trained here ({', '.join(names) or 'none is'}) has a hyperparameter {wrong!r}; "
-                f"known are: {', '.join(sorted(known))}; give the seed with --seed"
-            )
 
     def read(self, runs: Sequence[str | Path], methods: Sequence[str]) -> dict[Path, str]:
         """Read finished runs on the same dataset, each once; one that is to be trained here may be yet to come.

@@ -16,7 +16,7 @@ with `W_u` the mean weight of the user's relevant pairs.  With equal weights it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -127,11 +127,7 @@ class Goal:
         niche = name.endswith(NICHE)
         metric = METRICS.get(name.removesuffix(NICHE))
         if metric is None or niche != (metric.kind == "accuracy"):
-            others = [one.name for one in METRICS.values() if one.kind != "accuracy" and one.name not in OFFERED]
-            raise InputError(
-                f"there is no goal {text!r}; choose one of {', '.join(OFFERED)}, or another metric of popularity or "
-                f"spread: {', '.join(others)}"
-            )
+            raise InputError(f"there is no goal {text!r}; choose one of {', '.join(OFFERED)}, or another metric")
         return cls(wanted, metric, niche)
 
     def key(self, k: int) -> str:
@@ -146,6 +142,10 @@ class Goal:
         values = np.full(len(at.lists), np.nan)
         values[part.rows] = self.metric.formula(part)
         return values
+
+    def as_json(self, k: int) -> dict[str, str]:
+        """For files."""
+        return {"name": self.name, "metric": self.key(k), "better": self.metric.better}
 
     def score(self, value: float) -> float:
         """Higher is better, whatever direction the metric has; −inf where there is no value."""
@@ -260,20 +260,15 @@ class Measurer:
         return user_folds(len(self.evaluator.users), self.seed)
 
     def points(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> list[Point]:
-        """The model itself, then each re-ranker."""
-        return [self.point(candidate, lists) for candidate, lists in self.lists(model, method, rerankers)]
-
-    def lists(
-        self, model: str, method: Method, rerankers: Sequence[Reranker]
-    ) -> Iterator[tuple[Candidate, NDArray[Any]]]:
-        """Of the same: one pass over the scores for the dial, one for all others.  (users, k) each."""
+        """The model itself, then each re-ranker: one pass over the scores for the dial, one for all others."""
         kappas = [0.0, *(one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa)]
-        lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.graph.device)
-        yield from ((Candidate(model, None, kappa), one) for kappa, one in zip(kappas, lists, strict=True))
         others = [one for one in rerankers if not isinstance(one, Dial)]
+        lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.graph.device)
+        points = [self.point(Candidate(model, None, kappa), one) for kappa, one in zip(kappas, lists, strict=True)]
         if others:
             lists = self.evaluator.lists_reranked(method, others)
-            yield from ((Candidate(model, other), one) for other, one in zip(others, lists, strict=True))
+            points += [self.point(Candidate(model, other), one) for other, one in zip(others, lists, strict=True)]
+        return points
 
     def point(self, candidate: Candidate, lists: NDArray[Any]) -> Point:
         """Measure lists, (users, k)."""

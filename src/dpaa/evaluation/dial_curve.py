@@ -6,14 +6,14 @@ it, and only popularity has moved them).  So no list's mean count ever falls, an
 coverage may go either way.
 
 The manifest of a run keeps the κ that its lists use, under `dial`: 0 after training.  Beside it stands what an
-objective would choose from the curve (`Objective.best`); `dpaa evaluate RUN --dial-objective …` alone applies it.
+objective would choose from the curve (`best_point`); `dpaa evaluate RUN --dial-objective …` alone applies it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass
 from math import isnan, nan
 from typing import Any, cast
 
@@ -36,6 +36,9 @@ LARGEST_DIAL = 1000.0
 """κ beyond which single precision would lose the method's own scores."""
 SUGGESTED = "suggested"
 """In a manifest's `dial`: κ that an objective would choose."""
+AGAIN = "choose it again with `dpaa evaluate RUN --dial-objective ndcg`"
+NO_CURVE = {"kappa": 0.0, "chosen_for": None, SUGGESTED: None}
+"""What a manifest has under `dial` where there are no validation pairs to draw a curve from."""
 MOST_USERS = 10_000
 """Users the curve is drawn from; of more, so many are taken, evenly spread."""
 
@@ -62,50 +65,46 @@ class DialPoint:
         return cls(*(nan if values[name] is None else float(values[name]) for name in _names(k)))
 
 
-@dataclass(frozen=True)
-class Objective:
-    """What κ is chosen for: `ndcg`, `recall`, or `niche:X`, the most niche recall for at most X % NDCG."""
+def best_point(points: Sequence[DialPoint], objective: str) -> DialPoint:
+    """Choose the best point; of equals the one that turns the dial least, and of those the less popular one.
 
-    name: str
-    allowance: float = 0.0
-    """With `niche`: the share of the undialled NDCG that may be lost."""
+    Where validation has no niche item, `niche:X` has nothing to gain and leaves the dial at 0.
 
-    @classmethod
-    def parse(cls, text: str) -> Objective:
-        """Read `ndcg`, `recall` or `niche:X`."""
-        match = re.fullmatch(r"(ndcg|recall)|niche:([0-9]+(?:[.][0-9]+)?)%?", text)
-        if match is None or float(match[2] or 0) > 100:
-            raise InputError(
-                "the dial's objective must be ndcg, recall or niche:X (the most niche recall for at most X% NDCG, such "
-                f"as niche:5), got {text!r}"
-            )
-        return cls(match[1] or "niche", float(match[2] or 0) / 100)
+    Parameters
+    ----------
+    points : of a curve, that at κ = 0 among them
+    objective : see `check_objective`
 
-    def best(self, points: Sequence[DialPoint]) -> DialPoint:
-        """Choose the best point; of equals the one that turns the dial least, and of those the less popular one.
+    Returns
+    -------
+    one of them
+    """
+    name, allowance = check_objective(objective)
+    plain = next((point.ndcg for point in points if point.kappa == 0), nan)
+    allowed = [point for point in points if name != "niche_recall" or point.ndcg >= (1 - allowance) * plain]
 
-        Where validation has no niche item, `niche` has nothing to gain and leaves the dial at 0.
+    def worth(point: DialPoint) -> tuple[float, ...]:
+        gained = getattr(point, name)
+        return -1.0 if isnan(gained) else gained, -abs(point.kappa), -point.kappa
 
-        Parameters
-        ----------
-        points : of a curve, that at κ = 0 among them
+    return max(allowed, key=worth)
 
-        Returns
-        -------
-        one of them
-        """
-        value = "niche_recall" if self.name == "niche" else self.name
-        plain = next((point.ndcg for point in points if point.kappa == 0), nan)
-        allowed = [point for point in points if self.name != "niche" or point.ndcg >= (1 - self.allowance) * plain]
 
-        def worth(point: DialPoint) -> tuple[float, ...]:
-            gained = getattr(point, value)
-            return -1.0 if isnan(gained) else gained, -abs(point.kappa), -point.kappa
+def check_objective(text: str) -> tuple[str, float]:
+    """Read what κ is chosen for: `ndcg`, `recall`, or `niche:X`, the most niche recall for at most X% NDCG.
 
-        return max(allowed, key=worth)
+    Parameters
+    ----------
+    text : the objective
 
-    def __str__(self) -> str:
-        return f"niche:{100 * self.allowance:g}" if self.name == "niche" else self.name
+    Returns
+    -------
+    field of a `DialPoint`, and the share of the undialled NDCG that may be lost
+    """
+    match = re.fullmatch(r"(ndcg|recall)|niche:([0-9]+(?:[.][0-9]+)?)%?", text)
+    if match is None or float(match[2] or 0) > 100:
+        raise InputError(f"the dial's objective must be ndcg, recall or niche:X (X% of NDCG may be lost), got {text!r}")
+    return match[1] or "niche_recall", float(match[2] or 0) / 100
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,8 @@ class DialCurve:
     """The whole curve on validation, what an objective would choose from it, and the active κ."""
 
     points: tuple[DialPoint, ...]
-    objective: Objective
+    objective: str
+    """See `check_objective`."""
     k: int
     users: int
     """Validation users behind it."""
@@ -124,14 +124,6 @@ class DialCurve:
     """κ that is active."""
     chosen_for: str | None = None
     """The objective that it was chosen for; None where it is the method's own."""
-
-    def in_force(self) -> DialCurve:
-        """The same with the suggested κ active."""
-        return replace(self, kappa=self.suggested, chosen_for=str(self.objective))
-
-    def at_debiased(self, kappa: float) -> DialCurve:
-        """The same with the κ active that `dpaa debias` chose."""
-        return replace(self, kappa=kappa, chosen_for=BY_DEBIAS)
 
     def in_words(self) -> str:
         """The active κ, what the objective would choose and how to apply that, and what it means."""
@@ -149,7 +141,7 @@ class DialCurve:
             "kappa": self.kappa,
             "chosen_for": self.chosen_for,
             SUGGESTED: self.suggested,
-            "objective": str(self.objective),
+            "objective": self.objective,
             "k": self.k,
             "users": self.users,
             "curve": [point.named(self.k) for point in self.points],
@@ -164,22 +156,20 @@ class DialCurve:
         try:
             k, exposure, chosen_for = int(stored["k"]), stored["exposure"], stored.get("chosen_for")
             tilt = None if exposure["tilt"] is None else float(exposure["tilt"])
+            check_objective(str(stored["objective"]))
             curve = cls(
                 tuple(DialPoint.of(one, k) for one in stored["curve"]),
-                Objective.parse(str(stored["objective"])),
+                str(stored["objective"]),
                 k,
                 int(stored["users"]),
                 ValidationExposure(bool(exposure["biased"]), bool(exposure["known"]), tilt),
                 float(stored[SUGGESTED] if SUGGESTED in stored else stored["kappa"]),  # earlier runs have no other
-                kappa_in_force(stored),
+                active_kappa(stored),
                 None if chosen_for is None else str(chosen_for),
             )
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-            raise InputError(
-                f"the stored curve of the popularity dial is damaged ({error!r}); "
-                "draw it again with `dpaa evaluate RUN --dial-objective ndcg`"
-            ) from None
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+            raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None
         return curve
 
     @property
@@ -188,19 +178,20 @@ class DialCurve:
         return [asdict(point) for point in self.points]
 
 
-def without_curve() -> dict[str, Any]:
-    """What a manifest has under `dial` where there are no validation pairs to draw a curve from."""
-    return {"kappa": 0.0, "chosen_for": None, SUGGESTED: None}
+def active_kappa(dial: object) -> float:
+    """Read the active κ of a manifest's `dial`; 0 where it has none.
 
+    Parameters
+    ----------
+    dial : entry of the manifest, perhaps damaged
 
-def kappa_in_force(dial: object) -> float:
-    """The active κ of a manifest's `dial`; 0 where it has none."""
+    Returns
+    -------
+    κ
+    """
     kappa = dial.get("kappa") if isinstance(dial, dict) and SUGGESTED in dial else 0.0
     if isinstance(kappa, bool) or not isinstance(kappa, int | float) or not abs(kappa) <= LARGEST_DIAL:
-        raise InputError(
-            f"the run's popularity dial is damaged (it stands at {kappa!r}); choose it again with "
-            "`dpaa evaluate RUN --dial-objective ndcg`, or give the dial a number"
-        )
+        raise InputError(f"the run's popularity dial is damaged (it stands at {kappa!r}); {AGAIN}")
     return float(kappa)
 
 
@@ -213,14 +204,14 @@ def dial_curve(
     ----------
     method : a fitted method
     validation : the validation pairs
-    objective : what the suggested κ is chosen for, see `Objective`
+    objective : what the suggested κ is chosen for, see `check_objective`
     kappas : where the curve is drawn, besides 0
 
     Returns
     -------
     DialCurve
     """
-    wanted = Objective.parse(objective)
+    check_objective(objective)
     drawn = sorted({0.0, *map(float, kappas)})
     few = validation.sample(MOST_USERS)
     lists_of = few.lists_of(dialled_family(method, drawn), len(drawn), method.graph.device)
@@ -231,7 +222,8 @@ def dial_curve(
         accuracy = float(ndcg(at).mean()), float(recall(at).mean()), niche
         points.append(DialPoint(kappa, *accuracy, mean_of_known(arp(at)), coverage(at)))
     exposure, k = validation_exposure(validation.dataset), validation.protocol.k[-1]
-    return DialCurve(tuple(points), wanted, k, len(few.users), exposure, wanted.best(points).kappa, kappa=0.0)
+    suggested = best_point(points, objective).kappa
+    return DialCurve(tuple(points), objective, k, len(few.users), exposure, suggested, kappa=0.0)
 
 
 def _names(k: int) -> list[str]:

@@ -161,9 +161,7 @@ class Evaluator:
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
         if not len(relevant):
             raise InputError(
-                f"dataset {dataset.name}: no {split} pair is left to evaluate "
-                f"({len(dataset.split(split)):,} in the split, {len(both):,} also in training); "
-                "prepare a dataset with a larger split"
+                f"dataset {dataset.name}: no {split} pair is left to evaluate; prepare a dataset with a larger split"
             )
         self.dataset = dataset
         self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
@@ -344,7 +342,6 @@ def _groups(dataset: Dataset, column: str) -> dict[str, NDArray[np.bool_]]:
     """The items by the values of a column, `genre=Drama` → (n_items,)."""
     if dataset.attributes is None:
         raise InputError(
-            f"dataset {dataset.name} has no attributes of its items, so no column {column!r}; make it again with "
-            "`dpaa data … --items FILE`"
+            f"dataset {dataset.name} has no column {column!r} of its items; make it again with --items FILE"
         )
     return {f"{column}={value}": mask for value, mask in dataset.attributes.groups(column).items()}

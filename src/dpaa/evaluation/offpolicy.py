@@ -68,8 +68,7 @@ def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> t
     """
     if not 0.0 <= power <= 3.0 or not 0.0 < floor <= 1.0:
         raise InputError(
-            "the power of the propensities must lie between 0 and 3 and their floor above 0 and up to 1, got "
-            f"{power!r} and {floor!r}"
+            f"the power of propensities must be 0 to 3, their floor above 0 and up to 1, got {power!r} and {floor!r}"
         )
     raw = (np.maximum(counts, 1.0) / max(float(np.max(counts)), 1.0)) ** power
     return np.maximum(raw, floor), raw < floor
@@ -116,15 +115,11 @@ def off_policy(
     clipped, unseen = float(raised[item].mean()), float((truth.counts[item] == 0).mean())
     warnings = []
     if size < max(FEW_PAIRS, LARGE_SHARE * len(item)):
-        warnings.append(
-            f"a few rare pairs carry the estimates (effective sample size {size:,.0f} of {len(item):,} pairs): use a "
-            "larger test split, a smaller power or a higher floor"
-        )
+        few = f"effective sample size {size:,.0f} of {len(item):,} pairs"
+        warnings.append(f"a few rare pairs carry the estimates ({few}): use a smaller power or a higher floor")
     if max(clipped, unseen) > LARGE_SHARE:
-        warnings.append(
-            f"{clipped:.0%} of the pairs have a propensity below the floor of {floor:g}, {unseen:.0%} an item that "
-            "never occurs in training: their weights are guesses"
-        )
+        below = f"{clipped:.0%} of the pairs have a propensity below the floor of {floor:g}"
+        warnings.append(f"{below}, {unseen:.0%} an item that never occurs in training: their weights are guesses")
     return OffPolicy(metrics, power, floor, len(item), size, clipped, unseen, warnings)
 
 

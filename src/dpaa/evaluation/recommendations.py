@@ -85,7 +85,7 @@ def read_recommendations(
     Recommendations
     """
     k = None if k is None else need_whole(k, "k")
-    table = open_recommendations(path) if isinstance(path, str | Path) else as_table(path, "the frame")
+    table = _open(path) if isinstance(path, str | Path) else as_table(path, "the frame")
     table = _one_item_per_row(table)
     columns = _columns(table, with_scores)
     kinds = {role: Wanted(column, "id" if role in IDS else "exact") for role, column in columns.items()}
@@ -98,11 +98,9 @@ def read_recommendations(
     unknown = (frame["user"] < 0).sum(), ((frame["user"] >= 0) & (frame["item"] < 0)).sum()
     notes = []
     if any(unknown):
-        items = "left out" if with_scores else "never right, and left out of popularity"
-        notes.append(
-            f"{table.name}: {unknown[0]:,} rows of users and {unknown[1]:,} of items that are not in the data; the "
-            f"users are left out, the items are {items}"
-        )
+        rows_of = f"{unknown[0]:,} rows of users and {unknown[1]:,} of items that are not in the data"
+        also = "such items are left out, too" if with_scores else "such items are never right"
+        notes.append(f"{table.name}: {rows_of}; such users are left out, {also}")
     if not {"rank", "score"} & set(columns):
         notes.append(f"{table.name} has neither a rank nor a score column; the order of its rows is used")
     least = 0 if with_scores else NO_ITEM
@@ -128,13 +126,12 @@ def read_recommendations(
     return Recommendations(name, users, lists, notes, scores)
 
 
-def open_recommendations(path: str | Path) -> Table:
+def _open(path: str | Path) -> Table:
     """Open a file, or a folder of them: shards, or what Spark and Ray write."""
-    folder = Path(path)
-    if not folder.is_dir():
+    if not Path(path).is_dir():
         return open_table(path)
-    check_complete(folder)
-    return open_log(folder)
+    check_complete(Path(path))
+    return open_log(path)
 
 
 def _named(table: Table, names: tuple[str, ...]) -> str | None:
@@ -165,11 +162,9 @@ def _columns(table: Table, with_scores: bool) -> dict[str, str]:
     """Which column is user and item, and which one the order comes from: rank before score; or both of them."""
     columns = {}
     for role in IDS:
-        column = _named(table, KNOWN_NAMES[role])
-        if column is None:
+        if (column := _named(table, KNOWN_NAMES[role])) is None:
             raise InputError(
-                f"{table.name} has no column {role!r} (it has {', '.join(map(repr, table.columns[:12]))}); "
-                "recommendations need user_id and item_id, and rank or score for their order"
+                f"{table.name} has no column {role!r} (it has {', '.join(map(repr, table.columns[:12]))}); rename it"
             )
         columns[role] = column
     ordering = {role: column for role in ("rank", "score") if (column := _named(table, (role,))) is not None}
@@ -180,15 +175,12 @@ def _indices(values: pl.Series, ids: pl.Series, table: Table, what: str) -> pl.S
     """Index of each id of the file among the dataset's, −1 where it is not there; another type is an error."""
     given = values.cast(pl.String) if is_text(ids) and not table.typed else values  # numbers of a text file may be text
     if is_text(given) != is_text(ids):
-        raise InputError(
-            f"the {what}s in {table.name} are {kind(given)} (such as {given[0]!r}), those of the dataset are "
-            f"{kind(ids)} (such as {ids[0]!r}); cast them"
-        )
+        own = f"those of the dataset are {kind(ids)} (such as {ids[0]!r}); cast them"
+        raise InputError(f"the {what}s in {table.name} are {kind(given)} (such as {given[0]!r}), {own}")
     index = encode(given, ids)
     if (index < 0).all():
         raise InputError(
-            f"no {what} in {table.name} is in the dataset (it has {given[0]!r}, the dataset {ids[0]!r}); "
-            f"use the {what} ids of the training log"
+            f"no {what} in {table.name} is in the dataset (it has {given[0]!r}, the dataset {ids[0]!r}); check the ids"
         )
     return pl.Series(index)
 
@@ -198,21 +190,17 @@ def _refuse_repeats(frame: pl.DataFrame, table: Table) -> None:
     for column in (Column.ITEM, *(["rank"] if "rank" in frame.columns else [])):
         again = frame.filter(~pl.struct(Column.USER, column).is_first_distinct())
         if len(again):
+            row, user, twice = again.row(0, named=True)["row"], again[Column.USER][0], column.removesuffix("_id")
             raise InputError(
-                f"{table.place(again['row'][0])} has {column.removesuffix('_id')} {again[column][0]!r} of user "
-                f"{again[Column.USER][0]!r} a second time; each may occur once in a list"
+                f"{table.place(row)} has {twice} {again[column][0]!r} of user {user!r} a second time; keep one"
             )
 
 
 def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows by user and then by rank."""
-    if "rank" in frame.columns:
-        return frame.sort("user", "rank")
-    if "score" in frame.columns:
-        # An item the dataset does not know has no index to break a tie with: it comes last.
-        tie = pl.when(pl.col("item") < 0).then(pl.lit(2**31 - 1)).otherwise(pl.col("item"))
-        return frame.sort("user", "score", tie, descending=[False, True, False])
-    return frame.sort("user", maintain_order=True)
+    """The rows by user and then by rank, else by score; an unknown item, without an index, loses every tie."""
+    if "rank" in frame.columns or "score" not in frame.columns:
+        return frame.sort("user", "rank" if "rank" in frame.columns else "row")
+    return frame.sort("user", "score", pl.col("item") < 0, "item", descending=[False, True, False, False])
 
 
 def rerank_file(
@@ -248,11 +236,6 @@ def _reranked_blocks(base: Recommendations, data: Dataset, reranker: Reranker, k
             values, slots = reranker.rerank_lists(scores, items, torch.from_numpy(base.users[part]).long(), k, about)
         row, rank = np.nonzero((slots >= 0).numpy())
         chosen = items.gather(1, slots.clamp(min=0)).numpy()[row, rank]
-        yield pl.DataFrame(
-            [
-                data.user_ids.gather(base.users[part][row]).alias(Column.USER),
-                data.item_ids.gather(chosen).alias(Column.ITEM),
-                pl.Series("score", values.float().numpy()[row, rank]),
-                pl.Series("rank", rank + 1, pl.Int32),
-            ]
-        )
+        ids = data.user_ids.gather(base.users[part][row]), data.item_ids.gather(chosen)
+        score, ranks = pl.Series(values.float().numpy()[row, rank]), pl.Series(rank + 1, dtype=pl.Int32)
+        yield pl.DataFrame({Column.USER: ids[0], Column.ITEM: ids[1], "score": score, "rank": ranks})

@@ -9,8 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from dpaa.methods._strengths import ChosenStrengths, ScoresAt
 from dpaa.methods.base import Histories, fitted, method
-from dpaa.methods.strengths import ChosenStrengths, ScoresAt
 from dpaa.methods.tables import Batch, Rows, cross_entropy
 
 BRANCHES = 1

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from dpaa._io import check_within
-from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.sources.severity import with_severity
 from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.reproduction._budget import ROWS, SIMPLE, Budget
-from dpaa.reproduction._results import AGAIN, ResultStore, RunResult, Study
+from dpaa.reproduction._results import ResultStore, RunResult, Study
 from dpaa.reproduction._sources import LAYERS, TITLES, exposed_pairs, real_dataset
 from dpaa.reproduction._trainings import RunSpec, fingerprint_of, key_of, known, read_result, run_one
 from dpaa.tuning.processes import in_pool
@@ -53,7 +53,7 @@ class Plan:
     say: Callable[[str], None] = lambda _line: None
     trained: int = field(default=0, init=False)
     reused: int = field(default=0, init=False)
-    _severity_folders: dict[tuple[float, int], Path] = field(default_factory=dict, init=False)
+    _severity_folders: dict[str, Path] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
@@ -90,13 +90,13 @@ class Plan:
     @cached_property
     def real_results(self) -> list[RunResult]:
         """Every row on every real dataset."""
-        specs = []
-        for name, data in self.real.items():
-            folder = self.prepared(data, name)
-            for method in self.rows:
-                chosen = self.chosen(method, name, folder)
-                seeds = self.seeds(name) if find_method(method).seeded else [0]
-                specs += [self._spec(name, folder, method, method, chosen, seed) for seed in seeds]
+        folders = {name: self.prepared(data, name) for name, data in self.real.items()}
+        specs = [
+            self._spec(name, folder, method, method, self.chosen(method, name, folder), seed)
+            for name, folder in folders.items()
+            for method in self.rows
+            for seed in (self.seeds(name) if find_method(method).seeded else [0])
+        ]
         return self.run(specs, "overall")
 
     @cached_property
@@ -149,12 +149,8 @@ class Plan:
     def prepared(self, data: Dataset, name: str) -> Path:
         """Write a dataset to the work folder, unless it is there already: other processes may be reading it."""
         folder = check_within(self.work / name, self.work)
-        try:
-            if fingerprint_of(folder) == data.fingerprint:
-                return folder
-        except (InputError, KeyError):
-            pass  # missing, or incomplete
-        data.write(folder, overwrite=True)
+        if not (folder / ABOUT_FILE).exists() or fingerprint_of(folder) != data.fingerprint:
+            data.write(folder, overwrite=True)
         return folder
 
     @cached_property
@@ -165,11 +161,10 @@ class Plan:
 
     def severity_folder(self, severity: float, seed: int = 0) -> Path:
         """The prepared dataset of a severity and a draw."""
-        if (severity, seed) not in self._severity_folders:
-            name = f"kuairec-s{severity:g}-seed{seed}"
-            data = with_severity(self._exposed, severity, seed, name=name)
-            self._severity_folders[severity, seed] = self.prepared(data, name)
-        return self._severity_folders[severity, seed]
+        name = f"kuairec-s{severity:g}-seed{seed}"
+        if name not in self._severity_folders:
+            self._severity_folders[name] = self.prepared(with_severity(self._exposed, severity, seed, name=name), name)
+        return self._severity_folders[name]
 
     # ------------------------------------------------------------------ hyperparameters
 
@@ -198,8 +193,6 @@ class Plan:
         key = key_of(method, fingerprint, fixed, tuning.effort())
         store = ResultStore(self.results, "tuned", Study)
         if stored := store.read(key):
-            if stored.method != method or key_of(method, stored.fingerprint, stored.fixed, stored.tuning) != key:
-                raise InputError(f"{store.file(key)} was chosen for another dataset, method or budget; {AGAIN}")
             return stored
         from dpaa.tuning.tune import tune  # Optuna is an extra
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
-from dpaa._io import LARGE_JSON, as_json, check_within, read_json, write_file
+from dpaa._io import LARGE_JSON, as_json, check_within, read_text, write_file
 from dpaa._text import parse_json
 from dpaa.data.parquet import read_parquet
 from dpaa.errors import InputError, reason
@@ -94,14 +94,15 @@ class ResultStore(Generic[S]):
 
     def read(self, key: str) -> S | None:
         """A result, or None if there is none; one that is damaged is an `InputError`."""
-        file, packed = self.file(key), self._packed()
-        if not file.exists() and key not in packed:
-            return None
-        content = read_json(file, LARGE_JSON, AGAIN) if file.exists() else None
+        file, table = self.file(key), self.folder / f"{self.kind}.parquet"
+        where, text = str(file), None
+        if file.exists():
+            text = read_text(file, LARGE_JSON)
+        elif table.exists():
+            where, text = f"{table}, row {key},", _packed_results(table, table.stat().st_mtime_ns).get(key)
         try:
-            return self.model.model_validate(parse_json(packed[key]) if content is None else content)
+            return None if text is None else self.model.model_validate(parse_json(text))
         except ValueError as error:
-            where = file if file.exists() else f"{self.folder / self.kind}.parquet, row {key},"
             why = " ".join(str(error).split())[:150]
             raise InputError(f"{where} is not a readable result ({why}); {AGAIN}") from None
 
@@ -111,14 +112,10 @@ class ResultStore(Generic[S]):
         content = as_json(result.model_dump(exclude_unset=True), indent=1)
         write_file(self.file(key), content, "free some space and call again", make_folders=True)
 
-    def _packed(self) -> dict[str, str]:
-        """Key → JSON; read again when the file has changed."""
-        file = self.folder / f"{self.kind}.parquet"
-        return _packed_results(file, file.stat().st_mtime_ns) if file.exists() else {}
-
 
 @lru_cache(maxsize=8)
 def _packed_results(file: Path, _changed: int) -> dict[str, str]:
+    """Key → JSON; read again when the file has changed."""
     try:
         table = read_parquet(file, ["key", "json"]).select(pl.col("key", "json").cast(pl.String))
         return dict(table.drop_nulls().iter_rows())

@@ -9,9 +9,8 @@ import polars as pl
 
 from dpaa._io import LARGE_JSON, read_text
 from dpaa.data.columns import Column
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import Dataset, from_files
 from dpaa.data.prepare import VALIDATION_EXPOSURE
-from dpaa.data.sources.files import from_files
 from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, yahoo_r3
 from dpaa.data.sources.severity import read_pairs
 from dpaa.errors import InputError

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpaa._io import LARGE_JSON, locked, read_json, remove_folder
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.errors import DivergedError, InputError
+from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
 from dpaa.methods.base import Method
@@ -19,11 +19,10 @@ from dpaa.methods.graph_method import EARLIER_DEFAULTS, GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import PRETRAINED, UsesPretrained, needed_layers
 from dpaa.reproduction._budget import FIRST
-from dpaa.reproduction._results import AGAIN, Metrics, ResultStore, RunResult
-from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method
-from dpaa.runs.folder import RunFolder, versions
-from dpaa.runs.model import Model, load
-from dpaa.runs.pretrained import train_or_reuse
+from dpaa.reproduction._results import Metrics, ResultStore, RunResult
+from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method, train_or_reuse
+from dpaa.runs.folder import versions
+from dpaa.runs.model import Model
 from dpaa.tuning.processes import stop_requested
 
 
@@ -105,13 +104,7 @@ def read_result(spec: RunSpec, store: ResultStore[RunResult]) -> RunResult | Non
     Rows of two tables may be one training: each shows it under its own name.
     """
     result = store.read(spec.key)
-    if result is None:
-        return None
-    wanted = spec.relevant | {"method": spec.method, "data": fingerprint_of(spec.folder)}
-    stored = result.settings | {"method": result.method, "data": result.details.get("fingerprint")}
-    if any(stored.get(name) != value for name, value in wanted.items()):
-        raise InputError(f"{store.file(spec.key)} is the result of another training; {AGAIN}")
-    return result.model_copy(update={"data": spec.data, "label": spec.label})
+    return result and result.model_copy(update={"data": spec.data, "label": spec.label})
 
 
 def run_one(spec: RunSpec, store: ResultStore[RunResult], work: Path) -> RunResult:
@@ -131,7 +124,7 @@ def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:
     details |= {} if spec.plain is None else {"pretrained": spec.plain}
     metrics: dict[str, Metrics] = {}
     try:
-        model = load(folder) if RunFolder(folder).finished else _fit(spec, data, folder)
+        model = _fit(spec, data, folder)
         evaluations = {str(overlap): evaluate(model, data, 20, overlap) for overlap in OVERLAPS}
         metrics = {overlap: {**one.metrics} for overlap, one in evaluations.items()}
         details["users"] = {overlap: one.protocol.users for overlap, one in evaluations.items()}
@@ -156,13 +149,7 @@ def _fit(spec: RunSpec, data: Dataset, folder: Path) -> Model:
     one_thread = {"threads": 1} if issubclass(find_method(spec.method), GraphMethod) else {}
     method = make_method(data, spec.method, spec.hyperparameters | one_thread)
     n_layers, vectors = needed_layers(method), None
-
-    def train(folder: Path | None, plain: GraphMethod) -> Model:
-        assert folder is not None
-        return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks)
-
     if spec.pretrained is not None and n_layers is not None:
         plain = LightGCN(**spec.pretrained | {"threads": 1})
-        vectors = train_or_reuse(data, plain, n_layers, folder.parent, train)
-    resume = folder.exists()
-    return fit_into(folder, data, method, overwrite=True, resume=resume, callbacks=callbacks, pretrained=vectors)
+        vectors = train_or_reuse(data, plain, n_layers, folder.parent, callbacks)
+    return fit_into(folder, data, method, resume=folder.exists(), callbacks=callbacks, pretrained=vectors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -11,26 +13,26 @@ from typing import Any
 
 import torch
 
+from dpaa._io import check_within, locked
 from dpaa._machine import memory_at_hand
 from dpaa._text import finite
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_type
-from dpaa.evaluation.dial_curve import dial_curve, without_curve
+from dpaa.evaluation.dial_curve import NO_CURVE, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
 from dpaa.methods.graph_method import GraphMethod, WholeTable
-from dpaa.methods.pretrained import Pretrained, UsesPretrained, needed_layers
+from dpaa.methods.pretrained import PRETRAINED, Pretrained, UsesPretrained, needed_layers
 from dpaa.plugins import origin_of
 from dpaa.ranking.reranker import Reranker, stored_reranker
+from dpaa.runs._warm_start import MAY_CHANGE, ORIGIN, continue_training, read_pretrained
+from dpaa.runs._warm_start import warm_start as start_from
 from dpaa.runs.folder import CONFIG, RunFolder, now
 from dpaa.runs.measure import FINAL, evaluate, need_dataset
 from dpaa.runs.model import Model, load, make_method
-from dpaa.runs.pretrained import read_pretrained, train_or_reuse
 from dpaa.runs.progress import Callbacks, watched_training
 from dpaa.runs.tracking import tracked
-from dpaa.runs.warm_start import MAY_CHANGE, ORIGIN, continue_training, in_words
-from dpaa.runs.warm_start import warm_start as start_from
 from dpaa.training import distributed
 from dpaa.training.checkpoint import Checkpoint, Start
 from dpaa.training.trainer import EpochReport, Interrupted, Trainer
@@ -118,11 +120,10 @@ def plan_training(
     if resume and run.has_config:
         config = run.read_json(CONFIG)
         own = str(config.pop("method", DEFAULT))
-        chosen = own if method is None else method
-        return chosen, (config if find_method(chosen).name == own else {}) | hyperparameters
-    default = DEFAULT if before is None else before.method.name
-    chosen = default if method is None else method
-    return chosen, hyperparameters if before is None else _like(before, chosen, hyperparameters)[1]
+        return method or own, (config if find_method(method or own).name == own else {}) | hyperparameters
+    if before is None:
+        return method or DEFAULT, hyperparameters
+    return method or before.method.name, _like(before, method, hyperparameters)[1]
 
 
 def fit_into(
@@ -152,20 +153,19 @@ def fit_into(
     -------
     the fitted model
     """
-    callbacks, done = callbacks or Callbacks(), RunFolder(folder)
-    continued = resume and not overwrite and done.finished
-    if continued:
+    callbacks, done, first = callbacks or Callbacks(), RunFolder(folder), not distributed.rank()
+    if resume and not overwrite and done.finished:
         how["rerank"] = how.get("rerank") or stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
         if done.finished_before(method, data.fingerprint, how["rerank"]):
-            if not distributed.rank():
+            if first:
                 done.tidy()  # its process may have been killed in its last moment
             callbacks.say(f"{folder} is finished already, with these hyperparameters on this dataset")
             return load(folder)
-    if distributed.rank():  # trains along; rank 0 reads and writes the folder
+        if first and (further := continue_training(folder, method, data)):
+            how["start"], how["pretrained"] = further[0], how.get("pretrained") or further[1]
+            overwrite = True  # the new run replaces the old one when it is whole
+    if not first:  # trains along; rank 0 reads and writes the folder
         return fit_method(method, data, callbacks, **how)
-    if continued and (further := continue_training(folder, method, data)):
-        how["start"], how["pretrained"] = further[0], how.get("pretrained") or further[1]
-        overwrite = True  # the new run replaces the old one when it is whole
     with RunFolder.begin(folder, overwrite=overwrite, resume=resume) as run:
         if not run.has_config:  # that of a run to be resumed stays until its checkpoint is loaded
             run.write_config(method)
@@ -228,37 +228,38 @@ def fit_method(
     if n_layers is not None:
         assert isinstance(method, GraphMethod)
         vectors = pretrained if isinstance(pretrained, Pretrained) else Pretrained(torch.empty(0))
-        if not isinstance(pretrained, Pretrained) and not distributed.rank():
-            vectors = _pretrained_vectors(method, data, callbacks, run, pretrained, n_layers, warm_start)
+        if pretrained is None and distributed.peers().count > 1:
+            raise InputError(
+                f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained"
+            )
+        if pretrained is None:
+            beside = run.path.parent if run else None
+            vectors = train_or_reuse(data, method, n_layers, beside, callbacks, warm_start)
+        elif not isinstance(pretrained, Pretrained) and not distributed.rank():
+            vectors = read_pretrained(pretrained, data, n_layers)
         vectors = distributed.broadcast(vectors)
         assert isinstance(method, UsesPretrained)
         method.take_pretrained(vectors)
         manifest["pretrained"], identity["pre-trained model"] = vectors.origin, vectors.digest
-    if isinstance(method, GraphMethod):
-        _check_memory(method)
     if isinstance(method, ClosedForm):
         callbacks.on_start(method, [])
         method.learn()
     else:
         assert isinstance(method, GraphMethod)
-        notes = _sampling_notes(method)
-        if warm_start is not None:
-            start = start_from(warm_start, data, method)
-            notes.append(in_words(start))
-        manifest |= _train(method, data, callbacks, run, resume, identity, start, keep_last, notes)
+        _check_memory(method)
+        start = start_from(warm_start, data, method) if warm_start is not None else start
+        checkpoint = run.checkpoints.load() if run and resume else None
+        manifest |= _train(method, data, callbacks, run, checkpoint, identity, start, keep_last)
     if callbacks.stop_requested():
         raise Interrupted
     measured = dial and len(data.valid) and not distributed.rank()
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if measured else None
-    manifest["dial"] = finite(drawn.as_json()) if drawn else without_curve()
-    if rerank is not None:
-        manifest["rerank"] = rerank.as_json()
-    manifest |= about or {}
+    manifest["dial"] = finite(drawn.as_json()) if drawn else dict(NO_CURVE)
+    manifest |= ({"rerank": rerank.as_json()} if rerank is not None else {}) | (about or {})
     manifest |= {"finished": now(), "seconds": round(time.perf_counter() - clock, 3)}
     known = data.user_ids, data.item_ids, data.train, data.candidates
-    return Model(
-        method, *known, manifest, run.path if run else None, data.attributes, popularity=data.recent_popularity
-    )
+    folder = run.path if run else None
+    return Model(method, *known, manifest, folder, data.attributes, popularity=data.recent_popularity)
 
 
 def _train(
@@ -266,28 +267,22 @@ def _train(
     data: Dataset,
     callbacks: Callbacks,
     run: RunFolder | None,
-    resume: bool,
+    checkpoint: Checkpoint | None,
     identity: dict[str, Any],
     start: Start | None,
     keep_last: bool,
-    notes: list[str],
 ) -> dict[str, Any]:
     """Train in epochs with early stopping on validation; returns entries of the manifest."""
     processes = distributed.peers().count
     if processes > 1 and isinstance(method, WholeTable):
         raise InputError(
-            f"{method.name} computes with whole tables, whose columns cannot be in several processes; train it in one"
+            f"{method.name} computes with whole tables and cannot be trained in several processes; train it in one"
         )
-    checkpoint: Checkpoint | None = run.checkpoints.load() if run and resume else None
     start, checkpoint = distributed.broadcast((start, checkpoint))
     identity |= {"kernel": method.compute.kernel} | method.get_params(set(MAY_CHANGE))
     if start is not None:
         identity["start"] = start.digest
     validation = Evaluator(data, 20, "valid", "drop") if len(data.valid) else None
-    if validation is None:
-        notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
-    if checkpoint:
-        notes.append(f"resuming in epoch {checkpoint.epoch:,}")
     done = checkpoint.epoch - 1 if checkpoint else 0
     if run:
         run.write_history(run.history(done) if checkpoint else start.history if start else ())
@@ -299,7 +294,7 @@ def _train(
             run.append_history(report)
         callbacks.on_epoch(report)
 
-    callbacks.on_start(method, notes)
+    callbacks.on_start(method, _notes(method, start, checkpoint, validation))
     trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
@@ -331,31 +326,69 @@ def _train(
     }
 
 
-def _pretrained_vectors(
-    method: GraphMethod,
+def _notes(
+    method: GraphMethod, start: Start | None, checkpoint: Checkpoint | None, validation: Evaluator | None
+) -> list[str]:
+    """What to know of a training; an error where there is nothing to learn."""
+    taken = torch.bincount(method.graph.edge_user, minlength=method.graph.n_users)
+    unused = int(((taken == 0) | (taken == method.graph.n_items)).sum())
+    if unused == len(taken):
+        raise InputError("no user has both a positive item and one to draw as a negative; there is nothing to learn")
+    notes = [f"{unused:,} users have no training item, or every item, and are never drawn"] if unused else []
+    if start and start.epoch == 1:  # of a warm start
+        counts = start.origin[ORIGIN]["users"], start.origin[ORIGIN]["items"]
+        kept, near, random = (sum(side[one] for side in counts) for one in ("kept", "from_neighbours", "random"))
+        notes.append(
+            f"warm start from a run of {start.origin[ORIGIN]['method']}: {kept:,} users and items keep their vectors, "
+            f"{near:,} begin at their neighbours', {random:,} at random numbers"
+        )
+    if validation is None:
+        notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
+    if checkpoint:
+        notes.append(f"resuming in epoch {checkpoint.epoch:,}")
+    return notes
+
+
+def train_or_reuse(
     data: Dataset,
-    callbacks: Callbacks,
-    run: RunFolder | None,
-    given: Model | str | Path | None,
+    settings: GraphMethod,
     n_layers: int,
-    before: Model | None,
+    beside: Path | None,
+    callbacks: Callbacks,
+    before: Model | None = None,
 ) -> Pretrained:
-    """Vectors of the pre-trained model: those given, or of a LightGCN that is trained first."""
+    """Train LightGCN on the same data, with the same seed and hyperparameters; later runs reuse it.
 
-    def train(folder: Path | None, plain: GraphMethod) -> Model:
-        if distributed.peers().count > 1:
-            raise InputError(
-                f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained"
-            )
-        kept = f" and kept in {folder}" if folder else ""
-        callbacks.say(f"{method.name} starts from a pre-trained model: LightGCN is trained first{kept}")
-        if folder is None:
-            return fit_method(plain, data, callbacks, warm_start=before)
-        return fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks, warm_start=before)
+    Parameters
+    ----------
+    data : the dataset
+    settings : the method whose hyperparameters are used
+    n_layers : layers that are needed beyond layer 0
+    beside : folder in which the run is kept; None keeps it in memory
+    callbacks : of its training
+    before : model that its training starts from
 
-    if given is not None:
-        return read_pretrained(given, data, n_layers)
-    return train_or_reuse(data, method, n_layers, run.path.parent if run else None, train, before)
+    Returns
+    -------
+    the vectors
+    """
+    kind = find_method(PRETRAINED)
+    shared = {name: getattr(settings, name) for name in kind.hyperparameters.model_fields}
+    plain = make_method(data, PRETRAINED, shared)
+    say = f"{settings.name} starts from a pre-trained model: LightGCN is trained first"
+    if beside is None or (before is not None and before.digest is None):
+        callbacks.say(say)
+        return read_pretrained(fit_method(plain, data, callbacks, warm_start=before), data, n_layers)
+    relevant = {name: shared[name] for name in shared if name not in ("threads", "device")}
+    made_from: list[Any] = [data.fingerprint, relevant, *([] if before is None else [before.digest])]
+    made_from += [kind.version] if kind.version > 1 else []
+    key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
+    folder = check_within(beside / f"pretrained-{PRETRAINED}-{key}", beside)
+    with locked(beside / f".{folder.name}.turn", wait=True):  # another process may be training the same
+        if not RunFolder(folder).finished:
+            callbacks.say(f"{say} and kept in {folder}")
+            fit_into(folder, data, plain, resume=folder.exists(), callbacks=callbacks, warm_start=before)
+    return read_pretrained(folder, data, n_layers)
 
 
 def final_training(before: Model | str | Path, data: Dataset) -> tuple[Method, Dataset, dict[str, Any]]:
@@ -392,9 +425,7 @@ def _final(before: Model, whole: Dataset) -> tuple[Method, dict[str, Any]]:
     if needed_layers(method) is not None:  # the pre-trained model is fitted on all pairs, too
         path = (manifest.get("pretrained") or {}).get("run")
         if not path or not Path(path).is_dir():
-            raise InputError(
-                f"the pre-trained model of {before.path} is no longer at {path}; train the run again and keep it"
-            )
+            raise InputError(f"the pre-trained model of {before.path} is no longer at {path}; train the run again")
         plain, plain_how = _final(load(path), whole)
         how["pretrained"] = fit_method(plain, whole, **plain_how)
     run = str(before.path) if before.path else None
@@ -409,18 +440,8 @@ def _final(before: Model, whole: Dataset) -> tuple[Method, dict[str, Any]]:
 def _check_memory(method: GraphMethod) -> None:
     """Refuse a training whose tables cannot fit: the table, two moments, the best epoch and the read-out."""
     graph, size = method.graph, method.embedding_size
-    needed, free = 4 * 5 * size * graph.n_nodes + 80 * graph.n_edges, memory_at_hand()
+    needed, free = ((4 * 5 * size * graph.n_nodes + 80 * graph.n_edges) / 1e9, memory_at_hand() / 1e9)  # GB
     if needed > free:
         raise InputError(
-            f"training {method.name} would take about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are "
-            f"free; use a smaller embedding_size (now {size}) or a larger machine"
+            f"training {method.name} takes about {needed:.1f} GB, {free:.1f} are free; reduce embedding_size ({size})"
         )
-
-
-def _sampling_notes(method: GraphMethod) -> list[str]:
-    """Users for whom no triple is drawn; an error where there are no others."""
-    taken = torch.bincount(method.graph.edge_user, minlength=method.graph.n_users)
-    unused = int(((taken == 0) | (taken == method.graph.n_items)).sum())
-    if unused == len(taken):
-        raise InputError("no user has both a positive item and one to draw as a negative; there is nothing to learn")
-    return [f"{unused:,} users have no training item, or every item, and are never drawn"] if unused else []

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ from dpaa.data.pairs import Pairs
 from dpaa.data.parquet import parquet_schema, read_parquet
 from dpaa.data.popularity import popular_items
 from dpaa.errors import DivergedError, InputError, reason
-from dpaa.evaluation.dial_curve import DialCurve, kappa_in_force
+from dpaa.evaluation.dial_curve import DialCurve, active_kappa
 from dpaa.evaluation.evaluator import Evaluation, Protocol
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
@@ -63,7 +63,10 @@ class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
 
-class TrainedOn(_Checked):
+C = TypeVar("C", bound=_Checked)
+
+
+class _TrainedOn(_Checked):
     """The dataset of a run: its content and where it was."""
 
     name: str | None = None
@@ -82,10 +85,10 @@ class TrainedOn(_Checked):
         return read_dataset(self.path)
 
 
-class Manifest(_Checked):
+class _Manifest(_Checked):
     """`manifest.json`."""
 
-    dataset: TrainedOn
+    dataset: _TrainedOn
     files: dict[str, str]
     """Digests of the run's other files."""
 
@@ -150,9 +153,9 @@ class RunRecord:
         return (self.attributes or ItemAttributes(pl.DataFrame())).with_ids(self.item_ids)
 
     @property
-    def trained_on(self) -> TrainedOn:
+    def trained_on(self) -> _TrainedOn:
         """The dataset that the model was trained on."""
-        return TrainedOn.model_validate(self.manifest.get("dataset", {}))
+        return _TrainedOn.model_validate(self.manifest.get("dataset", {}))
 
     def makes_lists_of(self, protocol: Protocol) -> bool:
         """Whether an evaluation is of the model's own lists: with its popularity dial and re-ranker.
@@ -162,7 +165,7 @@ class RunRecord:
         protocol : of the evaluation
         """
         reranker = stored_reranker(self.manifest.get("rerank"), self.path or self)
-        kappa = kappa_in_force(self.manifest.get("dial"))
+        kappa = active_kappa(self.manifest.get("dial"))
         return (protocol.popularity_dial, protocol.rerank) == (kappa, reranker.in_words() if reranker else None)
 
     def check_trained_on(self, data: Dataset, remedy: str) -> None:
@@ -174,9 +177,7 @@ class RunRecord:
         remedy : end of the message
         """
         if self.trained_on.fingerprint != data.fingerprint:
-            raise InputError(
-                f"the model was trained on another dataset than {data.name} (fingerprints differ); {remedy}"
-            )
+            raise InputError(f"the model was trained on another dataset than {data.name}; {remedy}")
 
 
 # ------------------------------------------------------------------ the folder
@@ -276,7 +277,7 @@ class RunFolder:
         _io.sweep(self.path)
 
     def finished_before(self, method: Method, fingerprint: str, rerank: Reranker | None = None) -> bool:
-        """Whether this is a finished run with this method, hyperparameters and re-ranker on this dataset.
+        """Whether this finished run is one with this method, hyperparameters and re-ranker on this dataset.
 
         Parameters
         ----------
@@ -284,8 +285,6 @@ class RunFolder:
         fingerprint : of the dataset
         rerank : the re-ranker that the run keeps
         """
-        if not self.finished:
-            return False
         config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
         same = all(config.get(name) == value for name, value in _config(method).items() if name != "threads")
         same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
@@ -319,11 +318,8 @@ class RunFolder:
         graph = model.method.graph
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in model.method.state().items()}
         users, items = (degree.cpu().numpy().astype(np.int64) for degree in (graph.user_degree, graph.item_degree))
-        columns = [
-            model.item_ids.alias(Column.ITEM),
-            pl.Series(Column.COUNT, items),
-            pl.Series(GROUP, np.where(popular_items(items.astype(np.float64)), "popular", "niche")),
-        ]
+        group = np.where(popular_items(items.astype(np.float64)), "popular", "niche")
+        columns = [model.item_ids.alias(Column.ITEM), pl.Series(Column.COUNT, items), pl.Series(GROUP, group)]
         if model.candidates is not None:
             columns.append(pl.Series(CANDIDATE, np.isin(np.arange(len(items)), model.candidates)))
         if model.popularity is not None:
@@ -347,13 +343,13 @@ class RunFolder:
         Parameters
         ----------
         evaluation : of the run's own lists (`RunRecord.makes_lists_of`)
-        model : what was measured; refused where the run holds another model by now
+        model : what was measured; a run that holds another model by now is refused when it is read
         """
         contents: dict[str, Content] = {
             PER_USER: evaluation.per_user.write_parquet,
             METRICS: as_json(evaluation.as_json() | {"model": model.digest}),
         }
-        with self._held_for(model):
+        with hold_folder(settled(self.path), self.path):
             _io.write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
     def write_dial(self, curve: DialCurve, model: RunRecord) -> None:
@@ -364,16 +360,10 @@ class RunFolder:
         curve : the curve with its choice
         model : what was measured; refused where the run holds another model by now
         """
-        with self._held_for(model):
-            self._write(MANIFEST, as_json(self.read_json(MANIFEST) | {"dial": finite(curve.as_json())}))
-
-    @contextmanager
-    def _held_for(self, model: RunRecord) -> Iterator[None]:
-        """Hold the folder, so that it is not replaced while something measured with its model is written into it."""
         with hold_folder(settled(self.path), self.path):
             if model.digest != digest(self.path / TENSORS):
                 raise InputError(f"{self.path} was replaced while its model was measured; measure the new one")
-            yield
+            self._write(MANIFEST, as_json(self.read_json(MANIFEST) | {"dial": finite(curve.as_json())}))
 
     def _write(self, name: str, content: str) -> None:
         _io.write_file(self.path / name, content, DISK_FULL)
@@ -390,16 +380,14 @@ class RunFolder:
         file = self.path / HISTORY
         if not file.exists():
             return []
+        lines = _io.read_text(file, LARGE_JSON).splitlines()[:epochs]
         try:
-            lines = [parse_json(line) for line in _io.read_text(file, LARGE_JSON).splitlines()[:epochs]]
-            for line in lines:
-                _Epoch.model_validate(line)
-        except InputError:
-            raise
-        except ValueError as error:  # of JSON, or pydantic's
-            why = _first(error) if isinstance(error, ValidationError) else reason(error)
-            raise InputError(f"{file} is not readable ({why}); {AGAIN}") from None
-        return lines
+            history = [parse_json(line) for line in lines]
+        except ValueError as error:
+            raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
+        for line in history:
+            _validated(_Epoch, line, file)
+        return history
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON object of the folder.
@@ -414,10 +402,8 @@ class RunFolder:
         if not (self.path / name).exists():
             unfinished = name == MANIFEST and self.has_config
             state = "an unfinished run" if unfinished else "not a run folder"
-            raise InputError(
-                f"{self.path} is {state} (it has no {name}); "
-                f"{'finish' if unfinished else 'make'} it with `dpaa train{' … --resume' if unfinished else ''}`"
-            )
+            remedy = "finish it with `dpaa train … --resume`" if unfinished else "make it with `dpaa train`"
+            raise InputError(f"{self.path} is {state} (it has no {name}); {remedy}")
         return _io.read_json(self.path / name, SMALL_JSON, AGAIN)
 
     def read_evaluation(self) -> dict[str, Any] | None:
@@ -425,27 +411,19 @@ class RunFolder:
         file = self.path / METRICS
         if not file.is_file():
             return None
-        content = self.read_json(METRICS)
-        again = f"make it again with `dpaa evaluate {self.path}`"
-        try:
-            measured = _Measured.model_validate(content)
-        except ValidationError as error:
-            raise InputError(f"{file} is damaged ({_first(error)}); {again}") from None
-        if measured.model != digest(self.path / TENSORS):
+        content, again = self.read_json(METRICS), f"make it again with `dpaa evaluate {self.path}`"
+        if _validated(_Measured, content, file, again).model != digest(self.path / TENSORS):
             raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
-    def read_manifest(self) -> tuple[dict[str, Any], Manifest]:
+    def read_manifest(self) -> tuple[dict[str, Any], _Manifest]:
         """Read `manifest.json`: as it is, and the checked part of it."""
         content = self.read_json(MANIFEST)
         if content.get("format") != FORMAT:
             raise InputError(
                 f"{self.path} has run format {content.get('format')!r}, this version reads {FORMAT}; train again"
             )
-        try:
-            return content, Manifest.model_validate(content)
-        except ValidationError as error:
-            raise InputError(f"{self.path / MANIFEST} is damaged ({_first(error)}); {AGAIN}") from None
+        return content, _validated(_Manifest, content, self.path / MANIFEST)
 
     def read(self, device: str = "cpu") -> RunRecord:
         """Read a finished run, every file checked before it is used.
@@ -456,27 +434,20 @@ class RunFolder:
         """
         manifest, about = self.read_manifest()
         configured = self._read_config(manifest.get("method_origin"))
-        items = self._read_table(ITEMS, [Column.ITEM])
+        items = self._read_table(ITEMS, [Column.ITEM], [CANDIDATE, RECENT])
         user_ids = self._ascending(USERS, self._read_table(USERS, [Column.USER])[Column.USER])
         item_ids = self._ascending(ITEMS, items[Column.ITEM])
         pairs = self._read_pairs(user_ids, item_ids)
         method: Method = attach(configured, BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device))
         method.load_state(self._read_tensors(method.state_shapes()))
-        candidates = popularity = None
-        if CANDIDATE in items.columns:
-            if items[CANDIDATE].dtype != pl.Boolean or not items[CANDIDATE].any():
-                raise InputError(f"column {CANDIDATE!r} of {self.path / ITEMS} must be true for some items; {AGAIN}")
-            candidates = items[CANDIDATE].arg_true().to_numpy()
-        if RECENT in items.columns:
-            popularity = self._numbers(items, ITEMS, RECENT)
+        candidates = items[CANDIDATE].cast(pl.Boolean).arg_true().to_numpy() if CANDIDATE in items.columns else None
+        popularity = self._numbers(items, ITEMS, RECENT) if RECENT in items.columns else None
         for name in BOUND:
             if name in about.files and about.files[name] != digest(self.path / name):
                 raise InputError(f"{self.path / name} is not the file this run was written with; {AGAIN}")
         attributes = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), AGAIN)
-        tensors = digest(self.path / TENSORS)
-        return RunRecord(
-            method, user_ids, item_ids, pairs, candidates, manifest, self.path, attributes, tensors, popularity
-        )
+        ids, tensors = (user_ids, item_ids), digest(self.path / TENSORS)
+        return RunRecord(method, *ids, pairs, candidates, manifest, self.path, attributes, tensors, popularity)
 
     def read_weights(self, model: RunRecord, n_layers: int) -> list[EdgeWeights]:
         """Read the message weights of the layers, in the order of the model's edges.
@@ -486,16 +457,15 @@ class RunFolder:
         model : of this run
         n_layers : 0 … L−1
         """
-        present = parquet_schema(self.path / EDGES)  # readable: the model's pairs came from it
         names = [f"weight_{layer}" for layer in range(n_layers)]
-        back = [name for name in (f"weight_back_{layer}" for layer in range(n_layers)) if name in present]
-        edges = self._read_table(EDGES, [Column.USER, Column.ITEM, *names, *back])
+        back = [f"weight_back_{layer}" for layer in range(n_layers)]
+        edges = self._read_table(EDGES, [Column.USER, Column.ITEM, *names], back)
         keys = look_up(edges[Column.USER], model.user_ids, "user").astype(np.int64) * len(model.item_ids)
         keys += look_up(edges[Column.ITEM], model.item_ids, "item")
         order = np.argsort(keys)
         if not np.array_equal(keys[order], model.train.keys(len(model.item_ids))):
             raise InputError(f"{self.path / EDGES} has a pair twice; {AGAIN}")
-        columns = {name: torch.from_numpy(self._numbers(edges, EDGES, name)[order]) for name in (*names, *back)}
+        columns = {name: torch.from_numpy(self._numbers(edges, EDGES, name)[order]) for name in edges.columns[2:]}
         return [EdgeWeights(columns[name], columns.get(name.replace("_", "_back_"))) for name in names]
 
     def _read_config(self, origin: object) -> Method:
@@ -510,7 +480,7 @@ class RunFolder:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 
     def _read_pairs(self, user_ids: pl.Series, item_ids: pl.Series) -> Pairs:
-        file, edges = self.path / EDGES, self._read_table(EDGES, [Column.USER, Column.ITEM])
+        file, edges = self.path / EDGES, self._read_table(EDGES, [Column.USER, Column.ITEM], [Column.COUNT])
         count = checked_counts(edges[Column.COUNT], file, "train again") if Column.COUNT in edges.columns else None
         try:
             users, items = look_up(edges[Column.USER], user_ids, "user"), look_up(edges[Column.ITEM], item_ids, "item")
@@ -531,14 +501,12 @@ class RunFolder:
             raise InputError(f"column {name!r} of {self.path / file} must hold decimal numbers; {AGAIN}")
         return table[name].to_numpy()
 
-    def _read_table(self, name: str, columns: list[str]) -> pl.DataFrame:
+    def _read_table(self, name: str, columns: list[str], optional: Sequence[str] = ()) -> pl.DataFrame:
         with _readable(self.path / name) as file:
             present = parquet_schema(file)
-            for column in columns:
-                if column not in present:
-                    raise InputError(f"{file} lacks the column {column!r}; {AGAIN}")
-            extras = [extra for extra in (Column.COUNT, CANDIDATE, RECENT) if extra in present]
-            return read_parquet(file, [*columns, *extras])
+            if missing := [column for column in columns if column not in present]:
+                raise InputError(f"{file} lacks the column {missing[0]!r}; {AGAIN}")
+            return read_parquet(file, [*columns, *(column for column in optional if column in present)])
 
     def _read_tensors(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
         """Tensors, whose names, shapes and types are compared with the header before anything is allocated."""
@@ -547,13 +515,11 @@ class RunFolder:
             stored = {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()}
             for name, shape in shapes.items():
                 if stored.get(name) != ("F32", shape):
-                    raise InputError(
-                        f"{file}: tensor {name!r} must be F32 {shape}, but is {stored.get(name, 'missing')}; {AGAIN}"
-                    )
+                    kept = stored.get(name, "missing")
+                    raise InputError(f"{file}: tensor {name!r} must be F32 {shape}, but is {kept}; {AGAIN}")
             tensors = {name: opened.get_tensor(name) for name in shapes}
-        for name, tensor in tensors.items():
-            if not tensor.isfinite().all():
-                raise InputError(f"{file}: tensor {name!r} has values that are not numbers; {AGAIN}")
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):
+            raise InputError(f"{file} has values that are not numbers; {AGAIN}")
         return tensors
 
 
@@ -567,10 +533,14 @@ def _readable(file: Path) -> Iterator[Path]:
         raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
 
 
-def _first(error: ValidationError) -> str:
-    """The first of pydantic's errors: field and rule."""
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+def _validated(kind: type[C], content: object, file: Path, remedy: str = AGAIN) -> C:
+    """Check the content of a file; the message names the first wrong field and its rule."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        why = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+        raise InputError(f"{file} is damaged ({why}); {remedy}") from None
 
 
 def _config(method: Method) -> dict[str, Any]:
@@ -582,10 +552,8 @@ def _edges(model: RunRecord) -> pl.DataFrame:
     if model.path is not None and model.digest is not None:
         return read_parquet(model.path / EDGES, list(parquet_schema(model.path / EDGES)))
     pairs, method = model.train, model.method
-    columns = [
-        model.user_ids.gather(pairs.user).alias(Column.USER),
-        model.item_ids.gather(pairs.item).alias(Column.ITEM),
-    ]
+    users, items = model.user_ids.gather(pairs.user), model.item_ids.gather(pairs.item)
+    columns = [users.alias(Column.USER), items.alias(Column.ITEM)]
     if pairs.count is not None:
         columns.append(pl.Series(Column.COUNT, pairs.count))
     weighted = method.tables.edge_columns() if isinstance(method, GraphMethod) else []

@@ -38,8 +38,6 @@ SOURCES = (MODEL, HISTORY, POPULARITY)
 BY_MODEL, BY_HISTORY, BY_POPULARITY = range(len(SOURCES))
 BLOCK_USERS = 4096
 """Users whose lists are put in order at once."""
-LONGEST_NUMBER = 9
-"""Digits of a limit: no list is longer."""
 
 
 class ListOptions(TypedDict, total=False):
@@ -130,25 +128,23 @@ class People:
         pairs of a slice of the people and their lists
         """
         part = part or slice(0, len(self.ids))
-        readers = [self._reader(source, rank, step, part) for source in range(len(SOURCES))]
+
+        def reader(source: int) -> Iterator[tuple[Ints, Ints]]:
+            members = np.flatnonzero(self.source == source)
+            first, last = (int(index) for index in np.searchsorted(members, [part.start, part.stop]))
+            if first == last:
+                return iter(())
+            begin, end = first // step * step, -(-last // step) * step  # whole blocks are computed
+            blocks = rank(source, members[begin:end])
+            rows = ((items, scores) for one in blocks for items, scores in zip(one.items, one.scores, strict=True))
+            return islice(rows, first - begin, None)
+
+        readers = list(map(reader, range(len(SOURCES))))
         for first in range(part.start, part.stop, BLOCK_USERS):
             where = slice(first, min(first + BLOCK_USERS, part.stop))
             rows = [next(readers[source]) for source in self.source[where]]
             items, scores = (np.stack(column) for column in zip(*rows, strict=True))
             yield where, RankedBlock(np.arange(where.start, where.stop), items, scores)
-
-    def _reader(
-        self, source: int, rank: Callable[[int, Ints], Iterator[RankedBlock]], step: int, part: slice
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """Lists of a source one by one, from the first of the part on; whole blocks are computed."""
-        members = np.flatnonzero(self.source == source)
-        first, last = (int(index) for index in np.searchsorted(members, [part.start, part.stop]))
-        if first == last:
-            return iter(())
-        begin, end = first // step * step, -(-last // step) * step
-        blocks = rank(source, members[begin:end])
-        rows = ((items, scores) for one in blocks for items, scores in zip(one.items, one.scores, strict=True))
-        return islice(rows, first - begin, None)
 
 
 def people_of(
@@ -313,12 +309,11 @@ class ItemColumns:
         ----------
         at_most, at_least : column → number
         """
-        for limits, name in ((at_most, "at most"), (at_least, "at least")):
-            for column, limit in limits.items():
-                need_whole(limit, f"{name} of column {column!r}")
-        return tuple(
-            Quota(self.coded(name)[0], at_most.get(name), at_least.get(name)) for name in {**at_most, **at_least}
-        )
+        for limits, words in ((at_most, "at most"), (at_least, "at least")):
+            for name, limit in limits.items():
+                need_whole(limit, f"{words} of column {name!r}")
+        names = {**at_most, **at_least}
+        return tuple(Quota(self.coded(name)[0], at_most.get(name), at_least.get(name)) for name in names)
 
     def allowed(self, only: Mapping[str, object], some: NDArray[Any]) -> NDArray[Any]:
         """Those of some items that have a wanted value in every named column.
@@ -336,8 +331,7 @@ class ItemColumns:
             if not len(present):
                 examples = ", ".join(map(repr, texts.head(3)))
                 raise InputError(
-                    f"no item has {' or '.join(map(repr, values))} in column {name!r} (some have {examples}); "
-                    "give a value that is there"
+                    f"no item has {' or '.join(map(repr, values))} in column {name!r}; some have {examples}"
                 )
             some = some[np.isin(codes[some], present).any(axis=1)]
         return some
@@ -346,13 +340,16 @@ class ItemColumns:
 # ------------------------------------------------------------------ limits as typed: `genre=3`, `in_stock=true`
 
 
-def read_only(given: Sequence[str], option: str, example: str) -> dict[str, list[str]]:
+def read_only(
+    given: Sequence[str], option: str, example: str, form: str = "COLUMN=VALUE", pattern: str = ".+"
+) -> dict[str, list[str]]:
     """Parse `COLUMN=VALUE`.
 
     Parameters
     ----------
     given : as typed
-    option, example : for the message
+    option, example, form : for the message
+    pattern : of the values
 
     Returns
     -------
@@ -361,8 +358,8 @@ def read_only(given: Sequence[str], option: str, example: str) -> dict[str, list
     allowed: dict[str, list[str]] = {}
     for text in given:
         column, _, value = (part.strip() for part in text.rpartition("="))
-        if not column or not value:
-            raise InputError(f"{option} takes COLUMN=VALUE, got {text!r}; write for example {example}")
+        if not column or not re.fullmatch(pattern, value):
+            raise InputError(f"{option} takes {form}, got {text!r}; write for example {example}")
         allowed.setdefault(column, []).append(value)
     return allowed
 
@@ -379,10 +376,5 @@ def read_limits(given: Sequence[str], option: str, example: str) -> dict[str, in
     -------
     column → number
     """
-    limits: dict[str, int] = {}
-    for text in given:
-        column, _, number = (part.strip() for part in text.rpartition("="))
-        if not column or not re.fullmatch(rf"0*[1-9][0-9]{{0,{LONGEST_NUMBER - 1}}}", number):
-            raise InputError(f"{option} takes COLUMN=N with N from 1, got {text!r}; write for example {example}")
-        limits[column] = int(number)
-    return limits
+    limits = read_only(given, option, example, "COLUMN=N with N from 1", r"0*[1-9][0-9]{0,8}")
+    return {column: int(numbers[-1]) for column, numbers in limits.items()}

@@ -12,7 +12,7 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode
 from dpaa.errors import InputError, need_type
-from dpaa.evaluation.dial_curve import DialCurve, Objective, dial_curve
+from dpaa.evaluation.dial_curve import DialCurve, check_objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.ranking.reranker import Reranker
 from dpaa.runs.lists import Dial
@@ -86,24 +86,20 @@ def measured(
     name = str(model.path or "the model")
     if final := model.manifest.get(FINAL):
         raise InputError(
-            f"{name} was fitted on all pairs of {final['dataset']}, its test pairs too; evaluate the run that it was "
-            f"made from ({final['run']})"
+            f"{name} was fitted on all pairs of {final['dataset']}, its test pairs too; evaluate {final['run']}"
         )
     if model.trained_on.fingerprint == data.fingerprint:
         return evaluator.evaluate(model.method, kappa, reranker)
     _check_same_log(model, data, name)
     k = evaluator.protocol.k[-1]
     users, masked = data.user_ids.gather(evaluator.users).alias(Column.USER), evaluator.masked
-    hidden = [
-        data.user_ids.gather(masked.user).alias(Column.USER),
-        data.item_ids.gather(masked.item).alias(Column.ITEM),
-    ]
+    owners, items = data.user_ids.gather(masked.user), data.item_ids.gather(masked.item)
     recommended = model.recommend(
         users,
         k,
         seen=True,
         items=None if data.candidates is None else data.item_ids.gather(data.candidates),
-        exclude_pairs=pl.DataFrame(hidden),
+        exclude_pairs=pl.DataFrame({Column.USER: owners, Column.ITEM: items}),
         popularity_dial=kappa,
         rerank=reranker,
     )
@@ -125,14 +121,11 @@ def _check_same_log(model: Model, data: Dataset, name: str) -> None:
     kept = [np.isin(pairs, data.split(split).keys(data.n_items)) for split in ("train", "valid", "test")]
     share = float(np.any(kept, axis=0).sum()) / max(len(model.train), 1)
     if share < SAME_LOG:
-        raise InputError(
-            f"{name} was trained on another dataset than {data.name}: {share:.0%} of its training pairs are there; "
-            "compare models on the dataset they were trained on, or on later states of its log"
-        )
+        other = f"trained on another dataset than {data.name}: {share:.0%} of its training pairs are there"
+        raise InputError(f"{name} was {other}; measure it on its own")
     if leaked := int((kept[2] & ~kept[0]).sum()):
         raise InputError(
-            f"{name} was trained on {leaked:,} test pairs of {data.name}, so it cannot be measured there; split the "
-            "log by time, or append to a dataset instead of making it again"
+            f"{name} was trained on {leaked:,} test pairs of {data.name}, so it cannot be measured there; split by time"
         )
 
 
@@ -148,10 +141,7 @@ def choose_dial(model: Model, data: Dataset, objective: str) -> DialCurve:
     -------
     the curve, whose choice is active
     """
-    Objective.parse(objective)
+    check_objective(objective)
     model.check_trained_on(data, "choose κ on the dataset it was trained on")
-    if not len(data.valid):
-        raise InputError(
-            f"dataset {data.name} has no validation pairs to choose κ on; give the popularity dial a number"
-        )
-    return dial_curve(model.method, Evaluator(data, 20, "valid", "drop"), objective).in_force()
+    curve = dial_curve(model.method, Evaluator(data, 20, "valid", "drop"), objective)
+    return replace(curve, kappa=curve.suggested, chosen_for=objective)

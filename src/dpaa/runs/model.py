@@ -19,7 +19,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.ids import check_ids, look_up
 from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, kappa_in_force
+from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, active_kappa
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods import find_method
@@ -186,16 +186,14 @@ class Model(RunRecord):
         κ
         """
         if dial is None or dial == "run":
-            return kappa_in_force(self.manifest.get("dial"))
+            return active_kappa(self.manifest.get("dial"))
         try:
             kappa = float(dial)
         except (TypeError, ValueError, OverflowError):
             kappa = float("nan")
         if not abs(kappa) <= LARGEST_DIAL:
-            raise InputError(
-                f"the popularity dial must be `run` or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}, "
-                f"got {dial!r}"
-            )
+            allowed = f"`run` or a number from −{LARGEST_DIAL:g} to {LARGEST_DIAL:g}"
+            raise InputError(f"the popularity dial must be {allowed}, got {dial!r}")
         return kappa
 
     def reranker(self, rerank: Reranker | str | None = "run") -> Reranker | None:
@@ -217,9 +215,8 @@ class Model(RunRecord):
     def dial_curve(self) -> DialCurve | None:
         """The popularity dial's curve on validation, as the manifest has it; None for a run without."""
         stored = self.manifest.get("dial")
-        if stored is None or (isinstance(stored, dict) and stored.get(SUGGESTED, 0) is None):
-            return None
-        return DialCurve.from_json(stored)
+        drawn = stored is not None and not (isinstance(stored, dict) and stored.get(SUGGESTED, 0) is None)
+        return DialCurve.from_json(stored) if drawn else None
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Write a run folder; `dpaa.load` reads it back.
@@ -318,7 +315,7 @@ def load(folder: str | Path, method: str | type[Method] | None = None, device: s
     """
     if method is not None:
         find_method(method)
-    return Model(**vars(RunFolder(folder).read(resolve_device(device))))
+    return Model(**vars(RunFolder(folder).read(_resolve_device(device))))
 
 
 def make_method(data: Dataset, method: str | type[Method] | Method, hyperparameters: Mapping[str, object]) -> Method:
@@ -337,29 +334,19 @@ def make_method(data: Dataset, method: str | type[Method] | Method, hyperparamet
     kind = find_method(method)
     own = method.get_params() if isinstance(method, Method) else {}
     configured = kind(**own | dict(hyperparameters))
-    device = resolve_device(getattr(configured, "device", "cpu"))
+    device = _resolve_device(getattr(configured, "device", "cpu"))
     attached: Method = attach(configured, BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device))
     if isinstance(attached, Randomised):
         if data.randomised is None:
             raise InputError(
-                f"{attached.name} also learns from pairs of randomised exposure, and {data.name} has none; make a "
-                "dataset that does with `dpaa data randomised DATASET --out DIR`, or use another method"
+                f"{attached.name} needs randomised exposure; {data.name} has none: make one with `dpaa data randomised`"
             )
         attached.take(data.randomised)
     return attached
 
 
-def resolve_device(wanted: str) -> str:
-    """Name of a device as torch has it; of several processes on a machine each takes its own GPU.
-
-    Parameters
-    ----------
-    wanted : auto, cpu or cuda
-
-    Returns
-    -------
-    `cpu`, `cuda` or `cuda:N`
-    """
+def _resolve_device(wanted: str) -> str:
+    """Name of a device as torch has it; of several processes on a machine each takes its own GPU."""
     if wanted not in ("auto", "cpu", "cuda"):
         raise InputError(f"device must be auto, cpu or cuda, got {wanted!r}")
     if wanted == "cuda" and not torch.cuda.is_available():

@@ -43,16 +43,7 @@ class Callbacks:
 
 
 class TrainingDisplay:
-    """A bar on a terminal; elsewhere lines, after the first epochs and then every ten seconds.
-
-    Parameters
-    ----------
-    bar : rich's `Progress`; None prints lines
-    """
-
-    def __init__(self, bar: Any = None) -> None:
-        self._bar = bar
-        self._method: Method | None = None
+    """Lines on standard error: after the first epochs, then every ten seconds."""
 
     def start(self, method: Method, notes: list[str]) -> None:
         """Print the notes, and begin to show the training of a method."""
@@ -62,10 +53,6 @@ class TrainingDisplay:
         self._began = self._shown = time.monotonic()
         if isinstance(method, GraphMethod):
             self.say(f"training {method.name} on {method.graph}")
-            if self._bar:
-                for task in self._bar.task_ids:
-                    self._bar.remove_task(task)
-                self._task = self._bar.add_task(method.name, total=method.epochs, numbers="")
 
     def epoch(self, report: EpochReport) -> None:
         """Show an epoch that has ended, if it is time to."""
@@ -73,15 +60,13 @@ class TrainingDisplay:
         self._epochs += 1
         if report.valid:
             self._valid = f"  {MONITOR} {report.valid[MONITOR]:.4f} (best in epoch {report.best_epoch:,})"
-        numbers = f"loss {report.loss:.4f}{self._valid}"
         now = time.monotonic()
-        if self._bar:
-            self._bar.update(self._task, completed=report.epoch, numbers=numbers)
-        elif self._epochs in FIRST_EPOCHS or now - self._shown >= LINE_SECONDS or report.epoch == self._method.epochs:
+        if self._epochs in FIRST_EPOCHS or now - self._shown >= LINE_SECONDS or report.epoch == self._method.epochs:
             self._shown = now
             left = (self._method.epochs - report.epoch) * (now - self._began) / self._epochs
             ending = f"at most {left:.0f} s left" if left < 120 else f"at most {left / 60:.0f} min left"
-            self.say(f"{on_one_line(self._method.name)}: epoch {report.epoch}  {numbers}  {ending}")
+            name = on_one_line(self._method.name)
+            self.say(f"{name}: epoch {report.epoch}  loss {report.loss:.4f}{self._valid}  {ending}")
 
     def say(self, line: str) -> None:
         """Print a line; a standard error that takes no more is not worth a training."""
@@ -90,26 +75,17 @@ class TrainingDisplay:
 
 
 @contextmanager
-def watched_training(method: Method, **others: Any) -> Iterator[Callbacks]:
+def watched_training(_method: Method, **others: Any) -> Iterator[Callbacks]:
     """Show a training on standard error.
 
     Parameters
     ----------
-    method : what is trained
+    _method : what is trained; a pre-trained model may be trained before it
     others : further fields of the callbacks
 
     Returns
     -------
     a context with the callbacks
     """
-    if not isinstance(method, GraphMethod) or not sys.stderr.isatty():
-        display = TrainingDisplay()
-        yield Callbacks(display.start, display.epoch, say=display.say, **others)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    shown = (TextColumn("{task.description}  {task.fields[numbers]}", markup=False), TimeRemainingColumn())
-    with Progress(BarColumn(12), MofNCompleteColumn(), *shown, console=Console(stderr=True), transient=True) as bar:
-        display = TrainingDisplay(bar)
-        yield Callbacks(display.start, display.epoch, say=display.say, **others)
+    display = TrainingDisplay()
+    yield Callbacks(display.start, display.epoch, say=display.say, **others)

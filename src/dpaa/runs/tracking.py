@@ -16,7 +16,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, MissingExtraError, reason
 from dpaa.methods.base import Method
 from dpaa.runs.progress import Callbacks
-from dpaa.training.trainer import MONITOR, EpochReport
+from dpaa.training.trainer import EpochReport
 
 Log = Callable[[dict[str, float], int], object]
 Close = Callable[[bool], object]
@@ -79,7 +79,7 @@ def _logged(name: str, method: Method, data: Dataset, callbacks: Callbacks) -> I
         raise MissingExtraError(f"logging to {name}", name) from None
     except Exception as error:  # another tool's, which may raise anything
         raise InputError(f"cannot log to {name} ({reason(error)}); correct it or leave --log-to out") from error
-    working, trained, best = True, method, 0.0
+    working, trained = True, method
 
     def attempt(call: Callable[..., object], *values: object) -> None:
         nonlocal working
@@ -91,16 +91,13 @@ def _logged(name: str, method: Method, data: Dataset, callbacks: Callbacks) -> I
             callbacks.say(f"{name} failed ({reason(error)}); nothing more is logged there")
 
     def on_start(started: Method, notes: list[str]) -> None:
-        nonlocal trained, best
-        trained, best = started, 0.0
+        nonlocal trained
+        trained = started
         callbacks.on_start(started, notes)
 
     def on_epoch(report: EpochReport) -> None:
-        nonlocal best
-        best = max(best, report.valid.get(MONITOR, 0.0))
-        rest = {"learning_rate": report.learning_rate, "best_epoch": report.best_epoch, f"best_valid_{MONITOR}": best}
-        numbers = {"loss": report.loss, "seconds": report.seconds} | rest | report.extras
-        numbers |= {f"valid_{key}": value for key, value in report.valid.items()}
+        numbers = {name: getattr(report, name) for name in ("loss", "seconds", "learning_rate", "best_epoch")}
+        numbers |= report.extras | {f"valid_{key}": value for key, value in report.valid.items()}
         prefix = "" if trained is method else f"{trained.name}/"  # of a pre-trained model
         named = {f"{prefix}{key.replace('@', '_at_')}": value for key, value in numbers.items()}
         attempt(log, {key: float(one) for key, one in named.items() if isinstance(one, int | float)}, report.epoch)

@@ -19,8 +19,7 @@ from dpaa.graph.kernels import Adam
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training import distributed
-from dpaa.training.checkpoint import Checkpoint, CheckpointFolder, Start
-from dpaa.training.stopping import (
+from dpaa.training._stopping import (
     DIVERGED_EPOCHS,
     SHORT_DIVERGED_FACTOR,
     Best,
@@ -28,6 +27,7 @@ from dpaa.training.stopping import (
     EpochReport,
     Progress,
 )
+from dpaa.training.checkpoint import Checkpoint, CheckpointFolder, Start
 
 __all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
 

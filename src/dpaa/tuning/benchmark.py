@@ -93,8 +93,7 @@ def benchmark(
     unknown = (settings or {}).keys() - {name for own in fixed.values() for name in own if name != "seed"}
     if unknown:
         raise InputError(f"none of these methods has a hyperparameter {min(unknown)!r} to fix; see `dpaa methods NAME`")
-    for number, name in ((trials, "trials"), (seeds, "seeds"), (jobs, "jobs"), (k, "k")):
-        need_whole(number, name)
+    need_whole(seeds, "seeds")
     for split in ("valid", "test"):
         Evaluator(data, 20, split, "drop")  # refuses a split that is empty, or of which nothing is left
     about = {"format": FORMAT, "dataset": {"name": data.name, "fingerprint": data.fingerprint}, "seed": seed}

@@ -52,8 +52,7 @@ def in_pool(work: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int)
             yield waiting[future], future.result()
     except BrokenProcessPool:
         raise InputError(
-            "a training process was killed, perhaps for want of memory; call again with fewer --jobs: "
-            "what is finished is kept"
+            "a training process was killed; call again with fewer --jobs: what is finished is kept"
         ) from None
     finally:
         stop.set()

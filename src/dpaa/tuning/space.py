@@ -89,21 +89,19 @@ def search_space(
     elif name == "wide":  # the shared ranges, and the method's own lists stretched to ranges
         fields, shared = method.hyperparameters.model_fields, SHARED if trained else {}
         kept = [one for one in own if one not in shared or one in method.wide]
-        space = shared | {one: stretched(own[one], fields[one]) for one in kept}
+        space = shared | {one: _stretched(own[one], fields[one]) for one in kept}
     elif name == "lists":  # a 0 in a list is tried as a 0, which no range offers
         space = (SHARED_LISTS if trained else {}) | {one: own[one] for one in own if one not in SHARED_LISTS}
     else:
         raise InputError(f"there is no search space {name!r}; choose one of wide, paper, lists")
     for one, tried in values.items():
         if one in fixed or not tried:
-            raise InputError(
-                f"hyperparameter {one}: no value to try, or it is fixed too; write learning_rate=1e-3,1e-4"
-            )
+            raise InputError(f"hyperparameter {one}: no value to try, or it is fixed too; write {one}=1,2")
         space[one] = tuple(dict.fromkeys(getattr(method(**{one: value}), one) for value in tried))
     return {one: dimension for one, dimension in space.items() if one not in fixed}
 
 
-def stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
+def _stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
     """Listed numbers as a range that reaches a step beyond them; other values as they are.
 
     Over a factor of 10 or more the range is logarithmic, a third of the smallest to three times the largest (a 0 in

@@ -106,10 +106,7 @@ class TuningGoal:
         for key in self.keys:
             match = _KEY.fullmatch(key)
             if match is None or match["name"] not in METRICS or match["group"] not in (None, *GROUPS):
-                raise InputError(
-                    f"there is no metric {key!r}; write NAME@K or NAME@K/GROUP, such as recall@20/niche, with one of "
-                    f"{', '.join(METRICS)}"
-                )
+                raise InputError(f"there is no metric {key!r}; write one such as recall@20 or recall@20/niche")
 
     @cached_property
     def _limit(self) -> tuple[str, float] | None:

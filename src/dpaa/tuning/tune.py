@@ -22,17 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaa._io import (
-    LARGE_JSON,
-    as_json,
-    check_folder_name,
-    missing_folders,
-    own_folder,
-    read_json,
-    remove_empty,
-    remove_folder,
-    write_file,
-)
+from dpaa import _io
 from dpaa._text import without_secrets
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
@@ -41,9 +31,9 @@ from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import ChosenAfterwards
 from dpaa.methods.graph_method import PAPER_TRAINING, GraphMethod
 from dpaa.runs.folder import hold_folder
+from dpaa.tuning._study import STORAGE, TRIAL_LINES, Study
 from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import first_point, in_words, search_space, size
-from dpaa.tuning.study import STORAGE, TRIAL_LINES, Study
 from dpaa.tuning.trial import DEFAULT, TRAINED, Trial, TuningGoal, best_toml
 
 FORMAT = 3
@@ -64,7 +54,6 @@ class TuneResult:
     space : hyperparameter → what was tried, in words
     goal : the metric that was searched by
     trials : all of them
-    kept : how many of them earlier calls had trained
     best : the best of them
     settings : the best hyperparameters, fixed ones included; without the seed
     runs : the best hyperparameters over seeds: seed, folder and metrics of each
@@ -76,7 +65,6 @@ class TuneResult:
     space: dict[str, str]
     goal: TuningGoal
     trials: list[Trial]
-    kept: int
     best: Trial
     settings: dict[str, Any]
     runs: list[dict[str, Any]]
@@ -191,7 +179,6 @@ def tune(
     )
     about["storage"] = STORAGE if storage is None else without_secrets(storage)
     with described_folder(study.folder, "study.json", about), study.storage_errors():
-        kept = sum(trial.state in TRAINED for trial in study.trials())
         _search(study, data, jobs, say)
         every = study.write()
         ranked = goal.ranked(every)
@@ -199,11 +186,11 @@ def tune(
             why = next((trial.diverged for trial in every if trial.diverged), "none was trained to its end")
             raise InputError(f"no trial came to a result: {why}")
         best = study.fixed | ranked[0].settings
-        write_file(study.folder / "best.toml", best_toml(kind.name, best, ranked[0], study.wanted), REMEDY)
+        _io.write_file(study.folder / "best.toml", best_toml(kind.name, best, ranked[0], study.wanted), REMEDY)
         again = [(study, data, ranked[0], seed + number) for number in range(seeds if kind.seeded else min(seeds, 1))]
         runs = [run for _, run in in_pool(Study.retrain, again, min(jobs, max(len(again), 1)))]
     runs.sort(key=lambda run: int(run["seed"]))
-    return TuneResult(study.folder, data.name, kind.name, in_words(searched), goal, every, kept, ranked[0], best, runs)
+    return TuneResult(study.folder, data.name, kind.name, in_words(searched), goal, every, ranked[0], best, runs)
 
 
 def _search(study: Study, data: Dataset, jobs: int, say: Callable[[str], None]) -> None:
@@ -237,29 +224,28 @@ def described_folder(folder: Path, name: str, about: Mapping[str, Any]) -> Itera
     name : of the file with the description
     about : what all calls in this folder have in common
     """
-    home = check_folder_name(folder)
-    created = [home, *missing_folders(home)]
+    home = _io.check_folder_name(folder)
+    created = [home, *_io.missing_folders(home)]
     new = not home.exists()
     try:
         with hold_folder(home, folder):
             if (home / name).exists():
-                before = read_json(home / name, LARGE_JSON, "restore it or choose another folder with --out")
+                before = _io.read_json(home / name, _io.LARGE_JSON, "restore it or choose another folder with --out")
                 changed = next((key for key in about if before.get(key) != about[key]), None)
                 if changed is not None:
                     raise InputError(
-                        f"{folder} belongs to a call with another {changed} ({before.get(changed)!r}, not "
-                        f"{about[changed]!r}); choose another folder with --out, or repeat the earlier call"
+                        f"{folder} belongs to a call with another {changed}; choose another folder with --out"
                     )
             elif home.is_file() or (not new and any(one.name[0] != "." for one in home.iterdir())):
                 raise InputError(
                     f"{folder} holds something else than {name} and its results; choose another with --out"
                 )
             else:
-                write_file(own_folder(home, REMEDY) / name, as_json(about), REMEDY)
+                _io.write_file(_io.own_folder(home, REMEDY) / name, _io.as_json(about), REMEDY)
             yield home
     except InputError:
         if new and home.exists() and not any(one.is_dir() or one.name == TRIAL_LINES for one in home.iterdir()):
-            remove_folder(home)
+            _io.remove_folder(home)
         raise
     finally:
-        remove_empty(created)
+        _io.remove_empty(created)

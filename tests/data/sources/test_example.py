@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scripts import example_log
 
-from dpaa.data.sources.example import example_files, write_example
+from dpaa.data.sources.world import example_files, write_example
 from dpaa.errors import InputError
 from tests.command import dpaa_ok, run_dpaa
 
@@ -18,7 +18,7 @@ def test_it_is_what_the_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     committed = Path(example_log.__file__).parents[1] / "src" / "dpaa" / "data" / "example"
     assert (tmp_path / "example" / "titles.csv").read_bytes() == (committed / "titles.csv").read_bytes()
     monkeypatch.setattr(
-        "dpaa.data.sources.example.resources.files", lambda _: tmp_path
+        "dpaa.data.sources.world.resources.files", lambda _: tmp_path
     )  # gzip's bytes may differ between versions of zlib; what is packed may not
     made = example_files()
     monkeypatch.undo()

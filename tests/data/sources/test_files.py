@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dpaa.data.sources.files import from_files
+from dpaa.data.dataset import from_files
 
 
 def test_formats_can_be_mixed(tmp_path: Path) -> None:

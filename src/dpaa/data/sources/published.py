@@ -26,8 +26,8 @@ import numpy as np
 import polars as pl
 
 from dpaa._io import read_text
-from dpaa.data._values import Wanted, read_frame
-from dpaa.data.columns import Column
+from dpaa.data._values import Kind, Wanted, read_frame
+from dpaa.data.columns import IDS, Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm, open_table
 from dpaa.data.log import find_column
@@ -57,12 +57,12 @@ def read_matrix(file: Path) -> pl.DataFrame:
 def read_rows(file: Path, form: TextForm | None = None) -> pl.DataFrame:
     """Read a table of integer users and items, ratings, and times where there are any, in the order of the file."""
     table = open_table(file, "csv", form)
-    user, item, rating = (find_column(table, role, None) for role in (Column.USER, Column.ITEM, Column.RATING))
-    wanted = {Column.USER: Wanted(user, "id"), Column.ITEM: Wanted(item, "id"), Column.RATING: Wanted(rating, "exact")}
+    kinds: dict[str, Kind] = {Column.USER: "id", Column.ITEM: "id", Column.RATING: "exact"}
+    wanted = {role: Wanted(find_column(table, role, None), kind) for role, kind in kinds.items()}
     if Column.TIMESTAMP in table.columns:
         wanted[Column.TIMESTAMP] = Wanted(Column.TIMESTAMP, "time", required=False)
     frame = read_frame(table, wanted)
-    if frame[Column.USER].dtype != pl.Int64 or frame[Column.ITEM].dtype != pl.Int64:
+    if any(frame[column].dtype != pl.Int64 for column in IDS):
         raise InputError(f"{file} has ids that are no whole numbers; use the official file")
     return frame
 
@@ -76,9 +76,7 @@ class Published:
     title : of the dataset
     files : of training and test
     read : reads one of them
-    positive : rule in words
-    is_positive : the rule
-    split : in words
+    positive : rule for the ratings
     valid_from : which file gives pairs to validation; those of the unbiased one are as good as the test's
     valid_share : share of its pairs for validation
     expected : published counts of users, items and positive rows of each file
@@ -88,47 +86,21 @@ class Published:
     files: tuple[str, str]
     read: Callable[[Path], pl.DataFrame]
     positive: str
-    is_positive: pl.Expr
-    split: str
     valid_from: str
     valid_share: float
     expected: tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
+read_tsv = partial(read_rows, form=TextForm("\t", (Column.USER, Column.ITEM, Column.RATING)))
+COAT_COUNTS = ((290, 300, 3_622), (290, 300, 1_862))
+YAHOO_COUNTS = ((15_400, 1_000, 125_077), (5_400, 1_000, 4_749))
+KUAIREC_COUNTS = ((7_176, 10_728, 936_390), (1_411, 3_327, 217_175))
+MATRICES, CSV_FILES = ("train.ascii", "test.ascii"), ("big_matrix.csv", "small_matrix.csv")
 PUBLISHED = {
-    "coat": Published(
-        title="Coat Shopping",
-        files=("train.ascii", "test.ascii"),
-        read=read_matrix,
-        positive="rating >= 3",
-        is_positive=pl.col(Column.RATING) >= 3,
-        split="self-selected for training; of the random ones one third validation, two thirds test",
-        valid_from="test",
-        valid_share=1 / 3,
-        expected=((290, 300, 3_622), (290, 300, 1_862)),
-    ),
-    "yahoo-r3": Published(
-        title="Yahoo! R3",
-        files=(TRAIN_FILE, TEST_FILE),
-        read=partial(read_rows, form=TextForm("\t", (Column.USER, Column.ITEM, Column.RATING))),
-        positive="rating >= 4",  # the DPAA paper's text says 3, its counts say 4
-        is_positive=pl.col(Column.RATING) >= 4,
-        split="of the self-selected a random 0.29 validation; the random ones test",
-        valid_from="train",
-        valid_share=0.29,
-        expected=((15_400, 1_000, 125_077), (5_400, 1_000, 4_749)),
-    ),
-    "kuairec": Published(
-        title="KuaiRec",
-        files=("big_matrix.csv", "small_matrix.csv"),
-        read=read_rows,
-        positive="watch_ratio > 2",
-        is_positive=pl.col(Column.RATING) > 2,
-        split="big matrix for training; of the small one one third validation, two thirds test",
-        valid_from="test",
-        valid_share=1 / 3,
-        expected=((7_176, 10_728, 936_390), (1_411, 3_327, 217_175)),
-    ),
+    "coat": Published("Coat Shopping", MATRICES, read_matrix, "rating >= 3", "test", 1 / 3, COAT_COUNTS),
+    # The DPAA paper's text says 3, its counts say 4.
+    "yahoo-r3": Published("Yahoo! R3", (TRAIN_FILE, TEST_FILE), read_tsv, "rating >= 4", "train", 0.29, YAHOO_COUNTS),
+    "kuairec": Published("KuaiRec", CSV_FILES, read_rows, "watch_ratio > 2", "test", 1 / 3, KUAIREC_COUNTS),
 }
 
 
@@ -143,15 +115,15 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
     check : whether other counts than the published ones are refused, or else noted
     """
     source, notes = PUBLISHED[name], []
+    is_positive = pl.sql_expr(source.positive.replace("watch_ratio", Column.RATING))
     frames: dict[Any, pl.DataFrame] = {}
     for split, file_name, expected in zip(("train", "test"), source.files, source.expected, strict=True):
-        file = next(
-            (file for file in (Path(folder, file_name), Path(folder, "data", file_name)) if file.is_file()), None
-        )
+        places = [Path(folder, file_name), Path(folder, "data", file_name)]
+        file = next((file for file in places if file.is_file()), None)
         if file is None:
             raise InputError(f"{folder} has no file {file_name}; name the folder that holds it")
         whole = source.read(file)
-        rows = whole.filter(source.is_positive)
+        rows = whole.filter(is_positive)
         counts = (whole[Column.USER].n_unique(), whole[Column.ITEM].n_unique(), rows.height)
         if counts != expected:
             words = "{:,} users, {:,} items and {:,} positive rows"
@@ -160,10 +132,9 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
                 raise InputError(f"{differs}; use the complete file, or pass --no-check")
             notes.append(differs)
         frames[split] = once_each(rows)
-        dropped, repeated = whole.height - rows.height, rows.height - frames[split].height
-        notes.append(
-            f"{dropped:,} rows of {file_name} are not positive ({source.positive}), {repeated:,} repeat a pair"
-        )
+        repeated = rows.height - frames[split].height
+        dropped = f"{whole.height - rows.height:,} rows of {file_name} are not positive ({source.positive})"
+        notes.append(f"{dropped}, {repeated:,} repeat a pair")
     candidates = whole[Column.ITEM].unique() if name == "kuairec" else None
     if name == "yahoo-r3":
         frames["test"] = frames["test"].join(frames["train"], on=Column.USER, how="semi", maintain_order="left")
@@ -175,7 +146,7 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
     about = {
         "source": f"{source.title}, {' and '.join(source.files)}",
         "positive": source.positive,
-        "split": source.split,
+        "split": f"{source.files[0]} and {source.files[1]}; {source.valid_share:.3g} of {source.valid_from} validation",
         "seed": seed,
         VALIDATION_EXPOSURE: "unbiased" if source.valid_from == "test" else "biased",
     }
@@ -186,7 +157,7 @@ def once_each(frame: pl.DataFrame) -> pl.DataFrame:
     """Keep each pair once, the earliest, in the order of the file: the draws of published splits go by it."""
     times = [Column.TIMESTAMP] if Column.TIMESTAMP in frame.columns else []
     first = frame.with_row_index("_row").sort(*times, Column.RATING, "_row", nulls_last=True)
-    return first.unique([Column.USER, Column.ITEM], keep="first").sort("_row").drop("_row")
+    return first.unique(IDS, keep="first").sort("_row").drop("_row")
 
 
 coat, yahoo_r3, kuairec = (partial(published, name) for name in PUBLISHED)

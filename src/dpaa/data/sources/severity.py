@@ -1,6 +1,7 @@
-"""Data with controlled bias severity: unbiased validation and test, and a training log that repeats the popular.
+"""Datasets made from others: with a known severity of bias, or with a sample of randomised exposure for training.
 
-Input: a log in which exposure was (nearly) complete, such as KuaiRec's small matrix.
+Severity.  Unbiased validation and test, and a training log that repeats the popular.  Input: a log in which exposure
+was (nearly) complete, such as KuaiRec's small matrix.
 1. All pairs are shuffled: 10% validation, 20% test, 70% pool.
 2. Minimum exposure: every item of the pool gives one of its pool pairs, chosen at random, to the training set.
 3. Items are ranked by pool count (descending, ties by lower index); `P(rank) ∝ rank^(−severity)`.
@@ -12,6 +13,7 @@ Input: a log in which exposure was (nearly) complete, such as KuaiRec's small ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.data.columns import SPLITS, Column
+from dpaa.data.columns import IDS, SPLITS, Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.ids import distinct_ids, encode
 from dpaa.data.inputs import open_log
-from dpaa.data.log import ColumnNames, Reading, read_log
-from dpaa.data.positive import PositiveRule
+from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.prepare import VALIDATION_EXPOSURE
+from dpaa.data.splits import random_share
 from dpaa.errors import InputError
 
 Ints = NDArray[Any]
@@ -52,11 +54,11 @@ def read_pairs(
     """
     if len(sources) == 1 and (Path(sources[0]) / ABOUT_FILE).exists():
         dataset = read_dataset(sources[0])
-        frames = [dataset.frame(split).select(Column.USER, Column.ITEM) for split in SPLITS]
-        return pl.concat(frames).unique().sort(Column.USER, Column.ITEM), []
+        frames = [dataset.frame(split).select(IDS) for split in SPLITS]
+        return pl.concat(frames).unique().sort(IDS), []
     rule = PositiveRule.parse(positive) if positive else None
     log = read_log(open_log(sources, file_format), columns, rule, Reading(may_drop=False), once=True)
-    return log.frame.select(Column.USER, Column.ITEM), list(log.notes)
+    return log.frame.select(IDS), list(log.notes)
 
 
 def with_severity(
@@ -74,8 +76,6 @@ def with_severity(
     """
     if not np.isfinite(severity) or severity < 0:
         raise InputError(f"severity must be a number from 0 (no bias) up, got {severity:g}")
-    if len(pairs) < 10:
-        raise InputError(f"{len(pairs)} pairs are too few for training, validation and test; give at least 10")
     users, items = distinct_ids([pairs[Column.USER]]), distinct_ids([pairs[Column.ITEM]])
     user, item = encode(pairs[Column.USER], users), encode(pairs[Column.ITEM], items)
     split_rng, draw_rng = (np.random.default_rng([seed, stream]) for stream in (0, 1))
@@ -84,9 +84,8 @@ def with_severity(
     valid, test, pool = order[:n_valid], order[n_valid : n_valid + n_test], order[n_valid + n_test :]
     train = _biased(user[pool], item[pool], len(items), severity, draw_rng)
     missed = f"{len(pool) - len(train):,} of the {len(pool):,} pairs of the training pool"
-    frames = {"train": pairs[np.sort(pool[train])], "valid": pairs[np.sort(valid)], "test": pairs[np.sort(test)]}
     return Dataset.of(
-        frames,  # type: ignore[arg-type]  # its keys are the names of the splits
+        {"train": pairs[np.sort(pool[train])], "valid": pairs[np.sort(valid)], "test": pairs[np.sort(test)]},
         name=name,
         about={
             "source": f"{len(pairs):,} pairs of {len(users):,} users and {len(items):,} items, biased with a severity",
@@ -124,3 +123,37 @@ def _biased(user: Ints, item: Ints, n_items: int, severity: float, rng: np.rando
     slot = np.searchsorted(ends, wanted, side="right")
     slot = np.minimum(slot, np.repeat(first + owned - 1, draws))
     return np.union1d(seen_once, by_user[slot])
+
+
+def with_randomised(data: Dataset, share: float = 0.5, seed: int = 0) -> Dataset:
+    """Set a share of the validation pairs, drawn at random, aside as the sample of randomised exposure.
+
+    Parameters
+    ----------
+    data : a dataset whose validation comes from such exposure, as that of Coat, KuaiRec and the demo world does
+    share : of the validation pairs; the rest stays validation, so that nothing is chosen on what was trained on
+    seed : of the draw
+
+    Returns
+    -------
+    a dataset with `randomised`
+    """
+    if not 0 < share < 1:
+        raise InputError(f"share must be between 0 and 1, got {share:g}")
+    if data.randomised is not None:
+        raise InputError(f"{data.name} carries randomised pairs already; take the dataset it was made from")
+    if data.about.get(VALIDATION_EXPOSURE) == "biased":
+        why = "comes from the log's own exposure, which is not random"
+        raise InputError(f"validation of {data.name} {why}; give random pairs with `dpaa data splits`")
+    valid, chosen = data.frame("valid"), pl.Series(random_share(len(data.valid), share, seed))
+    if chosen.all() or not chosen.any():
+        raise InputError(f"{data.name} has {len(data.valid)} validation pairs, too few to share; give more of them")
+    made = Dataset.of(
+        {"train": data.frame("train"), "valid": valid.filter(~chosen), "test": data.frame("test")},
+        name=f"{data.name}-randomised",
+        candidates=None if data.candidates is None else data.item_ids.gather(data.candidates),
+        about=data.about | {"randomised": f"{share:.0%} of validation, seed {seed}"},
+        notes=[f"{int(chosen.sum()):,} of the {len(valid):,} validation pairs are set aside for training"],
+        randomised=valid.filter(chosen).select(IDS),
+    )
+    return replace(made, attributes=data.attributes)

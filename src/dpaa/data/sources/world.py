@@ -15,17 +15,25 @@ a click, a training pair.
 Experiment (validation, test). Every user-item pair is shown with the same probability, one in six, and liked or not
 anew; pairs of the training split are left out. One third is validation, two thirds are test. This is what a recommender
 should be measured on: it has tastes and appeal in it, but no promotion.
+
+`write_example` writes the log that ships with the package: clicks of a simulated bookshop, and the books' titles
+(`scripts/example_log.py` made it).
 """
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpaa.data.columns import Column, SplitName
+from dpaa._io import own_folder, settled, write_files
+from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode
 from dpaa.data.prepare import VALIDATION_EXPOSURE
@@ -98,14 +106,15 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
     asked = (rng.random(shown.shape) < ASKED_SHARE) & ~clicked
     liked = asked & (rng.random(shown.shape) < affinity)
     for_valid = rng.random(shown.shape) < 1 / 3
-    if not clicked.any():
-        raise InputError(f"nobody clicked in a world of {users} users and {items} items; choose a larger one")
 
     user_ids, item_ids = _names("u", users), _names("i", items)
-    parts: dict[SplitName, npt.NDArray[np.bool_]]
     parts = {"train": clicked, "valid": liked & for_valid, "test": liked & ~for_valid}
+    frames: dict[Any, pl.DataFrame] = {}
+    for split, pairs in parts.items():
+        user, item = np.nonzero(pairs)
+        frames[split] = pl.DataFrame({Column.USER: user_ids.gather(user), Column.ITEM: item_ids.gather(item)})
     dataset = Dataset.of(
-        {split: _frame(pairs, user_ids, item_ids) for split, pairs in parts.items()},
+        frames,
         name="demo",
         about={
             "source": f"simulated world, {users} users, {items} items, severity {severity:g}",
@@ -136,6 +145,31 @@ def _names(letter: str, n: int) -> pl.Series:
     return pl.Series([f"{letter}{number:0{digits}d}" for number in range(1, n + 1)])
 
 
-def _frame(pairs: npt.NDArray[np.bool_], user_ids: pl.Series, item_ids: pl.Series) -> pl.DataFrame:
-    user, item = np.nonzero(pairs)
-    return pl.DataFrame({Column.USER: user_ids.gather(user), Column.ITEM: item_ids.gather(item)})
+CLICKS, TITLES = "clicks.csv", "titles.csv"
+REMEDY = "choose another folder with --out"
+
+
+def example_files() -> dict[str, bytes]:
+    """Read both files, by name."""
+    folder = resources.files("dpaa.data").joinpath("example")
+    packed = folder.joinpath(f"{CLICKS}.gz").read_bytes()
+    return {CLICKS: gzip.decompress(packed), TITLES: folder.joinpath(TITLES).read_bytes()}
+
+
+def write_example(folder: str | Path, overwrite: bool = False) -> list[Path]:
+    """Write both files into a folder.
+
+    Parameters
+    ----------
+    folder : made if need be
+    overwrite : replace files that are there
+
+    Returns
+    -------
+    paths of the files
+    """
+    target, files = settled(folder), example_files()
+    if target.is_file() or (not overwrite and any((target / name).exists() for name in files)):
+        raise InputError(f"{folder} is a file, or its {CLICKS} already exists; pass --overwrite or {REMEDY}")
+    write_files(own_folder(target, REMEDY), files, REMEDY)
+    return [Path(folder) / name for name in files]

@@ -29,10 +29,7 @@ from dpaa.methods import find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import Pretrained, needed_layers
-from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import Model, load
-from dpaa.runs.pretrained import train_or_reuse
+from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method, train_or_reuse
 from dpaa.training.trainer import MONITOR, EpochReport
 from dpaa.tuning.processes import stop_requested
 from dpaa.tuning.space import SMALL, Dimension, Space, points, size
@@ -64,7 +61,7 @@ SETTINGS, OUTCOME = "settings", "outcome"
 ACTIVE = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
 
 
-class SameRatePruner(optuna.pruners.MedianPruner):
+class _SameRatePruner(optuna.pruners.MedianPruner):
     """Optuna's median rule among trials of about one learning rate.
 
     A small learning rate is slow at first, whatever it comes to in the end: compared with large ones after a few
@@ -72,8 +69,6 @@ class SameRatePruner(optuna.pruners.MedianPruner):
     """
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether the trial's best value so far is below the median of the others' at the same epoch."""
-
         def similar(other: FrozenTrial) -> bool:
             rates = [float(one.params["learning_rate"]) for one in (trial, other) if "learning_rate" in one.params]
             return len(rates) != 1 and (not rates or max(rates) <= SIMILAR_RATES * min(rates))
@@ -148,7 +143,7 @@ class Study:
                 study_name=self.name,
                 direction="maximize",
                 load_if_exists=True,
-                pruner=SameRatePruner(STARTUP, n_warmup_steps=self.prune_after),
+                pruner=_SameRatePruner(STARTUP, n_warmup_steps=self.prune_after),
             )
 
     @contextmanager
@@ -307,15 +302,11 @@ class Study:
         Seed, folder and metrics on validation, for `--json`
         """
         folder = check_within(self.folder / "runs" / f"trial-{trial.number}-seed-{seed}", self.folder)
-        if RunFolder(folder).finished:
-            RunFolder(folder).tidy()  # a process may have been killed in its last moment
-            model = load(folder)
-        else:
-            with one_thread():
-                method = make_method(data, self.method, self._settings(trial.settings, seed))
-                how: dict[str, Any] = {"pretrained": self._pretrained(method, data), "trials": self.wanted}
-                callbacks = Callbacks(stop_requested=stop_requested)
-                model = fit_into(folder, data, method, resume=folder.exists(), callbacks=callbacks, **how)
+        with one_thread():
+            method = make_method(data, self.method, self._settings(trial.settings, seed))
+            how: dict[str, Any] = {"pretrained": self._pretrained(method, data), "trials": self.wanted}
+            callbacks = Callbacks(stop_requested=stop_requested)
+            model = fit_into(folder, data, method, resume=folder.exists(), callbacks=callbacks, **how)
         metrics = self.goal.measure(model.method, data)
         return {"seed": seed, "folder": str(folder)} | {f"valid_{key}": value for key, value in metrics.items()}
 
@@ -330,12 +321,7 @@ class Study:
             return None
         settings = type(method)(**self._settings({}, method.seed))
         assert isinstance(settings, GraphMethod)
-
-        def train(folder: Path | None, plain: GraphMethod) -> Model:
-            assert folder is not None
-            return fit_into(folder, data, plain, resume=folder.exists())
-
-        return train_or_reuse(data, settings, layers, self.folder, train)
+        return train_or_reuse(data, settings, layers, self.folder, Callbacks(stop_requested=stop_requested))
 
 
 def _key(trial: FrozenTrial) -> str:

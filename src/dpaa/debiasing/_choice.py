@@ -99,7 +99,7 @@ class Chooser:
 
     def frontier(self) -> list[int]:
         """The points that no other beats in both accuracy and goal, the most accurate first."""
-        return pareto(self.means(), self.score)
+        return _pareto(self.means(), self.score)
 
     def within(self, keep: float, confidence: float = 0.95) -> Choice:
         """The best point that keeps a share of the baseline's accuracy, as held-out users confirm, or the baseline.
@@ -192,7 +192,7 @@ def _scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int)
     return np.asarray(np.where(np.isnan(shares), -np.inf, shares).min(axis=1))
 
 
-def pareto(accuracy: Floats, score: Floats) -> list[int]:
+def _pareto(accuracy: Floats, score: Floats) -> list[int]:
     """Indices that no other beats or equals in both numbers and beats in one, the most accurate first."""
     line: list[int] = []
     for index in np.lexsort((np.arange(len(accuracy)), -score, -accuracy)).tolist():

@@ -12,8 +12,7 @@ from typing import Any
 from dpaa.data._engine import Engine, text
 from dpaa.data._values import WHOLE_NUMBER, Values
 from dpaa.data.columns import Column
-from dpaa.data.log import ColumnNames, Reading, find_columns, note_positives, rule_column
-from dpaa.data.positive import PositiveRule
+from dpaa.data.log import ColumnNames, PositiveRule, Reading, find_columns, note_positives, rule_column
 from dpaa.data.tables import Table
 from dpaa.errors import InputError, MissingExtraError
 
@@ -25,7 +24,7 @@ FUNCTIONS = (
 """As in `_engine.py`; the order of 16 hexadecimal digits is that of the number."""
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """A Spark session: the one that is active, or a new one as the environment configures it.
 
     Parameters
@@ -45,7 +44,6 @@ class SparkEngine:
         self.session.conf.set("spark.sql.session.timeZone", "UTC")
         self.session.conf.set("spark.sql.ansi.enabled", "true")
         self._folder = folder
-        self._kept: list[Any] = []
         for statement in FUNCTIONS:
             self.session.sql(statement)
 
@@ -53,8 +51,6 @@ class SparkEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for frame in self._kept:
-            frame.unpersist()
         if self._own:
             self.session.stop()
 
@@ -62,17 +58,16 @@ class SparkEngine:
         """Keep the result of a query, and make it a view."""
         frame = self.session.sql(query).persist()
         frame.count()  # before the view of that name, which the query may read, is another one
-        self._kept.append(frame)
         frame.createOrReplaceTempView(name)
 
     def row(self, query: str) -> tuple[Any, ...]:
         """The one row of a result."""
         return tuple(self.session.sql(query).collect()[0])
 
-    def write(self, query: str, file: Path) -> None:
+    def write(self, query: str, file: Path, compression: str = "zstd") -> None:
         """Write a result to a Parquet file: Spark its parts, DuckDB all of them as one."""
         parts = self._folder / f"parts-{file.parent.parent.name}-{file.stem}"
-        self.session.sql(query).write.mode("overwrite").option("compression", "zstd").parquet(str(parts))
+        self.session.sql(query).write.mode("overwrite").option("compression", compression).parquet(str(parts))
         with Engine(self._folder) as engine:
             engine.write(f"SELECT * FROM read_parquet({text(parts / '*.parquet')}) ORDER BY user_id, item_id", file)
 

@@ -95,10 +95,8 @@ class Check:
         """
         match = _CHECK.fullmatch(text) if isinstance(text, str) else None
         if match is None or (match["reference"] and not references):
-            form = "NAME OP NUMBER or NAME OP NUMBER * RUN" if references else "NAME OP NUMBER"
-            raise InputError(
-                f"--fail-if {text!r} is not {form} with OP one of {' '.join(_SIGNS)}, such as log_head_share>0.8"
-            )
+            form = "NAME OP NUMBER" + (" or NAME OP NUMBER * RUN" if references else "")
+            raise InputError(f"--fail-if {text!r} is not {form}, such as log_head_share>0.8")
         limit = float(match["limit"]) / (100 if match["percent"] else 1)
         return cls(match["name"], match["sign"], limit, match["reference"])
 
@@ -126,11 +124,10 @@ class CheckResult:
     @property
     def sentence(self) -> str:
         """In plain words."""
-        check = self.check
         if not math.isfinite(self.value):
-            return f"{check.name} has no value here, so {str(check)!r} cannot be ruled out"
-        word = ("" if self.failed else "not ") + _SIGNS[check.sign][1]
-        return f"{check.name} is {self.value:.6g}, which is {word} {check.limit:.6g}"
+            return f"{self.check.name} has no value here, so {str(self.check)!r} cannot be ruled out"
+        word = ("" if self.failed else "not ") + _SIGNS[self.check.sign][1]
+        return f"{self.check.name} is {self.value:.6g}, which is {word} {self.check.limit:.6g}"
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
@@ -151,11 +148,10 @@ def check_name(name: str, with_recs: bool, k: int | None = None, with_older: boo
     length = (cut if cut.isdigit() else "K") if k is None else str(k)
     of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
     known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
-    if name in DRIFT_NUMBERS and not with_older:
-        raise InputError(f"--fail-if {name!r} is about change; name an older log or a time with --against")
-    if name in of_lists and not with_recs:
-        raise InputError(f"--fail-if {name!r} is about recommendations; name their file with --recs")
     if name not in known or (name in of_lists and length == "K"):
         near = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(name, known, 2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
         raise InputError(f"--fail-if: there is no number {name!r}; {hint}")
+    if (name in DRIFT_NUMBERS and not with_older) or (name in of_lists and not with_recs):
+        option = "--against OLDER" if name in DRIFT_NUMBERS else "--recs FILE"
+        raise InputError(f"--fail-if {name!r} is measured only with {option}; add it")

@@ -1,4 +1,4 @@
-"""Training that starts from a model: one of earlier data, or a finished run that is trained for more epochs.
+"""What a training starts from: a model of earlier data, a finished run, or the vectors of a pre-trained model.
 
 Of a model of earlier data, known users and items keep their vectors; new ones begin at their neighbours':
 
@@ -25,6 +25,7 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.pretrained import PRETRAINED, Pretrained
 from dpaa.methods.tables import INITIAL_DEVIATION
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
@@ -77,7 +78,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
     for words, side in zip(("users", "items"), _sides(graph), strict=True):
         counts = {"kept": known, "from_neighbours": begun & ~known, "random": ~begun}
         about[words] = {origin: int(nodes[side].sum()) for origin, nodes in counts.items()}
-    parameters = carried_parameters(method, old) if old.name == method.name else {}
+    parameters = _carried_parameters(method, old) if old.name == method.name else {}
     table = (SHRINK * table).to(graph.device)
     return Start(table, parameters, step=method.warmup_steps, patience_share=PATIENCE_SHARE, origin={ORIGIN: about})
 
@@ -108,17 +109,7 @@ def _begin_at_neighbours(graph: BipartiteGraph, table: Tensor, known: NDArray[np
     return have.numpy()
 
 
-def in_words(start: Start) -> str:
-    """How many nodes keep their vectors, and where the others begin."""
-    about = start.origin[ORIGIN]
-    kept, near, random = (about["users"][one] + about["items"][one] for one in ("kept", "from_neighbours", "random"))
-    return (
-        f"warm start from a run of {about['method']}: {kept:,} users and items keep their vectors, {near:,} begin at "
-        f"their neighbours', {random:,} at random numbers"
-    )
-
-
-def carried_parameters(method: GraphMethod, before: GraphMethod) -> dict[str, Tensor]:
+def _carried_parameters(method: GraphMethod, before: GraphMethod) -> dict[str, Tensor]:
     """Parameters besides the table that a training takes from a model of the same method.
 
     Parameters
@@ -165,7 +156,7 @@ def continue_training(folder: str | Path, method: Method, data: Dataset) -> tupl
         origin[ORIGIN] = begun
     start = Start(
         old.tables.ego.rows(),
-        carried_parameters(method, old),
+        _carried_parameters(method, old),
         epoch=epochs + 1,
         step=before + epochs * method.compute.n_batches,
         best_epoch=int(trained.get("best_epoch") or 0),
@@ -175,3 +166,40 @@ def continue_training(folder: str | Path, method: Method, data: Dataset) -> tupl
     pretrained = model.manifest.get("pretrained")
     path = pretrained.get("run") if isinstance(pretrained, dict) else None
     return start, path if isinstance(path, str) and Path(path).is_dir() else None
+
+
+def read_pretrained(given: Model | str | Path, data: Dataset, n_layers: int) -> Pretrained:
+    """Vectors of a trained model for every user and item of a dataset.
+
+    Parameters
+    ----------
+    given : a model or a run folder; of a LightGCN on the same dataset every layer is known, of others the read-out
+    data : the dataset
+    n_layers : layers that are needed beyond layer 0
+
+    Returns
+    -------
+    the vectors, in the order of the dataset's ids
+    """
+    model = given if isinstance(given, Model) else load(given)
+    name, method = str(model.path or "the model"), model.method
+    if not isinstance(method, GraphMethod):
+        raise InputError(f"{name} is a run of {method.name}, which has no embeddings; give a run of a trained method")
+    origin: dict[str, Any] = {
+        "run": str(model.path.resolve()) if model.path else None,
+        "method": method.name,
+        "fingerprint": model.trained_on.fingerprint,
+    }
+    if method.name == PRETRAINED and origin["fingerprint"] == data.fingerprint:
+        return Pretrained.of(method, n_layers, origin)
+    parts = []
+    for vectors, ids, wanted in (
+        (method.user_embedding, model.user_ids, data.user_ids),
+        (method.item_embedding, model.item_ids, data.item_ids),
+    ):
+        index = encode(wanted, ids)
+        if missing := int((index < 0).sum()):
+            such = f"(such as {wanted[int((index < 0).argmax())]!r}); give a model of this dataset"
+            raise InputError(f"{name} has no vector for {missing:,} of {len(wanted):,} ids of {data.name} {such}")
+        parts.append(vectors[torch.from_numpy(index.astype("int64"))])
+    return Pretrained(torch.cat(parts), origin=origin)
