@@ -11,7 +11,16 @@ from dpaa.errors import InputError, MissingExtraError
 
 
 def to_pandas(thing: Any) -> Any:
-    """A pandas frame of a polars frame, or of anything with `to_frame` (an evaluation, a comparison, an audit)."""
+    """Convert a table to a pandas frame.
+
+    Parameters
+    ----------
+    thing : a polars frame, or anything with `to_frame` (an evaluation, a comparison, an audit)
+
+    Returns
+    -------
+    a `pandas.DataFrame` with the same columns
+    """
     try:
         pandas = import_module("pandas")
     except ImportError:

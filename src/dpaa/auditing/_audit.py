@@ -53,12 +53,22 @@ class Audit:
         return {name: known[name.partition("@")[0]] for name in self.numbers}
 
     def to_frame(self) -> pl.DataFrame:
-        """`number, value, meaning`."""
+        """Make a table of the numbers.
+
+        Returns
+        -------
+        `number, value, meaning`
+        """
         rows = [(name, float(value), self.meanings[name]) for name, value in self.numbers.items()]
         return pl.DataFrame(rows, schema=["number", "value", "meaning"], orient="row")
 
     def openmetrics(self) -> str:
-        """The numbers as OpenMetrics text, a gauge each: `head_share@20` is `dpaa_audit_head_share{k="20"}`."""
+        """Write the numbers as OpenMetrics gauges.
+
+        Returns
+        -------
+        text, where `head_share@20` is `dpaa_audit_head_share{k="20"}`
+        """
         source = printable(self.source).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
         lines = []
         for name, value in self.numbers.items():
@@ -74,12 +84,22 @@ class Audit:
         return [check for check in self.checks if check.failed]
 
     def in_words(self) -> list[str]:
-        """The same in plain sentences, the most telling first."""
+        """Describe the audit in plain sentences.
+
+        Returns
+        -------
+        sentences about the log, the lists and the drift
+        """
         lists = self.recommendations.sentences(self.log) if self.recommendations else []
         return [*self.log.sentences(), *lists, *(self.drift.sentences() if self.drift else [])]
 
     def as_json(self) -> dict[str, Any]:
-        """As `audit --json` prints it."""
+        """Describe the audit as `audit --json` prints it.
+
+        Returns
+        -------
+        everything but the table per user
+        """
         log = asdict(self.log)
         return {
             "kind": "audit",

@@ -101,11 +101,29 @@ class Check:
         return cls(match["name"], match["sign"], limit, match["reference"])
 
     def resolved(self, number: float) -> Check:
-        """The check with the reference's number in the limit."""
+        """Multiply the limit by the reference's number.
+
+        Parameters
+        ----------
+        number : of the reference
+
+        Returns
+        -------
+        a check without a reference
+        """
         return replace(self, limit=self.limit * number, reference=None)
 
     def apply(self, numbers: Mapping[str, float]) -> CheckResult:
-        """Whether the comparison holds; a number without a value cannot be vouched for, so the check fails."""
+        """Compare the number with the limit; a number without a value fails the check.
+
+        Parameters
+        ----------
+        numbers : name → value
+
+        Returns
+        -------
+        the number and whether the check failed
+        """
         value = float(numbers[self.name])
         return CheckResult(self, value, not math.isfinite(value) or _SIGNS[self.sign][0](value, self.limit))
 
@@ -130,7 +148,12 @@ class CheckResult:
         return f"{self.check.name} is {self.value:.6g}, which is {word} {self.check.limit:.6g}"
 
     def as_json(self) -> dict[str, object]:
-        """For `--json`."""
+        """Describe the result for `--json`.
+
+        Returns
+        -------
+        check, value, whether it failed, and a sentence
+        """
         return {"check": str(self.check), "value": self.value, "failed": self.failed, "sentence": self.sentence}
 
 

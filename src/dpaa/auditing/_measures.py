@@ -51,7 +51,12 @@ class Skew:
     with an interaction in the slice, `new_…` over those whose first interaction falls into it.  Empty without times."""
 
     def sentences(self) -> list[str]:
-        """How skewed the log is, and what the numbers would be if all items were alike."""
+        """Describe how skewed the log is, and what the numbers would be if all items were alike.
+
+        Returns
+        -------
+        plain sentences
+        """
         n = self.numbers
         lines = [
             f"{n['log_users']:,} users, {n['log_items']:,} items, {n['log_interactions']:,} interactions.",
@@ -181,7 +186,16 @@ class Amplification:
     notes: list[str]
 
     def sentences(self, log: Skew) -> list[str]:
-        """What the lists do with the skew of the log."""
+        """Describe what the lists do with the skew of the log.
+
+        Parameters
+        ----------
+        log : the log's own skew
+
+        Returns
+        -------
+        plain sentences
+        """
         n = self.numbers
         return [
             f"{self.name}: {self.recommendations:,} recommendations to {self.users:,} users, at most {self.k:,} each.",
@@ -268,7 +282,12 @@ class Drift:
     """By the names of `checks.DRIFT_NUMBERS`."""
 
     def sentences(self) -> list[str]:
-        """What has changed since."""
+        """Describe what has changed.
+
+        Returns
+        -------
+        plain sentences
+        """
         n = self.numbers
         return [
             f"Against {self.older}: the items' shares have moved by {n['drift_distance']:.3f} (0 is the same, 1 "

@@ -141,7 +141,12 @@ class Comparison:
         return list(dict.fromkeys(delta.metric for delta in self.deltas))
 
     def to_frame(self) -> pl.DataFrame:
-        """A row per entry and metric with every number of a `Delta`; null where there is none."""
+        """Make a table of all differences.
+
+        Returns
+        -------
+        a row per entry and metric with every number of a `Delta`; null where there is none
+        """
         rows = []
         for delta in self.deltas:
             row = asdict(delta)
@@ -183,13 +188,23 @@ class Comparison:
         )
 
     def markdown(self) -> str:
-        """A table of GitHub's Markdown, and its caption below."""
+        """Write the table in GitHub's Markdown.
+
+        Returns
+        -------
+        the table, and its caption below
+        """
         header, rows = self.cells(_markdown_text, "**{}**", {mark: f" {mark}" for mark in SHOWN.values()})
         lines = [f"| {' | '.join(row)} |" for row in (header, ["---"] + ["---:"] * (len(header) - 1), *rows)]
         return "\n".join([*lines, "", _markdown_text(self._caption()), ""])
 
     def latex(self) -> str:
-        """A `table` for a paper that uses the package booktabs."""
+        """Write the table for a paper that uses the package booktabs.
+
+        Returns
+        -------
+        a `table` environment
+        """
         header, rows = self.cells(_latex_text, r"\textbf{{{}}}", LATEX_MARKS)
         body = " \\\\\n    ".join(" & ".join(row) for row in rows)
         return (
@@ -201,11 +216,21 @@ class Comparison:
         )
 
     def csv(self) -> str:
-        """`to_frame` as text; empty where there is no number."""
+        """Write `to_frame` as CSV.
+
+        Returns
+        -------
+        text; cells are empty where there is no number
+        """
         return self.to_frame().with_columns(selectors.float().fill_nan(None)).write_csv()
 
     def as_json(self) -> dict[str, Any]:
-        """As `dpaa compare --json` prints it."""
+        """Describe the comparison as `dpaa compare --json` prints it.
+
+        Returns
+        -------
+        all fields as plain data
+        """
         return {"kind": "comparison", **asdict(self)}
 
 

@@ -59,7 +59,16 @@ class ItemAttributes:
         return self.frame[TITLE].cast(pl.String).str.slice(0, LONGEST_TITLE)
 
     def values(self, name: str) -> pl.Series:
-        """The values of each item as text: one, several (of `a|b`, or of a list) or none.  Returns (n_items,) lists."""
+        """Return the values of a column as text.
+
+        Parameters
+        ----------
+        name : of the column
+
+        Returns
+        -------
+        (n_items,) lists: one value, several (of `a|b`, or of a list) or none
+        """
         if name not in self.frame.columns:
             raise InputError(f"the items have no column {name!r}; they have {', '.join(map(repr, self.columns[:20]))}")
         column = self.frame[name]
@@ -93,7 +102,16 @@ class ItemAttributes:
         return groups
 
     def with_ids(self, item_ids: pl.Series) -> pl.DataFrame:
-        """`item_id` and the columns."""
+        """Add the ids to the columns.
+
+        Parameters
+        ----------
+        item_ids : (n_items,)
+
+        Returns
+        -------
+        `item_id` and the columns
+        """
         return pl.DataFrame([item_ids.alias(Column.ITEM), *self.frame.get_columns()])
 
     def aligned(self, own: pl.Series, wanted: pl.Series) -> ItemAttributes:
@@ -111,7 +129,16 @@ class ItemAttributes:
         return ItemAttributes(_gathered(self.frame, encode(wanted, own)))
 
     def over(self, older: ItemAttributes) -> ItemAttributes:
-        """Fill what is missing with older attributes of the same items, converted where a column has another type."""
+        """Fill missing values with older attributes, converted where a column has another type.
+
+        Parameters
+        ----------
+        older : attributes of the same items
+
+        Returns
+        -------
+        the completed attributes
+        """
         both = [name for name in self.columns if name in older.columns]
         filled = self.frame.with_columns(
             pl.col(name).fill_null(older.frame[name].cast(self.frame[name].dtype, strict=False)) for name in both
@@ -119,7 +146,17 @@ class ItemAttributes:
         return ItemAttributes(filled.hstack(older.frame.drop(both)))
 
     def write_into(self, folder: Path, item_ids: pl.Series) -> dict[str, Any]:
-        """Write the file of a dataset or run that is being made.  Returns its columns and its digest."""
+        """Write the file of a dataset or run that is being made.
+
+        Parameters
+        ----------
+        folder : of the dataset or run
+        item_ids : (n_items,)
+
+        Returns
+        -------
+        the columns and the digest of the file
+        """
         write_into(folder, ATTRIBUTES_FILE, partial(self.with_ids(item_ids).write_parquet, compression="zstd"))
         return {"columns": self.columns, "digest": digest(folder / ATTRIBUTES_FILE)}
 

@@ -184,7 +184,12 @@ class Dataset:
         return None if self.attributes is None else self.attributes.titles
 
     def with_all_pairs(self) -> Dataset:
-        """The dataset with validation and test pairs among the training pairs, and nothing held out."""
+        """Move validation and test pairs to the training pairs; nothing is held out.
+
+        Returns
+        -------
+        a new dataset
+        """
         merged = pl.concat([self.frame(split) for split in SPLITS], how="diagonal_relaxed")
         merged = merged.unique(IDS, keep="first", maintain_order=True)
         if Column.COUNT in merged.columns:
@@ -206,6 +211,10 @@ class Dataset:
         names : its columns, where they are not those of the first log
         items : as in `with_items`; what is known of items so far is kept
         drop_invalid : as in `from_frame`
+
+        Returns
+        -------
+        a new dataset
         """
         table = rows if isinstance(rows, Table) else as_table(rows, "the frame")
         frames = {split: self.frame(split) for split in SPLITS}
@@ -233,14 +242,32 @@ class Dataset:
         return len(self.train) + len(self.valid) + len(self.test)
 
     def split(self, name: SplitName) -> Pairs:
-        """The pairs of one split."""
+        """Return the pairs of one split.
+
+        Parameters
+        ----------
+        name : `train`, `valid` or `test`
+
+        Returns
+        -------
+        its pairs
+        """
         if name not in SPLITS:
             raise InputError(f"there is no split {name!r}; use one of {', '.join(SPLITS)}")
         pairs: Pairs = getattr(self, name)
         return pairs
 
     def frame(self, name: SplitName) -> pl.DataFrame:
-        """One split with the user's own ids, and rating, timestamp and count where they are known."""
+        """Return one split with the user's own ids.
+
+        Parameters
+        ----------
+        name : `train`, `valid` or `test`
+
+        Returns
+        -------
+        `user_id`, `item_id`, and rating, timestamp and count where they are known
+        """
         if self.path is not None:
             return _read_columns(self.path / f"{name}.parquet")
         pairs = self.split(name)
@@ -263,11 +290,29 @@ class Dataset:
         return recent_popularity(item[known], time[known], self.n_items, count[known])
 
     def user_index(self, ids: Iterable[object] | pl.Series) -> Indices:
-        """The index of each user id. Returns (n,)."""
+        """Look up the indices of users.
+
+        Parameters
+        ----------
+        ids : the user's own ids; unknown ones are refused
+
+        Returns
+        -------
+        (n,) indices
+        """
         return look_up(ids, self.user_ids, "user")
 
     def item_index(self, ids: Iterable[object] | pl.Series) -> Indices:
-        """The index of each item id. Returns (n,)."""
+        """Look up the indices of items.
+
+        Parameters
+        ----------
+        ids : the user's own ids; unknown ones are refused
+
+        Returns
+        -------
+        (n,) indices
+        """
         return look_up(ids, self.item_ids, "item")
 
     @cached_property
@@ -278,7 +323,16 @@ class Dataset:
         return fingerprint(self.user_ids, self.item_ids, (*arrays, self.train.count, self.candidates, *sample))
 
     def overlap(self, one: SplitName, other: SplitName) -> npt.NDArray[np.int64]:
-        """Keys (`user · n_items + item`) of the pairs that are in both splits, ascending."""
+        """Find the pairs that are in both of two splits.
+
+        Parameters
+        ----------
+        one, other : names of the splits
+
+        Returns
+        -------
+        keys `user · n_items + item`, ascending
+        """
         first, second = (self.split(name).keys(self.n_items) for name in (one, other))
         return np.intersect1d(first, second, assume_unique=True)
 
@@ -311,7 +365,12 @@ class Dataset:
         return notes
 
     def describe(self) -> dict[str, Any]:
-        """What `dpaa data describe` shows: counts, density = interactions / (users · items), overlap, popular items."""
+        """Describe the dataset as `dpaa data describe` shows it.
+
+        Returns
+        -------
+        counts, density = interactions / (users · items), overlaps, popular items, rules, notes and fingerprint
+        """
         popular = popular_items(np.bincount(self.train.item, self.train.count, minlength=self.n_items))
         shares = {
             name: float(popular[self.split(name).item].mean()) if len(self.split(name)) else None for name in SPLITS

@@ -49,16 +49,39 @@ class Pairs:
         return len(self.user)
 
     def sizes(self) -> dict[str, int]:
-        """Number of pairs, and of the users and items among them."""
+        """Count the pairs, and the users and items among them.
+
+        Returns
+        -------
+        `pairs`, `users` and `items`
+        """
         return {"pairs": len(self), "users": pl.Series(self.user).n_unique(), "items": pl.Series(self.item).n_unique()}
 
     def indptr(self, n_users: int) -> npt.NDArray[np.int64]:
-        """Where each user's items begin in `item`. Returns (n_users + 1,)."""
+        """Compute where each user's items begin in `item`.
+
+        Parameters
+        ----------
+        n_users : how many, those without pairs included
+
+        Returns
+        -------
+        (n_users + 1,)
+        """
         per_user = np.bincount(self.user, minlength=n_users)
         return np.concatenate(([0], np.cumsum(per_user))).astype(np.int64)
 
     def keys(self, n_items: int) -> npt.NDArray[np.int64]:
-        """`user · n_items + item`, ascending: one integer per pair, for set operations. Returns (n,)."""
+        """Encode each pair as one integer, `user · n_items + item`, for set operations.
+
+        Parameters
+        ----------
+        n_items : how many
+
+        Returns
+        -------
+        (n,) ascending
+        """
         return self.user.astype(np.int64) * n_items + self.item
 
 

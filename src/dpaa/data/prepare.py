@@ -77,7 +77,16 @@ class Recipe(BaseModel):
         return {Column.USER: self.min_user_interactions, Column.ITEM: self.min_item_interactions}
 
     def about(self, source: str) -> dict[str, Any]:
-        """What a dataset says of the log that it was made of."""
+        """Describe the recipe and the log for `dataset.json`.
+
+        Parameters
+        ----------
+        source : name of the log
+
+        Returns
+        -------
+        source, rules, split and seed
+        """
         positive = None if self.rule is None else str(self.rule)
         return {
             "source": source,
@@ -89,7 +98,19 @@ class Recipe(BaseModel):
         }
 
     def pairs(self, engine: Engine, table: Table, drop_invalid: bool, times_needed: bool) -> tuple[Values, list[str]]:
-        """Make the table `pairs` of an engine.  Returns a description of the log, and the columns of the table."""
+        """Make the table `pairs` of an engine.
+
+        Parameters
+        ----------
+        engine : DuckDB or Spark
+        table : the log
+        drop_invalid : leave out rows with faults, which are otherwise refused
+        times_needed : whether every row must have a time
+
+        Returns
+        -------
+        a description of the log, and the columns of the table
+        """
         reading = Reading(drop_invalid, times_needed)
         define: Any = define_spark_log if isinstance(engine, SparkEngine) else define_log
         values: Values = define(engine, table, self.columns, self.rule, reading)
@@ -103,7 +124,18 @@ class Recipe(BaseModel):
         return values, columns
 
     def queries(self, engine: Engine, columns: list[str], source: str) -> dict[SplitName, str]:
-        """Split the table `pairs`.  Returns a query for each split."""
+        """Split the table `pairs` of an engine.
+
+        Parameters
+        ----------
+        engine : DuckDB or Spark
+        columns : of the table
+        source : name of the log, for messages
+
+        Returns
+        -------
+        split → query of its pairs
+        """
         if self.split is None:
             engine.define("labelled", "SELECT *, 0 AS label FROM pairs")
         else:

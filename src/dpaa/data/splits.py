@@ -73,7 +73,12 @@ class SplitRule:
             raise InputError(f"part {self.part} of {self.parts} is not there; parts are at least 2 and counted from 1")
 
     def each(self) -> list[SplitRule]:
-        """One rule for every part; the rule itself where it has none."""
+        """List one rule for every part.
+
+        Returns
+        -------
+        the rules; the rule itself where it has no parts
+        """
         return [replace(self, part=part) for part in range(1, self.parts + 1)] if self.kind in IN_PARTS else [self]
 
     @property

@@ -162,7 +162,16 @@ class Table:
             return engine.frame(f"SELECT {', '.join(shown)} FROM {rows}")
 
     def place(self, row: int) -> str:
-        """Say where a row (from 0) is: `line 7 of clicks.csv`."""
+        """Locate a row for messages.
+
+        Parameters
+        ----------
+        row : from 0
+
+        Returns
+        -------
+        such as `line 7 of clicks.csv`
+        """
         with Engine() as engine, in_words(self.name):
             define_rows(engine, self, self.columns[:1])
             keys = engine.run(f"SELECT _part, _row, _line FROM rows WHERE _torn IS NULL LIMIT 1 OFFSET {row}")

@@ -48,12 +48,30 @@ class OutOfReachError(InputError):
 
 
 def percent(share: float) -> str:
-    """With its sign: `+58%`, `−1.1%`."""
+    """Format a relative change.
+
+    Parameters
+    ----------
+    share : 0.58 is +58%
+
+    Returns
+    -------
+    with its sign, such as `+58%` or `−1.1%`
+    """
     return f"{share:+.{0 if abs(share) >= 0.1 else 1}%}".replace("-", "−")
 
 
 def times(before: float, after: float) -> str:
-    """`× 3.6`, or `+12%` where it is less than half as much again; the values where there is no share of the first."""
+    """Format the change from one value to another.
+
+    Parameters
+    ----------
+    before, after : the values
+
+    Returns
+    -------
+    such as `× 3.6`, `+12%` below × 1.5, or both values where the first is not positive
+    """
     if not before > 0:
         return f"{before:.4g} → {after:.4g}"
     return f"× {after / before:.1f}" if after / before >= 1.5 else percent(after / before - 1)
@@ -104,7 +122,12 @@ class Debiased:
         return confirmation.change if confirmation else relative_change(self.point.accuracy, self.base.accuracy)
 
     def headline(self) -> str:
-        """The result in a line: `niche-recall × 3.6, accuracy −0.5%`."""
+        """Describe the result in a line.
+
+        Returns
+        -------
+        such as `niche-recall × 3.6, accuracy −0.5%`
+        """
         if self.point is self.base:
             return f"nothing changes: {self.base.candidate.name} stays"
         pairs = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
@@ -112,7 +135,12 @@ class Debiased:
         return ", ".join([*gains, f"accuracy {percent(self.accuracy_change.estimate)}"])
 
     def sentences(self) -> list[str]:
-        """What changes for whom: the goal, the accuracy, the users."""
+        """Describe what changes for whom: the goal, the accuracy, the users.
+
+        Returns
+        -------
+        plain sentences
+        """
         base, k, why = self.base.candidate.name, self.measurer.accuracy.k, self.choice.why
         if self.point is self.base:
             return [f"{base} stays as it is: {why}"]
@@ -130,7 +158,16 @@ class Debiased:
         ]
 
     def record(self, index: int) -> dict[str, Any]:
-        """A point for files."""
+        """Describe a point of the frontier for files.
+
+        Parameters
+        ----------
+        index : of the point
+
+        Returns
+        -------
+        its candidate, accuracy with interval, and metrics
+        """
         point = self.points[index]
         change = relative_change(point.accuracy, self.base.accuracy)
         return {
@@ -145,7 +182,12 @@ class Debiased:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """For `frontier.json`, the page and the command."""
+        """Describe the result for `frontier.json`, the page and the command.
+
+        Returns
+        -------
+        plain data
+        """
         accuracy, confirmation = self.measurer.accuracy, self.choice.confirmation
         points = [self.record(index) for index in range(len(self.points))]
         content = {

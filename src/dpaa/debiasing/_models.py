@@ -34,7 +34,12 @@ def unwatched(_method: Method) -> AbstractContextManager[Callbacks]:
 
 
 def default_methods() -> list[str]:
-    """Names of the methods that `dpaa debias` tries by default, the quickest first."""
+    """List the methods that `dpaa debias` tries by default.
+
+    Returns
+    -------
+    their names, the quickest first
+    """
     return sorted((name for name in METHODS.built_in if METHODS[name].default_candidate), key=_in_epochs)
 
 

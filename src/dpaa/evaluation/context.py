@@ -76,7 +76,16 @@ class GroundTruth:
         return self._row[user], item
 
     def relevant_per_row(self, group: Mask | None = None) -> Array:
-        """How many relevant items (of a group) each row has.  Returns (rows,)."""
+        """Count the relevant items of each row.
+
+        Parameters
+        ----------
+        group : (n_items,) bool, the items to count; None = all
+
+        Returns
+        -------
+        (rows,) counts
+        """
         row, item = self.relevant_pairs
         return np.bincount(row if group is None else row[group[item]], minlength=len(self.users))
 
@@ -110,7 +119,17 @@ class GroundTruth:
         return np.asarray(possible - bias.by_group(masked[allowed[masked]], self.popular))
 
     def among(self, lists: Array, keys: Array) -> Mask:
-        """Whether each slot's pair (user, item) is among the keys `user · n_items + item`, ascending."""
+        """Test which slots of lists hold a pair of a given set.
+
+        Parameters
+        ----------
+        lists : (rows, k) item indices, −1 where a list ends early
+        keys : pairs as `user · n_items + item`, ascending
+
+        Returns
+        -------
+        (rows, k) bool
+        """
         if not len(keys):
             return np.zeros(lists.shape, dtype=bool)
         wanted = self.users[:, None].astype(np.int64) * self.n_items + lists
@@ -118,7 +137,16 @@ class GroundTruth:
         return np.asarray((keys[index] == wanted) & (lists >= 0))
 
     def context(self, lists: Array) -> Context:
-        """These lists, (rows, k), for the formulas."""
+        """Prepare lists for the formulas of metrics.
+
+        Parameters
+        ----------
+        lists : (rows, k) item indices, −1 where a list ends early
+
+        Returns
+        -------
+        the input of the formulas
+        """
         return Context(self, lists, self.among(lists, self.relevant), self.relevant_per_row(), slice(None))
 
 

@@ -109,15 +109,35 @@ class Evaluation:
     users (`history`) and of the lists of each k; items in two groups count in both."""
 
     def off_policy(self, power: float = POWER, floor: float = FLOOR) -> OffPolicy:
-        """Estimates for a test split that is as biased as the log; see `dpaa.evaluation.offpolicy`."""
+        """Estimate accuracy for a test split that is as biased as the log (`dpaa.evaluation.offpolicy`).
+
+        Parameters
+        ----------
+        power : propensities are `(count / largest count)^power`; default 0.5
+        floor : smallest propensity; default 0.01
+
+        Returns
+        -------
+        the estimates
+        """
         return off_policy(self.truth, self.lists, self.protocol.k, power=power, floor=floor)
 
     def to_frame(self) -> pl.DataFrame:
-        """`metric, value`."""
+        """Make a table of the averages.
+
+        Returns
+        -------
+        `metric, value`
+        """
         return pl.DataFrame({"metric": list(self.metrics), "value": list(self.metrics.values())})
 
     def as_json(self) -> dict[str, Any]:
-        """As `evaluate --json` prints it and `metrics.json` keeps it."""
+        """Describe the evaluation as `evaluate --json` prints it and `metrics.json` keeps it.
+
+        Returns
+        -------
+        metrics, protocol, exposure, and groups where there are any
+        """
         content = {"metrics": self.metrics, "protocol": self.protocol.as_json(), "exposure": self.exposure}
         return content | {"groups": self.groups} if self.groups else content
 
@@ -192,7 +212,16 @@ class Evaluator:
         )
 
     def sample(self, most: int) -> Evaluator:
-        """The same for at most so many users, evenly spread over all of them."""
+        """Restrict the evaluation to some users, evenly spread over all of them.
+
+        Parameters
+        ----------
+        most : number of users at most
+
+        Returns
+        -------
+        an evaluator; this one where it has no more users
+        """
         if len(self.users) <= most:
             return self
         few = copy(self)
@@ -215,14 +244,36 @@ class Evaluator:
     # ------------------------------------------------------------------ lists
 
     def lists(self, method: Method, dial: float | None = None, reranker: Reranker | None = None) -> Ints:
-        """The recommended items of the split's users; `dial` and `reranker` as in `rank`.  (users, largest k)."""
+        """Recommend items to the users of the split.
+
+        Parameters
+        ----------
+        method : a fitted method
+        dial : κ of the popularity dial; None = 0
+        reranker : makes the lists from the scores
+
+        Returns
+        -------
+        (users, largest k) item indices, −1 where nothing was left to recommend
+        """
         how: dict[str, Any] = {"dial": dial or 0.0, "reranker": reranker, "cold": self._cold}
         candidates = self.dataset.candidates
         blocks = rank(method, self.users, self.protocol.k[-1], masked=self.masked, candidates=candidates, **how)
         return np.asarray(self._collected(([block] for block in blocks), 1)[0])
 
     def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
-        """The lists of n strengths of a correction from one pass over the users.  (n, users, largest k)."""
+        """Recommend with several strengths of a correction, in one pass over the users.
+
+        Parameters
+        ----------
+        family : candidates (None = all items) → function from user indices to one block of scores per strength
+        n : number of strengths
+        device : where the scores are
+
+        Returns
+        -------
+        (n, users, largest k) item indices
+        """
         ranker = self._ranker(device)
         scores_of = family(ranker.columns)
         blocks = ranker.ranked(
@@ -231,9 +282,16 @@ class Evaluator:
         return self._collected(blocks, n)
 
     def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
-        """The lists of several re-rankers over the method's own scores, from one pass over the users.
+        """Recommend with several re-rankers over the method's own scores, in one pass over the users.
 
-        Returns (re-rankers, users, largest k).
+        Parameters
+        ----------
+        method : a fitted method
+        rerankers : make the lists from the scores
+
+        Returns
+        -------
+        (re-rankers, users, largest k) item indices
         """
         ranker = self._ranker(method.graph.device)
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
@@ -279,7 +337,16 @@ class Evaluator:
         return replace(self.evaluate_lists(self.lists(method, dial, reranker)), protocol=protocol)
 
     def evaluate_lists(self, lists: Ints) -> Evaluation:
-        """The same for lists from anywhere, (users, k) in the order of `self.users`, −1 where a list ends early."""
+        """Compute all metrics of lists from anywhere.
+
+        Parameters
+        ----------
+        lists : (users, k) item indices in the order of `self.users`, −1 where a list ends early
+
+        Returns
+        -------
+        Evaluation
+        """
         measured = measure_all(self.truth, lists, self.protocol.k)
         columns = [self.dataset.user_ids.gather(self.users).alias(Column.USER)]
         for name, values in measured.per_row.items():
@@ -322,19 +389,46 @@ class Evaluator:
         return replace(self.evaluate_lists(lists), protocol=replace(self.protocol, lists="given"), notes=notes)
 
     def recall(self, method: Method) -> dict[str, float]:
-        """Recall and NDCG at the largest k alone: what early stopping looks at, every epoch."""
+        """Compute recall and NDCG at the largest k alone, which early stopping compares.
+
+        Parameters
+        ----------
+        method : a fitted method, or one in training
+
+        Returns
+        -------
+        metric → value
+        """
         k = self.protocol.k[-1]
         at = self.truth.context(self.lists(method))
         return {f"{name}@{k}": float(METRICS[name].formula(at).mean()) for name in ("recall", "ndcg")}
 
     def recall_of(self, method: Method) -> float:
-        """Recall at the largest k of a method as it scores now (see `dpaa.methods.base.Validation`)."""
+        """Compute recall at the largest k of a method as it scores now (see `dpaa.methods.base.Validation`).
+
+        Parameters
+        ----------
+        method : a fitted method, or one in training
+
+        Returns
+        -------
+        recall
+        """
         return self.recall(method)[f"recall@{self.protocol.k[-1]}"]
 
     def recalls_of(
         self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU
     ) -> list[float]:
-        """The same for n strengths of a correction, in one pass over the users."""
+        """Compute recall at several strengths of a correction, in one pass over the users.
+
+        Parameters
+        ----------
+        family, n, device : as in `lists_of`
+
+        Returns
+        -------
+        n recalls
+        """
         return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n, device)]
 
 

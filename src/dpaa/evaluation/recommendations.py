@@ -57,7 +57,17 @@ class Recommendations:
     """(n, k) scores of those items, falling along a list, −inf where it has ended; None unless read with them."""
 
     def for_users(self, users: Ints, k: int) -> Ints:
-        """The lists of these users (indices), (len(users), k); a user without a list has −1 everywhere."""
+        """Return the lists of some users.
+
+        Parameters
+        ----------
+        users : (n,) indices
+        k : length of the lists
+
+        Returns
+        -------
+        (n, k) item indices, −1 where a list ends early or a user has none
+        """
         lists = np.full((len(users), k), NO_ITEM, dtype=self.items.dtype)
         row = np.minimum(np.searchsorted(self.users, users), len(self.users) - 1)
         listed = self.users[row] == users

@@ -118,15 +118,38 @@ class BipartiteGraph:
         return EdgeWeights(scale.mul_(self.edge_count))
 
     def symmetric_weights(self) -> EdgeWeights:
-        """LightGCN's `1 / √(d_u d_i)`, times the count of a repeated pair; always the same object."""
+        """Compute LightGCN's weights, `1 / √(d_u d_i)`, times the count of a repeated pair.
+
+        Returns
+        -------
+        always the same object, so that layers share its memory
+        """
         return self._symmetric
 
     def slot_values(self, weights: EdgeWeights) -> Tensor:
-        """Edge weights in the order of the matrix's slots: row v holds what v receives.  (2 · n_edges,)."""
+        """Arrange edge weights in the order of the matrix's slots: row v holds what v receives.
+
+        Parameters
+        ----------
+        weights : of every edge
+
+        Returns
+        -------
+        (2 · n_edges,)
+        """
         return self._in_slots(weights.to_user, weights.back)
 
     def transposed_slot_values(self, weights: EdgeWeights) -> Tensor:
-        """The same for the transposed matrix, whose pattern is the same.  (2 · n_edges,)."""
+        """Arrange edge weights for the transposed matrix, whose pattern is the same.
+
+        Parameters
+        ----------
+        weights : of every edge
+
+        Returns
+        -------
+        (2 · n_edges,)
+        """
         return self._in_slots(weights.back, weights.to_user)
 
     def _in_slots(self, users: Tensor, items: Tensor) -> Tensor:

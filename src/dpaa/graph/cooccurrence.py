@@ -44,25 +44,64 @@ class Lists:
         return self.starts.diff()
 
     def positions(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """All entries of these rows: which of `rows` each belongs to, and its position in `columns`."""
+        """Locate all entries of some rows.
+
+        Parameters
+        ----------
+        rows : (n,) row indices
+
+        Returns
+        -------
+        which of `rows` each entry belongs to, and its position in `columns`, (entries,) each
+        """
         lengths = self.lengths[rows]
         owner = torch.repeat_interleave(lengths)
         within = torch.arange(len(owner), device=owner.device) - (lengths.cumsum(0) - lengths)[owner]
         return owner, self.starts[rows][owner] + within
 
     def entries(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """All entries of these rows: which of `rows` each belongs to, and its column."""
+        """List all entries of some rows.
+
+        Parameters
+        ----------
+        rows : (n,) row indices
+
+        Returns
+        -------
+        which of `rows` each entry belongs to, and its column, (entries,) each
+        """
         owner, position = self.positions(rows)
         return owner, self.columns[position]
 
 
 def row_blocks(rows: Tensor, one: Lists, other: Lists) -> tuple[Tensor, ...]:
-    """Rows of `one` in blocks whose dense form, and whose `in_common` with `other`, are small."""
+    """Split rows of `one` into blocks whose dense form, and whose `in_common` with `other`, are small.
+
+    Parameters
+    ----------
+    rows : (n,) row indices of `one`
+    one, other : the lists to be compared
+
+    Returns
+    -------
+    parts of `rows`, in order
+    """
     return torch.split(rows, max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(one.n_columns, len(other), 1))))
 
 
 def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
-    """How many columns each of these rows of `one` shares with each row of `other`.  (len(rows), len(other))."""
+    """Count how many columns rows of `one` share with each row of `other`.
+
+    Parameters
+    ----------
+    one : lists of distinct columns
+    rows : (n,) row indices of `one`
+    other : lists over the same columns
+
+    Returns
+    -------
+    (n, len(other)) float32 counts
+    """
     ones = torch.ones(len(other.columns), device=rows.device)
     counts = []
     for block in row_blocks(rows, one, other):
@@ -78,11 +117,17 @@ LARGEST_BITMAP = 256 * 1024 * 1024
 
 
 class KnownPairs:
-    """Looks keys `user · n_items + item` up: in a bitmap of all pairs where it is small, else among the sorted keys."""
+    """Looks keys `user · n_items + item` up: in a bitmap of all pairs where it is small, else among the sorted keys.
+
+    Parameters
+    ----------
+    keys : (known,) int64, ascending and distinct
+    n_pairs : n_users · n_items
+    largest_bitmap : bytes
+    """
 
     def __init__(self, keys: Tensor, n_pairs: int, largest_bitmap: int = LARGEST_BITMAP) -> None:
         self._keys = keys
-        """(known,) int64, ascending, distinct."""
         self._bits: Tensor | None = None
         if n_pairs // 8 < largest_bitmap:
             bit = (1 << (keys & 7)).to(torch.uint8)  # distinct keys: adding bits sets them
@@ -90,7 +135,16 @@ class KnownPairs:
             self._bits.index_add_(0, keys >> 3, bit)
 
     def contain(self, wanted: Tensor) -> Tensor:
-        """Which of these keys are known; a negative one never is.  Same shape, bool."""
+        """Tell which keys are known; a negative one never is.
+
+        Parameters
+        ----------
+        wanted : int64 keys of any shape
+
+        Returns
+        -------
+        bool of the same shape
+        """
         if self._bits is None:
             index = torch.searchsorted(self._keys, wanted).clamp_(max=len(self._keys) - 1)
             return self._keys[index] == wanted

@@ -19,7 +19,18 @@ Kernel = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
-    """Row v is the weighted sum over v's neighbours, by `embedding_bag`.  Returns (n, d)."""
+    """Sum over each node's neighbours with weights, by `embedding_bag`.
+
+    Parameters
+    ----------
+    indptr : (n + 1,) int32 row starts of the sparse matrix
+    neighbours, weights : (slots,) int32 columns and their values
+    embeddings : (columns, d)
+
+    Returns
+    -------
+    (n, d)
+    """
     return torch.nn.functional.embedding_bag(
         neighbours, embeddings, indptr, mode="sum", per_sample_weights=weights, include_last_offset=True
     )
@@ -78,7 +89,12 @@ def add_rows_(table: Tensor, index: Tensor, rows: Tensor) -> Tensor:
 
 
 class Adam:
-    """β 0.9, 0.999, ε 1e-8; each tensor has moments and a step count of its own."""
+    """Adam with β 0.9, 0.999 and ε 1e-8; each tensor has moments and a step count of its own.
+
+    Parameters
+    ----------
+    tensors : what is updated, in place
+    """
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self.tensors = list(tensors)
@@ -88,7 +104,14 @@ class Adam:
 
     @torch.no_grad()
     def update(self, index: int, gradient: Tensor, learning_rate: float) -> None:
-        """One step of the tensor with this index."""
+        """Take one step of one tensor.
+
+        Parameters
+        ----------
+        index : of the tensor
+        gradient : of its shape
+        learning_rate : of this step
+        """
         adam(
             [self.tensors[index]],
             [gradient],
@@ -107,22 +130,38 @@ class Adam:
         )
 
     def state(self) -> dict[str, Tensor]:
-        """The moments and step counts, by index."""
+        """Return the moments and step counts, not copied.
+
+        Returns
+        -------
+        `mean.0`, `square.0`, `steps.0`, … → tensor
+        """
         parts = {"mean": self._mean, "square": self._square, "steps": self._steps}
         return {f"{part}.{index}": tensor for part, tensors in parts.items() for index, tensor in enumerate(tensors)}
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what `state` returned."""
+        """Restore what `state` returned.
+
+        Parameters
+        ----------
+        state : what `state` returned
+        """
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest scores per row, best first, ties by lower column.
+    """Choose the k largest scores per row, best first, ties by lower column.
 
-    −inf marks what must not be taken; where fewer than k are left, the row ends in column −1 and score −inf.
-    Returns scores (rows, k) and columns (rows, k), int64.
+    Parameters
+    ----------
+    scores : (rows, columns), −inf for what must not be taken
+    k : length of the lists
+
+    Returns
+    -------
+    scores and int64 columns, (rows, k) each; −inf and −1 where fewer than k are left
     """
     n = scores.shape[1]
     wanted = min(k, n)

@@ -137,13 +137,27 @@ class TiledTable:
         return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
 
     def rows(self, nodes: Tensor | slice = slice(None)) -> Tensor:
-        """The whole rows of these nodes (all of them without argument), copied.  (len(nodes), d)."""
+        """Copy whole rows.
+
+        Parameters
+        ----------
+        nodes : indices or a slice; default all
+
+        Returns
+        -------
+        (len(nodes), d)
+        """
         if isinstance(nodes, slice):
             return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
         return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
 
     def copy_(self, dense: Tensor) -> None:
-        """Overwrite with the content of an (n, d) tensor."""
+        """Overwrite the table.
+
+        Parameters
+        ----------
+        dense : (n, d) new content
+        """
         for tile, columns in zip(self.tiles, self.columns, strict=True):
             tile.copy_(dense[:, columns])
 
@@ -191,14 +205,22 @@ class Workers:
 
 @dataclass
 class Propagation:
-    """The linear map from the ego table to layers and read-out, with weights that may change between epochs."""
+    """The linear map from the ego table to layers and read-out, with weights that may change between epochs.
+
+    Parameters
+    ----------
+    graph : the edges
+    n_layers : L
+    kernel : sparse product, `bag`, `wide-bag` or `csr`
+    workers : threads that share tiles of columns
+    residual : δ, share of layer 0 added to every later layer
+    """
 
     graph: BipartiteGraph
     n_layers: int
     kernel: str = "bag"
     workers: Workers = field(default_factory=lambda: Workers(1))
     residual: float = 0.0
-    """δ: how much of layer 0 is added to every later layer."""
 
     def __post_init__(self) -> None:
         self.share = 1.0 / (self.n_layers + 1)  # of each layer in the read-out
@@ -210,7 +232,12 @@ class Propagation:
         self._renumbering = Lock()
 
     def set_weights(self, weights: Sequence[EdgeWeights]) -> None:
-        """Apply the edge weights of layers 0..L−1.  Layers that share an object share the memory."""
+        """Apply edge weights.
+
+        Parameters
+        ----------
+        weights : those of layers 0 … L−1; layers that share an object share the memory
+        """
         distinct = {id(layer): layer for layer in weights}
         values = {key: self.graph.slot_values(layer) for key, layer in distinct.items()}
         back = {
@@ -222,7 +249,17 @@ class Propagation:
 
     @torch.no_grad()
     def hop(self, layer: int, table: TiledTable) -> TiledTable:
-        """One layer over any table, `A_l x`, without the residual."""
+        """Apply one layer to any table, `A_l x`, without the residual.
+
+        Parameters
+        ----------
+        layer : from 0
+        table : (n_nodes, d)
+
+        Returns
+        -------
+        (n_nodes, d)
+        """
         values = self._values[layer]
         return TiledTable(tuple(self.workers.map(lambda tile: self._hop(values, table.tiles[tile]), len(table.tiles))))
 
@@ -239,7 +276,16 @@ class Propagation:
             yield layer
 
     def layers(self, ego: TiledTable) -> Iterator[TiledTable]:
-        """Layers 0..L one after the other, for whoever needs more than the read-out."""
+        """Compute layers 0 … L one after the other, for callers that need more than the read-out.
+
+        Parameters
+        ----------
+        ego : (n_nodes, d) layer 0
+
+        Returns
+        -------
+        L + 1 tables
+        """
         per_tile = [self._layers_of_tile(tile, self._values) for tile in ego.tiles]
         for _ in range(self.n_layers + 1):
             yield TiledTable(tuple(next(tile) for tile in per_tile))
@@ -247,7 +293,17 @@ class Propagation:
     def differentiable_layers(
         self, table: Tensor, change: Callable[[Tensor], Tensor] = lambda layer: layer
     ) -> Iterator[Tensor]:
-        """The same of a dense table, for automatic differentiation; `change` is applied to each layer after 0."""
+        """Compute layers 0 … L of a dense table, for automatic differentiation.
+
+        Parameters
+        ----------
+        table : (n_nodes, d) layer 0
+        change : applied to each layer after 0; default none
+
+        Returns
+        -------
+        L + 1 tensors, (n_nodes, d) each
+        """
         layer = table
         yield layer
         for number in range(self.n_layers):
@@ -256,13 +312,32 @@ class Propagation:
             yield layer
 
     def differentiable_hop(self, layer: int, table: Tensor) -> Tensor:
-        """One layer over a dense table, `A_l x`, without the residual.  (n_nodes, d)."""
+        """Apply one layer to a dense table, `A_l x`, without the residual.
+
+        Parameters
+        ----------
+        layer : from 0
+        table : (n_nodes, d)
+
+        Returns
+        -------
+        (n_nodes, d)
+        """
         hop = partial(self._hop, self._values[layer]), partial(self._hop, self._transposed[layer])
         return _DifferentiableHop.apply(table, *hop)  # type: ignore[no-any-return, no-untyped-call]
 
     @torch.no_grad()
     def dense_readout(self, ego: TiledTable) -> tuple[Tensor, Tensor]:
-        """The read-out of users and of items, (n_users, d) and (n_items, d); no other table is held meanwhile."""
+        """Compute the read-out, the mean of the layers; no other table is held meanwhile.
+
+        Parameters
+        ----------
+        ego : (n_nodes, d) layer 0
+
+        Returns
+        -------
+        of users (n_users, d) and of items (n_items, d)
+        """
         columns, n_users = ego.columns, self.graph.n_users
         users = ego.tiles[0].new_empty(n_users, columns[-1].stop)
         items = ego.tiles[0].new_empty(self.graph.n_items, columns[-1].stop)
@@ -280,9 +355,16 @@ class Propagation:
 
     @torch.no_grad()
     def rows_of(self, ego: TiledTable, selection: Selection) -> tuple[Tensor, list[Tensor]]:
-        """Read-out rows of the selected nodes alone, (selected, d), and their layer-0 rows, tile by tile.
+        """Compute read-out rows of the selected nodes; of the last layer only these rows are computed.
 
-        Of the last layer only these rows are made.  Where all nodes are selected, the latter are the tiles themselves.
+        Parameters
+        ----------
+        ego : (n_nodes, d) layer 0
+        selection : the nodes
+
+        Returns
+        -------
+        (selected, d) read-out, and layer-0 rows tile by tile (the tiles themselves where all nodes are selected)
         """
         nodes = selection.nodes
         blocks = selection.rows(len(ego.tiles)) if self.n_layers else []
@@ -311,12 +393,20 @@ class Propagation:
 
     @torch.no_grad()
     def gradient_tile(self, selection: Selection, by_readout: Tensor, by_ego: Tensor) -> Tensor:
-        """Gradient in a tile of E from those in the selected rows of the read-out and of E itself.
+        """Compute the gradient in a tile of E from those in the selected rows of the read-out and of E itself.
 
             x_L = g,   x_(l−1) = A_(l−1)ᵀ x_l + g,   gradient = x_0 + δ (x_1 + … + x_L),   g = by_readout / (L + 1)
 
-        Both gradients are (selected, tile columns), as is g, which is nowhere written out to the size of the table.
-        Returns (n_nodes, tile columns).
+        g has the selected rows alone and is nowhere written out to the size of the table.
+
+        Parameters
+        ----------
+        selection : the nodes
+        by_readout, by_ego : (selected, tile columns) both gradients
+
+        Returns
+        -------
+        (n_nodes, tile columns)
         """
         n = len(selection)
         padded = by_readout.new_empty(n + 1, by_readout.shape[1])

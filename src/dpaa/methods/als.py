@@ -73,7 +73,17 @@ class ALS(ClosedForm):
         return Vectors(lambda index: self.solved(*taken.entries(index), len(index)), table)
 
     def solved(self, owner: Tensor, item: Tensor, n_users: int) -> Tensor:
-        """`(YᵀY + (c − 1) Σ y yᵀ + λI)⁻¹ c Σ y` over each user's items.  (users, d)."""
+        """Solve for users' factors, `(YᵀY + (c − 1) Σ y yᵀ + λI)⁻¹ c Σ y` over each user's items.
+
+        Parameters
+        ----------
+        owner, item : (entries,) user, ascending, and item of each pair
+        n_users : how many users, those without items included
+
+        Returns
+        -------
+        (n_users, d)
+        """
         table, size = self.item_factors.double(), self.embedding_size
         base = table.T @ table + self.ridge * torch.eye(size, dtype=torch.float64)
         lengths = torch.bincount(owner, minlength=n_users).tolist()

@@ -108,7 +108,12 @@ class APDA(WholeTable):
     _static_weights: ClassVar[bool] = False
 
     def propagate(self, table: Tensor, batch: Batch | None) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Layer by layer, with the noise and the dropout that belong to the batch, or without.
+        """Propagate layer by layer.
+
+        Parameters
+        ----------
+        table : (n_nodes, d) layer 0
+        batch : whose noise and dropout are applied; None = neither
 
         Returns
         -------

@@ -224,7 +224,12 @@ class Method(ABC):
         return vectors.scores
 
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
-        """Vectors whose inner product `scorer` computes, with its arguments.
+        """Return vectors whose inner products are the scores.
+
+        Parameters
+        ----------
+        items : item indices; None = all
+        histories : users unseen in training, instead of the training users
 
         Returns
         -------

@@ -70,7 +70,16 @@ class BCLoss(GraphMethod):
         self._branch_trained = False
 
     def branch(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Vectors p of the batch's users and positive items."""
+        """Look up the popularity vectors p of a batch.
+
+        Parameters
+        ----------
+        batch : triples
+
+        Returns
+        -------
+        those of its users and of its positive items, (b, d) each
+        """
         users, items = self._levels
         return self.user_popularity[users[batch.users]], self.item_popularity[items[batch.positive]]
 

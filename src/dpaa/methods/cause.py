@@ -61,7 +61,16 @@ class CausE(Randomised, GraphMethod):
         return {"treatment": table.normal_(0.0, INITIAL_DEVIATION, generator=self.generator(TREATMENT))}
 
     def randomised_triples(self, batch: Batch) -> tuple[Tensor, ...]:
-        """As many as there are randomised pairs, at most as many as in the batch: users, positive, negative items."""
+        """Draw triples from the randomised pairs: one per pair, at most as many as the batch has.
+
+        Parameters
+        ----------
+        batch : whose epoch and number determine the draw
+
+        Returns
+        -------
+        indices of users, positive and negative items, (n,) each
+        """
         rng = np.random.default_rng([self.seed, batch.epoch, DRAWN, batch.number])
         parts = (part[: len(batch)] for part in self._draw.epoch(rng, "interaction"))
         return tuple(torch.from_numpy(part).to(self.graph.device, torch.int64) for part in parts)

@@ -70,7 +70,14 @@ class DAP(ChosenAfterwards, GraphMethod):
 
     @torch.no_grad()
     def correct(self, high: float, low: float, clusters: int) -> None:
-        """Read-out of the corrected layers; hyperparameters that are set take precedence."""
+        """Compute the read-out of the corrected layers; hyperparameters that are set take precedence.
+
+        Parameters
+        ----------
+        high : α, share of the higher-degree nodes' imprint subtracted
+        low : β, share of the lower-degree nodes' imprint subtracted
+        clusters : P, clusters per layer
+        """
         chosen = self._resolve(high, low, clusters)
         self.chosen_high_strength, self.chosen_low_strength, self.chosen_clusters = chosen
         layers = self.sent_layers()

@@ -142,7 +142,12 @@ class DPAA(UsesPretrained, GraphMethod):
             self._weights[layer] = EdgeWeights(plain * (self.layer_weights()[layer] * weight))
 
     def layer_weights(self) -> list[float]:
-        """λ_l = (l + 1)^η for l = 0..L−1, normalised."""
+        """Compute the weights of the layers, `λ_l = (l + 1)^η`, normalised.
+
+        Returns
+        -------
+        λ_0 … λ_(L−1)
+        """
         raw = [float(layer + 1) ** self.layer_emphasis for layer in range(self.layers)]
         norm = {"mean": len(raw), "sum": 1.0, "none": sum(raw)}[self.layer_weight_norm]
         return [weight * (norm / sum(raw)) for weight in raw]

@@ -153,11 +153,25 @@ class GraphMethod(Method):
             yield Batch(*(part.to(device, torch.int64) for part in parts), epoch=epoch, number=number)
 
     def parameters(self) -> dict[str, Tensor]:
-        """Initial values of what is trained besides the embedding table; each becomes an attribute of its name."""
+        """Draw initial values of what is trained besides the embedding table.
+
+        Returns
+        -------
+        name → tensor; each becomes an attribute of that name
+        """
         return {}
 
     def generator(self, *stream: int) -> torch.Generator:
-        """Random generator that depends on the seed and the stream's numbers alone."""
+        """Make a random generator that depends on the seed and the stream alone.
+
+        Parameters
+        ----------
+        stream : numbers that tell one use of randomness from another
+
+        Returns
+        -------
+        a generator on the graph's device
+        """
         state = np.random.SeedSequence([self.seed, *stream, 0]).generate_state(1, np.uint64)[0]
         return torch.Generator(self.graph.device).manual_seed(int(state >> np.uint64(1)))
 
@@ -167,16 +181,34 @@ class GraphMethod(Method):
         """Prepare training, before the first edge weights are set."""
 
     def edge_weights(self, layer: int) -> EdgeWeights:
-        """Weights of the messages at a layer: `1/√(d_u d_i)`."""
+        """Compute the weights of the messages at a layer: `1/√(d_u d_i)`.
+
+        Parameters
+        ----------
+        layer : from 0
+
+        Returns
+        -------
+        the weights of every edge
+        """
         del layer
         return self.graph.symmetric_weights()
 
     def residual_share(self) -> float:
-        """Share of layer 0 that is added to every later layer."""
+        """Return the share of layer 0 that is added to every later layer.
+
+        Returns
+        -------
+        the share, 0 = none
+        """
         return 0.0
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Recompute what changes between epochs, before this one.
+
+        Parameters
+        ----------
+        epoch : from 1
 
         Returns
         -------
@@ -203,7 +235,18 @@ class GraphMethod(Method):
         return softplus(-rows.margins(len(batch))).mean() + l2
 
     def l2_term(self, batch: Batch, rows: Rows, parts: int = 3) -> Tensor:
-        """`l2 · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`; with parts = 2 without the negative items j."""
+        """Compute the L2 term, `l2 · ½ (‖E_u‖² + ‖E_i‖² + ‖E_j‖²) / B`.
+
+        Parameters
+        ----------
+        batch : B triples
+        rows : layer-0 rows of its nodes
+        parts : 2 leaves out the negative items j; default 3
+
+        Returns
+        -------
+        a scalar
+        """
         return (self.l2 / len(batch)) * rows.half_squares(parts * len(batch))  # a triple's nodes come first
 
     # ------------------------------------------------------------------ scores
@@ -217,7 +260,17 @@ class GraphMethod(Method):
         return self.readout_vectors(items, histories)
 
     def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
-        """Read-out vectors of users (those of the histories, if given) and items."""
+        """Return the read-out vectors of users and items.
+
+        Parameters
+        ----------
+        items : item indices; None = all
+        histories : users unseen in training, instead of the training users
+
+        Returns
+        -------
+        vectors whose inner products are the scores
+        """
         table = self.item_embedding if items is None else self.item_embedding.index_select(0, items)
         users = self.user_embedding if histories is None else self._fold_in(histories)
         return Vectors(lambda index: users[index], table)
@@ -229,11 +282,25 @@ class GraphMethod(Method):
     # ------------------------------------------------------------------ users unseen in training
 
     def sent_layers(self) -> Iterator[TiledTable]:
-        """What nodes send at layers 0..L−1 (and hold at the end): the layers themselves."""
+        """Compute what nodes send at layers 0 … L−1 (and hold at the end): the layers themselves.
+
+        Returns
+        -------
+        one (n_nodes, d) table after the other, L + 1 in all
+        """
         return self.tables.propagation.layers(self.tables.ego)
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """A new user's own factor of a message's weight: `1/√d_u`."""
+        """Compute a new user's own factor of a message's weight: `1/√d_u`.
+
+        Parameters
+        ----------
+        history_length : (users,) items per user
+
+        Returns
+        -------
+        (users,) factors
+        """
         return history_length.clamp(min=1).rsqrt()
 
     def _fold_in(self, histories: Histories) -> Tensor:
@@ -250,11 +317,21 @@ class GraphMethod(Method):
     # ------------------------------------------------------------------ state
 
     def extra_state(self) -> dict[str, Tensor]:
-        """Copies of what training changes besides tables and parameters."""
+        """Copy what training changes besides tables and parameters, for checkpoints and the best epoch.
+
+        Returns
+        -------
+        name → tensor
+        """
         return {}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what `extra_state` returned."""
+        """Restore what `extra_state` returned.
+
+        Parameters
+        ----------
+        state : what `extra_state` returned
+        """
 
     def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
         """Restore what `state` returned; layer 0 is always copied, since it is kept in tiles."""

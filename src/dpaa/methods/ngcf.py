@@ -60,13 +60,33 @@ class NGCF(WholeTable):
         return {"networks": networks, "biases": torch.zeros(layers, size)}
 
     def step(self, layer: int, message: Tensor, own: Tensor) -> Tensor:
-        """`LeakyReLU((m + e) W₁ + (m ⊙ e) W₂ + b)` of rows.  (rows, d)."""
+        """Apply a layer's networks, `LeakyReLU((m + e) W₁ + (m ⊙ e) W₂ + b)`.
+
+        Parameters
+        ----------
+        layer : from 0
+        message, own : (rows, d) m, what the nodes receive, and e, their vectors
+
+        Returns
+        -------
+        (rows, d) vectors of the next layer
+        """
         simple, common = self.networks[layer]
         total = torch.addmm(self.biases[layer], message + own, simple).addmm(message * own, common)
         return leaky_relu(total, SLOPE)
 
     def layers_of(self, table: Tensor, batch: Batch | None) -> Iterator[Tensor]:
-        """Layers 0 … L as they are sent, with the dropout that belongs to the batch.  Each (n_nodes, d)."""
+        """Compute layers 0 … L as they are sent.
+
+        Parameters
+        ----------
+        table : (n_nodes, d) layer 0
+        batch : whose dropout is applied; None = none
+
+        Returns
+        -------
+        one (n_nodes, d) table after the other
+        """
         yield table
         own = table
         for layer in range(self.layers):

@@ -112,7 +112,16 @@ class PPAC(ChosenStrengths):
         return torch.cat(similar)
 
     def popularity_counts(self, similar: Tensor) -> Tensor:
-        """How many of the similar users took each item: rows of PP before normalisation.  (b, n_items)."""
+        """Count how many of the similar users took each item: rows of PP before normalisation.
+
+        Parameters
+        ----------
+        similar : (b, K) indices of training users, −1 where there are fewer
+
+        Returns
+        -------
+        (b, n_items) counts
+        """
         row, column = (similar >= 0).nonzero(as_tuple=True)
         circle = Lists.of(row, similar[row, column].long(), len(similar), self.graph.n_users)
         return in_common(circle, torch.arange(len(similar), device=similar.device), self._users_of_items)
@@ -128,7 +137,16 @@ class PPAC(ChosenStrengths):
         return torch.where(norms > 0, norms, 1.0)
 
     def personal_popularity(self, users: Tensor, items: Tensor) -> Tensor:
-        """PP of these pairs alone: each similar user is looked up in the training pairs.  (pairs,)."""
+        """Compute PP of some pairs: each similar user is looked up in the training pairs.
+
+        Parameters
+        ----------
+        users, items : (pairs,) indices
+
+        Returns
+        -------
+        (pairs,)
+        """
         wanted = (
             self.similar_users[users].long() * self.graph.n_items + items[:, None]
         )  # negative where there is nobody
@@ -145,14 +163,33 @@ class PPAC(ChosenStrengths):
         return drawn
 
     def network(self, name: str, rows: Tensor) -> Tensor:
-        """Two linear layers with ReLU between: `personal` (f) ends in d columns, `global` (g) in one."""
+        """Apply two linear layers with ReLU between.
+
+        Parameters
+        ----------
+        name : `personal` (f), which ends in d columns, or `global` (g), which ends in one
+        rows : (n, d) layer-0 rows
+
+        Returns
+        -------
+        (n, d) or (n, 1)
+        """
         into, into_bias, out, out_bias = (
             getattr(self, f"{name}_{part}") for part in ("in", "in_bias", "out", "out_bias")
         )
         return torch.addmm(out_bias, torch.addmm(into_bias, rows, into).relu_(), out)
 
     def global_proxy(self, item: Tensor) -> Tensor:
-        """`g_i`, from layer-0 rows.  (items,)."""
+        """Compute the proxy `g_i` of items.
+
+        Parameters
+        ----------
+        item : (items, d) layer-0 rows
+
+        Returns
+        -------
+        (items,) in 0 … 1
+        """
         return torch.sigmoid(self.network("global", item).squeeze(1))
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:

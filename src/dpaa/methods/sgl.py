@@ -50,7 +50,16 @@ class SGL(WholeTable):
     """The epoch, and its two graphs."""
 
     def thinned(self, epoch: int) -> list[Propagation]:
-        """The two graphs of an epoch, a function of seed and epoch alone."""
+        """Draw the two thinned graphs of an epoch, a function of seed and epoch alone.
+
+        Parameters
+        ----------
+        epoch : from 1
+
+        Returns
+        -------
+        propagation over each of them
+        """
         if self._thinned[0] != epoch:
             graphs = []
             for number in (0, 1):

@@ -99,18 +99,50 @@ class Ranker:
         self._cold = cold
 
     def blocks(self, users: Ints) -> Iterator[tuple[Ints, Tensor]]:
-        """The users in blocks that fit, as an array and as a tensor for the scorer."""
+        """Split users into blocks whose scores fit memory.
+
+        Parameters
+        ----------
+        users : (n,) indices
+
+        Returns
+        -------
+        each block as an array and as a tensor for the scorer
+        """
         for first in range(0, len(users), self._step):
             block = users[first : first + self._step]
             yield block, torch.from_numpy(block.astype(np.int64)).to(self._device)
 
     def ranked(self, users: Ints, k: int, variants: Variants) -> Iterator[list[RankedBlock]]:
-        """Lists of the users block by block, one for each variant of the scores."""
+        """Rank users block by block, once for each variant of the scores.
+
+        Parameters
+        ----------
+        users : (n,) indices
+        k : length of the lists
+        variants : (b,) user indices → blocks of scores, each with what picks the lists from it
+
+        Returns
+        -------
+        for each block of users, the lists of every variant
+        """
         for block, index in self.blocks(users):
             yield [self.rank(scores, block, k, pick) for scores, pick in variants(index)]
 
     def rank(self, scores: Tensor, users: Ints, k: int, pick: Pick = top_k) -> RankedBlock:
-        """The lists of one block; its masked scores are overwritten."""
+        """Rank one block; its masked scores are overwritten.
+
+        Parameters
+        ----------
+        scores : (b, columns)
+        users : (b,) indices
+        k : length of the lists
+        pick : chooses columns from the scores; default the k highest
+
+        Returns
+        -------
+        the lists of the block
+        """
         block = self._rank(scores.contiguous(), users, k, pick)  # a method's may lie in memory as they like
         if self._cold is not None and (rows := np.flatnonzero(self._cold.cold[users])).size:
             popular = self.rank_popular(self._cold.popularity, users[rows], k)
@@ -118,7 +150,18 @@ class Ranker:
         return block
 
     def rank_popular(self, popularity: Tensor, users: Ints, k: int) -> RankedBlock:
-        """One list for all of these users, but for the pairs that each must not get; no dial and no re-ranker."""
+        """Rank by popularity: one list for all users, but for the masked pairs of each; no dial and no re-ranker.
+
+        Parameters
+        ----------
+        popularity : (n_items,)
+        users : (b,) indices
+        k : length of the lists
+
+        Returns
+        -------
+        the lists of the block
+        """
         row = popularity.to(self._device)
         row = row if self.columns is None else row[self.columns]
         rows = len(users) if self._masked is not None else 1

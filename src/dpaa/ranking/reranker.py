@@ -43,7 +43,16 @@ class Candidates:
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def taken(self, users: Tensor) -> tuple[Tensor, Tensor]:
-        """What these users took in training (or as `histories` say): row of the block and item index of each pair."""
+        """List what users took in training (or in `histories`).
+
+        Parameters
+        ----------
+        users : (b,) indices
+
+        Returns
+        -------
+        row of the block and item index of each pair, (pairs,) each
+        """
         return self._histories.entries(users)
 
     @property
@@ -52,7 +61,17 @@ class Candidates:
         return self.graph.item_degree if self.items is None else self.graph.item_degree[self.items]
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What a re-ranker needs of all items: made for the first block of users, and kept for the others."""
+        """Compute what a re-ranker needs of all items for the first block of users, and keep it for the others.
+
+        Parameters
+        ----------
+        key : under which the value is kept
+        make : computes the value
+
+        Returns
+        -------
+        the value
+        """
         if key not in self._made:
             self._made[key] = make()
         value: T = self._made[key]
@@ -74,14 +93,31 @@ class Reranker(BaseModel):
     paper: ClassVar[str] = "-"
 
     def dial(self, kappa: float) -> float:
-        """κ of the popularity dial over the scores that it starts from; as given unless it sets its own."""
+        """Choose κ of the popularity dial over the scores that the re-ranker starts from.
+
+        Parameters
+        ----------
+        kappa : κ of the model
+
+        Returns
+        -------
+        κ to apply; as given unless the re-ranker sets its own
+        """
         return kappa
 
     def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
-        """Which columns make the list?  Their scores and numbers, each (users, k), in the order of the list.
+        """Choose the columns that make the list, the k highest scores unless overridden.
 
-        Scores are (users, columns); what must not be recommended is −inf and stays out.  No column stands in a list
-        twice; −1 (score −inf) where nothing is left.
+        Parameters
+        ----------
+        scores : (users, columns), −inf for what must not be recommended
+        users : (users,) indices
+        k : length of the lists
+        candidates : what the columns are
+
+        Returns
+        -------
+        scores and columns, best first, (users, k) each; no column twice, −1 (score −inf) where none is left
         """
         del users, candidates
         return top_k(scores, k)
@@ -116,11 +152,21 @@ class Reranker(BaseModel):
         )
 
     def in_words(self) -> str:
-        """Its name and parameters, as `parse_reranker` reads them."""
+        """Write the name and parameters as `parse_reranker` reads them.
+
+        Returns
+        -------
+        such as `xquad,strength=0.5`
+        """
         return ",".join([self.name, *(f"{key}={value}" for key, value in self.model_dump(mode="json").items())])
 
     def as_json(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Describe the re-ranker for the manifest.
+
+        Returns
+        -------
+        its name, parameters and origin
+        """
         return {"name": self.name, "settings": self.model_dump(mode="json"), "origin": origin_of(type(self))}
 
 

@@ -82,7 +82,16 @@ class Plan:
         return [f"{TITLES[name]} is not shown: add --{name} DIR" for name in TITLES if name not in self.real]
 
     def seeds(self, data: str = "") -> range:
-        """Seeds of training on a dataset."""
+        """Return the seeds of trainings on a dataset.
+
+        Parameters
+        ----------
+        data : key of the dataset; default: any but Coat
+
+        Returns
+        -------
+        0, 1, …
+        """
         return range(self.given_seeds or (self.budget.coat_seeds if data == "coat" else self.budget.seeds))
 
     # ------------------------------------------------------------------ trainings
@@ -111,7 +120,17 @@ class Plan:
         return self.run(specs, "severity")
 
     def run(self, specs: Sequence[RunSpec], kind: str) -> list[RunResult]:
-        """The results of all specs in their order, trained if they are not stored under `kind`."""
+        """Train what is not stored yet.
+
+        Parameters
+        ----------
+        specs : the trainings
+        kind : under which results are stored
+
+        Returns
+        -------
+        results in the order of the specs
+        """
         store = ResultStore(self.results, kind, RunResult)
         keys = {spec.key: spec for spec in specs}
         # A damaged result is reported before any training.
@@ -128,7 +147,18 @@ class Plan:
     def severity_spec(
         self, method: str, row: str, severity: float, seed: int, change: dict[str, Any] | None = None
     ) -> RunSpec:
-        """A training of a method at a severity for a row of a table, with a change of hyperparameters."""
+        """Describe a training at a severity.
+
+        Parameters
+        ----------
+        method, row : name of the method, and of the row of a table
+        severity, seed : of the dataset and the training
+        change : hyperparameters that differ from the chosen ones
+
+        Returns
+        -------
+        the training
+        """
         level = self.tuned_severity(severity)
         chosen = {} if level is None else self.chosen(method, f"s={level:g}", self.severity_folder(level))
         folder = self.severity_folder(severity, 0 if self.budget.one_draw else seed)
@@ -147,7 +177,17 @@ class Plan:
         return RunSpec(data, folder, row, method, shared | hyperparameters | own, plain, self.budget.protocol)
 
     def prepared(self, data: Dataset, name: str) -> Path:
-        """Write a dataset to the work folder, unless it is there already: other processes may be reading it."""
+        """Write a dataset to the work folder, unless it is there already: other processes may be reading it.
+
+        Parameters
+        ----------
+        data : the dataset
+        name : of its folder
+
+        Returns
+        -------
+        the folder
+        """
         folder = check_within(self.work / name, self.work)
         if not (folder / ABOUT_FILE).exists() or fingerprint_of(folder) != data.fingerprint:
             data.write(folder, overwrite=True)
@@ -160,7 +200,16 @@ class Plan:
         return exposed_pairs(self.folders["kuairec"])
 
     def severity_folder(self, severity: float, seed: int = 0) -> Path:
-        """The prepared dataset of a severity and a draw."""
+        """Prepare the dataset of a severity.
+
+        Parameters
+        ----------
+        severity, seed : 0 = no bias; seed of the draw
+
+        Returns
+        -------
+        its folder
+        """
         name = f"kuairec-s{severity:g}-seed{seed}"
         if name not in self._severity_folders:
             self._severity_folders[name] = self.prepared(with_severity(self._exposed, severity, seed, name=name), name)
@@ -169,24 +218,70 @@ class Plan:
     # ------------------------------------------------------------------ hyperparameters
 
     def fixed(self, data: str) -> dict[str, Any]:
-        """Hyperparameters that the budget sets on a dataset: a real one, or a severity such as "s=5"."""
+        """Return the hyperparameters that the budget sets on a dataset.
+
+        Parameters
+        ----------
+        data : key of a real dataset, or a severity such as "s=5"
+
+        Returns
+        -------
+        name → value
+        """
         return {"layers": LAYERS.get(data, LAYERS["kuairec"])} | self.budget.hyperparameters
 
     def is_tuned(self, method: str) -> bool:
-        """Whether the budget tunes a method: those that have something to choose."""
+        """Tell whether the budget tunes a method: those that have a grid.
+
+        Parameters
+        ----------
+        method : its name
+
+        Returns
+        -------
+        whether it does
+        """
         return self.budget.tuning is not None and bool(find_method(method).grid)
 
     def tuned_severity(self, severity: float) -> float | None:
-        """The nearest severity where methods are tuned, the lower of two as near; None if nothing is tuned."""
+        """Find the nearest severity at which methods are tuned, the lower of two as near.
+
+        Parameters
+        ----------
+        severity : of the training
+
+        Returns
+        -------
+        the severity; None if nothing is tuned
+        """
         levels = self.budget.tuning.severities if self.budget.tuning else ()
         return min(levels, key=lambda level: (abs(level - severity), level), default=None)
 
     def chosen(self, method: str, data: str, folder: Path) -> dict[str, Any]:
-        """The hyperparameters that validation chose on a dataset; none where nothing is tuned."""
+        """Return the hyperparameters that validation chose on a dataset.
+
+        Parameters
+        ----------
+        method, data, folder : as in `study`
+
+        Returns
+        -------
+        name → value; empty where nothing is tuned
+        """
         return self.study(method, data, folder).settings if self.is_tuned(method) else {}
 
     def study(self, method: str, data: str, folder: Path) -> Study:
-        """The stored choice of hyperparameters on a dataset, else that of a new study."""
+        """Read the stored choice of hyperparameters on a dataset, or make it by a new study.
+
+        Parameters
+        ----------
+        method : its name
+        data, folder : key and folder of the dataset
+
+        Returns
+        -------
+        the study
+        """
         tuning = self.budget.tuning
         assert tuning is not None
         fingerprint, fixed = fingerprint_of(folder), known(self.fixed(data), method)

@@ -86,11 +86,21 @@ class Table:
     on_screen: bool = True
 
     def grid(self) -> list[list[str]]:
-        """The cells as people read them, each row with its label."""
+        """Format the cells.
+
+        Returns
+        -------
+        a list per row, which starts with its label
+        """
         return [[label, *(cell.shown() for cell in cells)] for label, cells in self.rows]
 
     def records(self) -> list[dict[str, Any]]:
-        """A record per cell in full precision, with the fields of `CSV_HEADER`."""
+        """List the cells in full precision.
+
+        Returns
+        -------
+        a record per cell with the fields of `CSV_HEADER`
+        """
         records = []
         for label, cells in self.rows:
             for column, cell in zip(self.columns, cells, strict=True):
@@ -102,7 +112,12 @@ class Table:
         return records
 
     def markdown(self) -> str:
-        """The table in Markdown."""
+        """Write the table in Markdown.
+
+        Returns
+        -------
+        heading and table
+        """
         lines = [[self.corner, *self.columns], ["---"] * (len(self.columns) + 1), *self.grid()]
         escaped = [[cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells] for cells in lines]
         return "\n".join([f"### {self.title}\n", *(f"| {' | '.join(cells)} |" for cells in escaped), ""])
@@ -129,7 +144,12 @@ class Chapter:
     missing: Sequence[str] = ()
 
     def markdown(self) -> str:
-        """The chapter in Markdown."""
+        """Write the chapter in Markdown.
+
+        Returns
+        -------
+        heading, text, tables and what is missing
+        """
         tables, missing = [table.markdown() for table in self.tables], [f"- {line}" for line in self.missing]
         return "\n".join([f"## {self.title}\n", *(f"{line}\n" for line in self.about), *tables, *missing, ""])
 

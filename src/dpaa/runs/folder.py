@@ -163,6 +163,10 @@ class RunRecord:
         Parameters
         ----------
         protocol : of the evaluation
+
+        Returns
+        -------
+        whether it is
         """
         reranker = stored_reranker(self.manifest.get("rerank"), self.path or self)
         kappa = active_kappa(self.manifest.get("dial"))
@@ -284,6 +288,10 @@ class RunFolder:
         method : with its hyperparameters
         fingerprint : of the dataset
         rerank : the re-ranker that the run keeps
+
+        Returns
+        -------
+        whether it is
         """
         config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
         same = all(config.get(name) == value for name, value in _config(method).items() if name != "threads")
@@ -293,15 +301,30 @@ class RunFolder:
     # ------------------------------------------------------------------ writing
 
     def write_config(self, method: Method) -> None:
-        """Write every hyperparameter, resolved, with the method's name."""
+        """Write every hyperparameter, resolved, with the method's name.
+
+        Parameters
+        ----------
+        method : with its hyperparameters
+        """
         self._write(CONFIG, as_json(_config(method)))
 
     def append_history(self, report: EpochReport) -> None:
-        """Append the line of an epoch."""
+        """Append the line of an epoch.
+
+        Parameters
+        ----------
+        report : results of the epoch
+        """
         _io.append_line(self.path / HISTORY, json.dumps(report.line()), "make room and continue with --resume")
 
     def write_history(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Write all lines at once."""
+        """Write all lines at once.
+
+        Parameters
+        ----------
+        lines : one per epoch
+        """
         self._write(HISTORY, "".join(json.dumps(line) + "\n" for line in lines))
 
     def write_model(self, model: RunRecord) -> str:
@@ -371,11 +394,15 @@ class RunFolder:
     # ------------------------------------------------------------------ reading
 
     def history(self, epochs: int | None = None) -> list[dict[str, Any]]:
-        """Lines of the history, checked.
+        """Read the lines of the history and check them.
 
         Parameters
         ----------
         epochs : how many to read; default: all.  After a crash the last line may be torn
+
+        Returns
+        -------
+        one dict per epoch
         """
         file = self.path / HISTORY
         if not file.exists():
@@ -395,6 +422,10 @@ class RunFolder:
         Parameters
         ----------
         name : of the file
+
+        Returns
+        -------
+        its content
         """
         settled(self.path)
         if not self.path.is_dir():
@@ -407,7 +438,12 @@ class RunFolder:
         return _io.read_json(self.path / name, SMALL_JSON, AGAIN)
 
     def read_evaluation(self) -> dict[str, Any] | None:
-        """Read `metrics.json`, made with the model that is here; None where the run was not evaluated."""
+        """Read `metrics.json` and check that it was made with the model that is here.
+
+        Returns
+        -------
+        its content; None where the run was not evaluated
+        """
         file = self.path / METRICS
         if not file.is_file():
             return None
@@ -417,7 +453,12 @@ class RunFolder:
         return content
 
     def read_manifest(self) -> tuple[dict[str, Any], _Manifest]:
-        """Read `manifest.json`: as it is, and the checked part of it."""
+        """Read `manifest.json`.
+
+        Returns
+        -------
+        its content, and the checked part of it
+        """
         content = self.read_json(MANIFEST)
         if content.get("format") != FORMAT:
             raise InputError(
@@ -431,6 +472,10 @@ class RunFolder:
         Parameters
         ----------
         device : where the method scores
+
+        Returns
+        -------
+        the method and everything that belongs to it
         """
         manifest, about = self.read_manifest()
         configured = self._read_config(manifest.get("method_origin"))
@@ -456,6 +501,10 @@ class RunFolder:
         ----------
         model : of this run
         n_layers : 0 … L−1
+
+        Returns
+        -------
+        the weights of each layer
         """
         names = [f"weight_{layer}" for layer in range(n_layers)]
         back = [f"weight_back_{layer}" for layer in range(n_layers)]
@@ -583,6 +632,10 @@ def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
     ----------
     target : the folder, settled; its parents are made
     shown : as the user named it
+
+    Returns
+    -------
+    a context in which the folder is locked
     """
     with ExitStack() as hold:
         try:

@@ -55,7 +55,12 @@ class EpochReport:
     learning_rate: float | None = None
 
     def line(self) -> dict[str, Any]:
-        """The epoch's line of `history.jsonl`."""
+        """Make the epoch's line of `history.jsonl`.
+
+        Returns
+        -------
+        plain data
+        """
         fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
         rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         return fixed | rate | self.extras

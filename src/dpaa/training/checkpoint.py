@@ -84,7 +84,12 @@ class CheckpointFolder:
         self.file = folder / "state.safetensors"
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Replace the checkpoint."""
+        """Replace the checkpoint, whole or not at all.
+
+        Parameters
+        ----------
+        checkpoint : the new one
+        """
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
         about = {"progress": json.dumps({"at": checkpoint.at, "identity": checkpoint.identity})}
         remedy = "make room and continue with --resume"
@@ -92,7 +97,12 @@ class CheckpointFolder:
         write_file(self.file, lambda file: save_file(tensors, file, metadata=about), remedy)
 
     def load(self) -> Checkpoint | None:
-        """The last checkpoint, or None where there is none."""
+        """Read the last checkpoint.
+
+        Returns
+        -------
+        the checkpoint, None where there is none
+        """
         if not self.file.exists():
             return None
         check_regular(self.file)

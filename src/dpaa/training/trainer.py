@@ -44,11 +44,20 @@ class Interrupted(Exception):  # noqa: N818  # it is not an error: the user want
 
 
 def learning_rate_at(step: int, method: GraphMethod) -> float:
-    """The learning rate of a step, counted from 1: `learning_rate · min(step / w, √(w / step))`, w = `warmup_steps`.
+    """Compute the learning rate of a step, `learning_rate · min(step / w, √(w / step))` with w = `warmup_steps`.
 
     Adam divides each gradient by its own size, so its first steps move every number by the whole learning rate,
     however small or noisy its gradient: small first steps keep that noise out of the tables.  The fall afterwards
     (that of "Attention is all you need") needs no end of training to be known; `constant` leaves it out.
+
+    Parameters
+    ----------
+    step : from 1
+    method : whose schedule it is
+
+    Returns
+    -------
+    the learning rate
     """
     warmup = max(method.warmup_steps, 1)
     if step < warmup:

@@ -60,7 +60,12 @@ def in_pool(work: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int)
 
 
 def stop_requested() -> bool:
-    """Whether the parent of this worker wants its trainings to stop; False outside of a pool."""
+    """Tell whether the parent of this worker wants its trainings to stop.
+
+    Returns
+    -------
+    False outside of a pool
+    """
     return _stop is not None and _stop.is_set()
 
 

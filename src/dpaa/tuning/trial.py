@@ -122,7 +122,17 @@ class TuningGoal:
         return [self.key, *([self._limit[0]] if self._limit else [])]
 
     def measure(self, method: Method, data: Dataset) -> dict[str, float]:
-        """All metrics of a trained method on validation; one without a value is refused."""
+        """Measure a trained method on validation; a metric without a value is refused.
+
+        Parameters
+        ----------
+        method : trained
+        data : the dataset
+
+        Returns
+        -------
+        metric → value
+        """
         if self == TuningGoal():
             return {DEFAULT: Evaluator(data, 20, "valid", "drop").recall_of(method)}
         cuts = sorted({int(key.partition("@")[2].partition("/")[0]) for key in self.keys})
@@ -139,6 +149,10 @@ class TuningGoal:
         ----------
         metrics : of a trial
         others : of the other trials
+
+        Returns
+        -------
+        the merit
         """
         if self._limit:
             key, share = self._limit
@@ -149,7 +163,16 @@ class TuningGoal:
         return _merit(self.key, metrics[self.key])
 
     def ranked(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Finished trials, the best first; of equal trials the earlier."""
+        """Rank the finished trials, the best first; of equal trials the earlier.
+
+        Parameters
+        ----------
+        trials : of a study, in any state
+
+        Returns
+        -------
+        the complete ones
+        """
         complete = [trial for trial in trials if trial.state == "complete"]
         return sorted(complete, key=lambda trial: -self.merit(trial.metrics, [one.metrics for one in complete]))
 

@@ -75,7 +75,12 @@ class TuneResult:
         return sum(trial.seconds or 0.0 for trial in self.trials)
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`; the curves are in `trials.jsonl`."""
+        """Describe the result for `--json`; the curves are in `trials.jsonl`.
+
+        Returns
+        -------
+        plain data
+        """
         metrics = {f"valid_{key}": value for key, value in self.best.metrics.items()}
         trials = [asdict(trial) | {"epochs": len(trial.curve)} for trial in self.trials]
         return {

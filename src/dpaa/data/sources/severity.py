@@ -73,6 +73,10 @@ def with_severity(
     seed : the same gives the same validation, test and pool for every severity
     name : of the dataset
     notes : about the source
+
+    Returns
+    -------
+    the dataset
     """
     if not np.isfinite(severity) or severity < 0:
         raise InputError(f"severity must be a number from 0 (no bias) up, got {severity:g}")

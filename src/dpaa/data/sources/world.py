@@ -71,6 +71,10 @@ def simulate(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: 
     Parameters
     ----------
     users, items, severity, seed : as in `simulate_world`
+
+    Returns
+    -------
+    the dataset
     """
     return simulate_world(users, items, severity, seed).dataset
 
@@ -83,6 +87,10 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
     users, items : how many
     severity : how much the log favours promoted items, from 0 (all alike) to 10
     seed : of all draws
+
+    Returns
+    -------
+    the world: its dataset, and the affinities and exposure behind it
     """
     if users < 2 or items < 2 or users * items > MOST_CELLS:
         size = f"{users:,} users × {items:,} items"
