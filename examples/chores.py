@@ -128,9 +128,9 @@ CHORES = [
     ),
     Chore(
         9,
-        "train in two parts, and be told which is under way",
+        "train in two parts, and see which is running",
         "dpaa train data/shop --method dpaa --config quick.toml --out runs/dpaa",
-        shows=says("pre-training for dpaa", "left of this part"),
+        shows=says("LightGCN is trained first", "training dpaa on"),
     ),
     Chore(
         2,

@@ -132,7 +132,7 @@ def digest(path: str | Path) -> str:
 # ---------------------------------------------------------------------- targets
 
 
-def settled(path: str | Path) -> Path:
+def resolve_path(path: str | Path) -> Path:
     """Resolve a path: absolute, without links, `.` and `..`; one that cannot be used is refused.
 
     Parameters
@@ -160,7 +160,7 @@ def check_within(path: Path, home: Path) -> Path:
     -------
     the path itself
     """
-    if not settled(path).is_relative_to(settled(home)):
+    if not resolve_path(path).is_relative_to(resolve_path(home)):
         raise InputError(f"{_shown(path)} is a link that leads out of {_shown(home)}; remove it and call again")
     return path
 
@@ -184,7 +184,7 @@ def check_folder_name(path: str | Path) -> Path:
 
 def _without_dangling_link(path: str | Path) -> Path:
     """The resolved path; a link to nowhere would create something where nobody expects it."""
-    target = settled(path)
+    target = resolve_path(path)
     if Path(path).is_symlink() and not target.exists():
         raise InputError(f"{path} is a link to {target}, which is not there; remove the link first")
     return target
@@ -218,7 +218,7 @@ def check_file_target(
 
 def missing_folders(folder: Path) -> list[Path]:
     """The parents that do not exist yet, the innermost first."""
-    around = settled(folder.parent)
+    around = resolve_path(folder.parent)
     return [parent for parent in (around, *around.parents) if not parent.exists()]
 
 
@@ -244,7 +244,7 @@ def write_file(target: str | Path, content: Content, remedy: str, *, make_folder
     remedy : of the `InputError` where it cannot be written (disk full, no permission)
     make_folders : whether missing parents are made
     """
-    target = settled(Path(target).parent) / Path(target).name
+    target = resolve_path(Path(target).parent) / Path(target).name
     with _write_errors(target, remedy), _parents(target) if make_folders else nullcontext():
         write_files(target.parent, {target.name: content}, remedy)
 
@@ -288,7 +288,7 @@ def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
 
     Parameters
     ----------
-    target : settled; its parents are made
+    target : resolved; its parents are made
     remedy : of the `InputError` where it cannot be written
     """
     with _write_errors(target, remedy), _parents(target), staging(target.parent) as beside:

@@ -76,8 +76,8 @@ def give_back_memory() -> None:
 
 def processes_here(most: int = 2**31) -> int:
     """How many processes of one training share this machine, where `torchrun` started several."""
-    told = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    return max(1, min(int(told) if told.isdigit() else 1, most))
+    given = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return max(1, min(int(given) if given.isdigit() else 1, most))
 
 
 def cores() -> int:

@@ -44,8 +44,6 @@ def test_indices_follow_the_ids(small: Dataset) -> None:
     assert small.candidates is not None
     assert small.candidates.tolist() == [0, 1, 2, 3]
     assert small.frame("train").rows() == [("a", 1, 1.0), ("a", 2, 2.0), ("b", 3, 5.0)]
-    assert small.user_index(["c", "a"]).tolist() == [2, 0]
-    assert small.item_index(pl.Series([9, 1])).tolist() == [4, 0]
 
 
 def test_describe(small: Dataset) -> None:

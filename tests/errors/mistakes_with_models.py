@@ -140,7 +140,6 @@ SECTIONS: dict[str, list[Mistake]] = {
             "a finished run is trained further by nothing",
             "dpaa train data --out run --resume --set epochs=1 --set patience=3",
         ),
-        Mistake("a place to log to that does not exist", "dpaa train data --out new --log-to paper"),
         Mistake("a warm start from nothing", "dpaa train data --out new --warm-start nowhere"),
         Mistake("a warm start of another width", "dpaa train data --out new --warm-start run --set embedding_size=8"),
         Mistake("something else is there", "dpaa train data --out diary"),

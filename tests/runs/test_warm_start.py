@@ -12,6 +12,7 @@ import torch
 
 import dpaa
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import look_up
 from dpaa.errors import InputError
 from dpaa.methods import METHODS
 from dpaa.methods.graph_method import GraphMethod
@@ -54,11 +55,11 @@ def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dat
     train = small_world.frame("train")
     known = train.filter(pl.col("item_id").is_in(before.item_ids.implode()))
     user = next(one for one in small_world.user_ids.tail(30) if one in known["user_id"])
-    taken = small_world.item_index(known.filter(pl.col("user_id") == user)["item_id"])
+    taken = look_up(known.filter(pl.col("user_id") == user)["item_id"], small_world.item_ids, "item")
     degree = method.graph.item_degree[taken]
     slow = sum(items[item].double() / float(degree[place]) ** 0.5 for place, item in enumerate(taken))
     slow = slow / slow.norm() * SHRINK * before.method.tables.user_ego.norm(dim=1).mean()
-    found = users[small_world.user_index([user])[0]]
+    found = users[look_up([user], small_world.user_ids, "user")[0]]
     np.testing.assert_allclose(found.numpy(), slow.numpy(), rtol=1e-4, atol=1e-6)
     told = start.origin["warm_start"]
     for side, n in (("users", small_world.n_users), ("items", small_world.n_items)):

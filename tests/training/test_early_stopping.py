@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.training._stopping import EarlyStopping
@@ -30,21 +28,9 @@ def test_steps_must_have_passed_as_well() -> None:
     assert stopping.exhausted(5, step=25)
 
 
-def test_smoothing_by_hand() -> None:
-    stopping = EarlyStopping(patience=3, smoothing=0.75)
-    compared, better = [], []
-    for epoch, value in enumerate([0.2, 0.4, 0.4, 0.1], 1):
-        better.append(stopping.improved(epoch, value))
-        compared.append(stopping.best.smoothed)
-    assert compared == pytest.approx([0.2, 0.25, 0.2875, 0.240625])
-    assert better == [True, True, True, False]
-    assert (stopping.best.epoch, stopping.best.measured) == (3, 0.4)
-    assert stopping.best.value == pytest.approx(0.2875)
-
-
 def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
     default = EarlyStopping.of(LightGCN())
-    assert (default.patience, default.patience_steps, default.minimum_steps, default.smoothing) == (50, 1500, 1500, 0.0)
+    assert (default.patience, default.patience_steps, default.minimum_steps) == (50, 1500, 1500)
     fast = EarlyStopping.of(LightGCN(learning_rate=1e-2))
     assert (fast.patience_steps, fast.minimum_steps) == (150, 150)
     set_by_hand = EarlyStopping.of(LightGCN(patience_steps=7, minimum_steps=0))

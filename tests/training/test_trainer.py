@@ -99,7 +99,7 @@ def test_validation_waits_for_its_steps_but_not_in_the_first_and_last_epoch() ->
     method = method_of(epochs=9, validation_steps=11)  # of 5 steps an epoch: after epochs 1, 4, 7, and 9
     found = Trainer(method, validate=scripted([0.1, 0.3, 0.2, 0.25]), on_epoch=reports.append).run()
     assert [report.epoch for report in reports if report.valid] == [1, 4, 7, 9]
-    assert (found.epoch, found.step, found.measured) == (4, 20, 0.3)
+    assert (found.epoch, found.step, found.value) == (4, 20, 0.3)
 
 
 def test_steps_of_patience_and_a_least_number_of_steps_keep_training_going() -> None:
@@ -138,7 +138,6 @@ CHANGING: dict[str, object] = {
     "learning_rate_schedule": "inverse-sqrt",
     "warmup_steps": 8,
     "validation_steps": 8,
-    "validation_smoothing": 0.3,
 }
 """So that any step of the test's 30 is in the middle of something: another rate, an epoch without validation."""
 

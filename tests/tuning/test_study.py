@@ -89,7 +89,8 @@ def test_two_workers_on_postgresql_one_killed_every_trial_once(
     call += ["--storage", server.url, "--out"]
     workers = [subprocess.Popen([*call, str(tmp_path / name)], stderr=subprocess.DEVNULL) for name in ("a", "b")]
     try:
-        until(lambda: all(read(tmp_path / name / "trials.jsonl") for name in ("a", "b")))
+        until(lambda: read(tmp_path / "a" / "trials.jsonl") or workers[0].poll() is not None)
+        assert workers[0].poll() is None, "the worker ended before it was killed"
     finally:
         os.kill(workers[0].pid, signal.SIGKILL)
         workers[0].wait()

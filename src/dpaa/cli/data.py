@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from dpaa._io import settled
+from dpaa._io import resolve_path
 from dpaa.cli import options
 from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
@@ -117,7 +117,7 @@ def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite:
         check_target(out_folder, overwrite)
     if not (dataset / ABOUT_FILE).is_file():
         read_dataset(dataset)  # says what is wrong with it
-    with locked(lock_of(settled(dataset)), wait=True):
+    with locked(lock_of(resolve_path(dataset)), wait=True):
         items = None if how.items is None else open_table(how.items)
         table = open_log(files, how.file_format, how.form)
         made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=how.drop_invalid)
@@ -162,7 +162,7 @@ def splits(
     check_target(out_folder, overwrite)
     items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
     recipe: dict[str, Any] = {"columns": how.names, "fmt": how.file_format, "form": how.form, **how.rows}
-    made = from_files(train, valid, test, candidates, name=settled(out_folder).name, **recipe)
+    made = from_files(train, valid, test, candidates, name=resolve_path(out_folder).name, **recipe)
     _write(made if items is None else made.with_items(items, how.item_column), out_folder, overwrite)
     how.write_invalid(made.invalid)
 
@@ -250,7 +250,7 @@ def severity(
 
     folders = _folders(out_folder, {f"s{value:g}": value for value in severities}, overwrite)
     pairs, notes = read_pairs(sources, columns=how.names, positive=how.positive)
-    stem = settled(out_folder).name
+    stem = resolve_path(out_folder).name
     names = {folder: f"{stem}-{folder.name}" if len(folders) > 1 else stem for folder in folders}
     # All are made before any is written: a wrong severity leaves nothing behind.
     made = {folder: with_severity(pairs, value, seed, names[folder], notes) for folder, value in folders.items()}

@@ -13,7 +13,7 @@ from dpaa.cli.console import out, print_json
 
 def export(
     run: options.RunArgument,
-    to: Annotated[str, Option("--to", metavar="faiss|hnswlib|pgvector|npz", help="The system it is for.")],
+    to: Annotated[str, Option("--to", metavar="faiss|pgvector|npz", help="The system it is for.")],
     out_folder: Annotated[Path, Option("--out", metavar="DIR", help="Folder to write.")],
     users: options.Users = None,
     without_reranker: Annotated[bool, Option("--without-reranker", help="Leave the run's re-ranker out.")] = False,
@@ -27,7 +27,7 @@ def export(
     \b
     Example:
       dpaa export runs/lightgcn --to faiss --out vectors
-      dpaa export runs/lightgcn --to hnswlib --out vectors
+      dpaa export runs/lightgcn --to faiss --out vectors
       dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
     """
     from dpaa.cli.ids import read_ids

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from dpaa._io import settled
+from dpaa._io import resolve_path
 from dpaa.cli import options
 from dpaa.cli.console import out, print_notes
 from dpaa.errors import InputError
@@ -45,7 +45,7 @@ def rerank(
     values = options.read_hyperparameters(assignments)
     reranker = make_reranker(method, values | ({} if strength is None else {"strength": strength}))
     check_target(out_file, overwrite)
-    if settled(out_file) == settled(source):
+    if resolve_path(out_file) == resolve_path(source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
     data = None if dataset is None else read_dataset(dataset)
     notes: list[str] = []

@@ -29,7 +29,6 @@ def train(
     rerank: options.Rerank = None,
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint of the run.")] = False,
     final: Annotated[Path | None, Option(metavar="RUN", help="Fit this run's method on all pairs, to serve.")] = None,
-    log_to: Annotated[list[str] | None, Option(metavar="mlflow|wandb", help="Log there as well; repeatable.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
@@ -51,7 +50,6 @@ def train(
     from dpaa.runs.fit import final_training, fit_into, make_method, plan_training
     from dpaa.runs.model import load
     from dpaa.runs.progress import Callbacks, watched_training
-    from dpaa.runs.tracking import tracked
     from dpaa.training import distributed
     from dpaa.tuning.trial import trials_behind
 
@@ -70,10 +68,10 @@ def train(
     else:
         fitted, data, how = final_training(final, read_dataset(dataset))
     with distributed.process_group(), resumable(out_folder, "the same command and --resume") as signals:
-        first = not distributed.rank()  # of several processes, this one shows and logs
+        first = not distributed.rank()  # of several processes, this one shows
         stop: Any = {"stop_requested": signals.requested}
         watched = watched_training(fitted, **stop) if first else nullcontext(Callbacks(**stop))
-        with signals, watched as shown, tracked(log_to if first else None, fitted, data, shown) as callbacks:
+        with signals, watched as callbacks:
             model = fit_into(out_folder, data, fitted, callbacks=callbacks, overwrite=overwrite, **how)
     if first:
         _print_result(model)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa._io import settled
+from dpaa._io import resolve_path
 from dpaa.comparison import statistics
 from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.data.dataset import Dataset, read_dataset
@@ -55,7 +55,16 @@ class TrainingBudget:
 
     @classmethod
     def of_model(cls, model: Model) -> TrainingBudget:
-        """Of a fitted or loaded model."""
+        """Read the budget of a fitted or loaded model.
+
+        Parameters
+        ----------
+        model : with or without a run folder
+
+        Returns
+        -------
+        its epochs, patience, learning rate, trials and best epoch
+        """
         parts = (model.manifest.get(name) for name in ("training", "tuning"))
         training, tuning = (part if isinstance(part, dict) else {} for part in parts)
         best = training.get("best_epoch") if training.get("best_valid_recall@20") is not None else None
@@ -201,7 +210,7 @@ def read_entries(
     -------
     the test split that all are measured on, and the entries in the order they were given
     """
-    if len({settled(Path(path)) for path in paths}) < max(len(paths), 2):
+    if len({resolve_path(Path(path)) for path in paths}) < max(len(paths), 2):
         raise InputError(f"name at least two runs or files to compare, each once; got {', '.join(map(str, paths))}")
     parts = {str(path): load(path) if Path(path).is_dir() else Path(path) for path in paths}
     models = [one for one in parts.values() if isinstance(one, Model)]

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, settled, whole_folder, write_into
+from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, resolve_path, whole_folder, write_into
 from dpaa.data._engine import Engine, in_words
 from dpaa.data._spark import SparkEngine
 from dpaa.data.attributes import ItemAttributes, attributes_of, read_attributes
 from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
 from dpaa.data.columns import IDS, SPLITS, Column, SplitName
-from dpaa.data.ids import checked_type, distinct_ids, encode, look_up, one_type
+from dpaa.data.ids import checked_type, distinct_ids, encode, one_type
 from dpaa.data.inputs import TextForm, open_log, open_table
 from dpaa.data.log import ColumnNames
 from dpaa.data.pairs import Indices, Pairs, fingerprint
@@ -90,6 +90,10 @@ class Dataset:
         notes : sentences to which those about unusual pairs are added
         randomised : pairs of randomised exposure for training
         invalid : rows of the source that were left out
+
+        Returns
+        -------
+        the dataset
         """
         made = _assembled(frames, name, candidates, about, randomised)
         odd = [
@@ -134,6 +138,10 @@ class Dataset:
         split : rule by which `train` is split ("random", "leave-last" …)
         seed : of random splits
         name : of the dataset
+
+        Returns
+        -------
+        the dataset
         """
         given = {"train": train, "valid": valid, "test": test}
         present = [part for part in SPLITS if part == "train" or given[part] is not None]
@@ -289,32 +297,6 @@ class Dataset:
         known = item >= 0  # the folder may hold newer pairs by now
         return recent_popularity(item[known], time[known], self.n_items, count[known])
 
-    def user_index(self, ids: Iterable[object] | pl.Series) -> Indices:
-        """Look up the indices of users.
-
-        Parameters
-        ----------
-        ids : the user's own ids; unknown ones are refused
-
-        Returns
-        -------
-        (n,) indices
-        """
-        return look_up(ids, self.user_ids, "user")
-
-    def item_index(self, ids: Iterable[object] | pl.Series) -> Indices:
-        """Look up the indices of items.
-
-        Parameters
-        ----------
-        ids : the user's own ids; unknown ones are refused
-
-        Returns
-        -------
-        (n,) indices
-        """
-        return look_up(ids, self.item_ids, "item")
-
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over ids, splits and candidates; the order of rows and the file format do not change it."""
@@ -410,7 +392,7 @@ class Dataset:
             frames[RANDOMISED_FILE] = sample
         if self.candidates is not None:
             frames[CANDIDATES_FILE] = self.item_ids.gather(self.candidates).to_frame()
-        with whole_folder(settled(folder), DISK_FULL) as fresh:
+        with whole_folder(resolve_path(folder), DISK_FULL) as fresh:
             for file, frame in frames.items():
                 write_into(fresh, file, partial(frame.write_parquet, compression="zstd"))
             self._write_about(fresh)
@@ -496,7 +478,7 @@ def write_log(
     first, written = next(iter(how.values())), {}
     times_needed = any(rule is not None and rule.needs_times for rule in folders.values())
     with ExitStack() as stack:
-        fresh = {folder: stack.enter_context(whole_folder(settled(folder), DISK_FULL)) for folder in folders}
+        fresh = {folder: stack.enter_context(whole_folder(resolve_path(folder), DISK_FULL)) for folder in folders}
         stack.enter_context(in_words(table.name))
         beside = next(iter(fresh.values())).parent
         work: Any = SparkEngine(beside) if engine == "spark" else Engine(beside, memory)
@@ -576,7 +558,7 @@ def read_dataset(folder: str | Path) -> Dataset:
     the dataset; a damaged or changed one is refused
     """
     path = Path(folder)
-    if not settled(path).exists():
+    if not resolve_path(path).exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
     if not (path / ABOUT_FILE).exists():
         raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from dpaa._io import read_bytes, settled, temporary_folder
+from dpaa._io import read_bytes, resolve_path, temporary_folder
 from dpaa._text import parse_json, without_secrets
 from dpaa.data.columns import Column
 from dpaa.data.parquet import MAGIC, check_size
@@ -170,7 +170,7 @@ def _part(file: Path, shown: str, fmt: str | None, form: TextForm) -> Part:
         raise InputError(f"there is no format {fmt!r}; choose one of {', '.join(FORMATS)}")
     if not read_bytes(file, 1, whole=False):
         raise InputError(f"{shown} is empty; a table needs a header line and rows")
-    fmt, file = fmt or _format_of(file, shown, form), settled(file)
+    fmt, file = fmt or _format_of(file, shown, form), resolve_path(file)
     if fmt in ("parquet", "list", "jsonl") and form != TextForm():
         raise InputError(f"{shown} is read as {fmt}: separator, columns and encoding are of text; leave them out")
     if fmt == "parquet":

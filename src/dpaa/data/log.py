@@ -65,7 +65,16 @@ class PositiveRule:
 
     @classmethod
     def parse(cls, text: str) -> PositiveRule:
-        """Read `COLUMN OP NUMBER`."""
+        """Parse a rule.
+
+        Parameters
+        ----------
+        text : `COLUMN OP NUMBER`, such as `rating>=3`
+
+        Returns
+        -------
+        the rule
+        """
         match = _RULE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise InputError(f"the rule for positives {text!r} is not COLUMN OP NUMBER; write for example rating>=3")

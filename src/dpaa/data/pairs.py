@@ -29,7 +29,17 @@ class Pairs:
 
     @classmethod
     def of(cls, user: npt.ArrayLike, item: npt.ArrayLike, count: npt.ArrayLike | None = None) -> Pairs:
-        """Pairs from arrays in any order; repeated pairs become one, and their counts are added."""
+        """Make pairs from arrays in any order; repeated pairs become one, and their counts are added.
+
+        Parameters
+        ----------
+        user, item : (n,) indices
+        count : (n,) how often each pair occurred; 1 by default
+
+        Returns
+        -------
+        the pairs, by user and then by item
+        """
         users, items = np.asarray(user, dtype=np.int32), np.asarray(item, dtype=np.int32)
         if users.shape != items.shape or users.ndim != 1:
             raise ValueError(f"user and item must be arrays of one length, got shapes {users.shape} and {items.shape}")

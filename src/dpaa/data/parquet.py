@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from dpaa._io import check_regular, settled
+from dpaa._io import check_regular, resolve_path
 from dpaa._machine import memory_at_hand
 from dpaa.data._engine import engine_reason, shared_database
 from dpaa.errors import InputError
@@ -31,7 +31,7 @@ def parquet_schema(file: Path) -> dict[str, pl.DataType]:
     """Names and types of the columns, from the footer of the file."""
     with polars_errors(file):
         check_size(file, ())
-        return dict(pl.scan_parquet(settled(file), glob=False).collect_schema())
+        return dict(pl.scan_parquet(resolve_path(file), glob=False).collect_schema())
 
 
 def read_parquet(file: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> pl.DataFrame:
@@ -55,7 +55,7 @@ def read_parquet(file: Path, columns: Sequence[str] | None = None, optional: Seq
         rows = check_size(file, wanted)[1]
         if rows * len(wanted) * BYTES_PER_VALUE > memory_at_hand():
             raise InputError(f"{file} claims {rows:,} rows, more than the available memory; use a smaller file")
-        return pl.read_parquet(settled(file), columns=wanted, glob=False)
+        return pl.read_parquet(resolve_path(file), columns=wanted, glob=False)
 
 
 def check_size(file: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], int]:
@@ -70,7 +70,7 @@ def check_size(file: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], int
     -------
     all columns of the file, and the number of its rows
     """
-    size, path = check_regular(file), [escape(str(settled(file)))]
+    size, path = check_regular(file), [escape(str(resolve_path(file)))]
     connection = shared_database().cursor()
     try:
         rows = int(connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", path).fetchall()[0][0])

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from dpaa._io import LARGE_JSON, as_json, lock_of, locked, own_folder, read_json, settled, write_file
+from dpaa._io import LARGE_JSON, as_json, lock_of, locked, own_folder, read_json, resolve_path, write_file
 from dpaa._text import json_text
 from dpaa.errors import InputError
 
@@ -59,7 +59,7 @@ def join_folder(folder: Path, about: Mapping[str, Any]) -> None:
     folder : one that holds anything else is refused
     about : what all shards have in common
     """
-    home = settled(folder)
+    home = resolve_path(folder)
     if home.is_file() or (home.exists() and not (home / ABOUT).exists() and any(home.glob("[!.]*"))):
         raise InputError(f"{folder} is a file or a folder that holds no shards; {REMEDY}")
     own_folder(home, REMEDY)

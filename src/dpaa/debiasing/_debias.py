@@ -281,7 +281,7 @@ def debias(
         store = ModelStore(home, data, settings or {}, seed, deadline, overwrite, watch, say)
         paths = store.read([*runs, *([] if base is None else [base])], names)
         store.train(names, required=methods is not None)
-        in_production = None if base is None else paths[_io.settled(RunFolder(base).path)]
+        in_production = None if base is None else paths[_io.resolve_path(RunFolder(base).path)]
         models = store.models | store.taken
         points, base_index = _points(models, in_production, measurer, sweeps, say)
         chooser = Chooser.of(points, wanted, measurer.folds, base_index)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dpaa._io import check_within, own_folder, settled
+from dpaa._io import check_within, own_folder, resolve_path
 from dpaa._text import printable
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
@@ -146,17 +146,17 @@ class ModelStore:
         -------
         Resolved folder → name among the models: that of the folder where it is free, else its path
         """
-        own = {settled(self.folder / MODELS / name): name for name in (find_method(one).name for one in methods)}
+        own = {resolve_path(self.folder / MODELS / name): name for name in (find_method(one).name for one in methods)}
         names: dict[Path, str] = {}
         for run in runs:
-            path = settled(RunFolder(run).path)
+            path = resolve_path(RunFolder(run).path)
             if path in own or path in names:
                 names.setdefault(path, own.get(path, ""))
                 continue
             model = load(run)
             if model.trained_on.fingerprint != self.data.fingerprint:
                 raise InputError(f"{run} was trained on another dataset than {self.data.name}; name runs on this one")
-            name = printable(settled(run).name)
+            name = printable(resolve_path(run).name)
             names[path] = printable(str(path)) if name in {*own.values(), *names.values()} else name
             self.taken[names[path]] = model
         return names

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 import dpaa
-from dpaa._io import as_json, check_folder_name, settled, whole_folder, write_into
+from dpaa._io import as_json, check_folder_name, resolve_path, whole_folder, write_into
 from dpaa.errors import InputError
 from dpaa.exporting._targets import asset, find_target, write_blocks
 from dpaa.exporting._vectors import ExportedVectors
@@ -56,7 +56,7 @@ def export(
     ----------
     model : a fitted or loaded model that ranks by an inner product
     folder : where the export will be
-    to : `faiss`, `hnswlib` (approximate), `pgvector` or `npz`
+    to : `faiss`, `pgvector` or `npz`
     users : ids of the users whose vectors are exported; None = all
     overwrite : whether an export that is there may be replaced
     without_reranker : leave out the re-ranker of a model that keeps one, which vectors cannot carry; else it is refused
@@ -76,7 +76,7 @@ def export(
         )
     system = find_target(to)
     vectors = ExportedVectors(model, users)
-    with whole_folder(settled(target), REMEDY) as staged:
+    with whole_folder(resolve_path(target), REMEDY) as staged:
         about = {
             "kind": "export",
             "format": FORMAT,

@@ -10,23 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-import torch
 
 from dpaa._io import write_into
 from dpaa.data.columns import Column
 from dpaa.errors import InputError, import_extra
 from dpaa.exporting._vectors import ExportedVectors
-from dpaa.graph.kernels import top_k
 from dpaa.runs.stream import Sink, write_stream
 
 ASSETS = Path(__file__).parent / "assets"
-LINKS, WIDTH_BUILDING = 32, 80
-"""HNSW: links of a vector, and neighbours that are looked at when it is added."""
-NARROWEST = 64
-"""Neighbours that a search looks at, at least."""
-GOOD_RECALL = 0.98
-"""Share of the true best 20 that an approximate index must find; it is searched as wide as that takes."""
-TRIED_K = 20
 BLOCK_ROWS = 65_536
 """Vectors that are written as text at once."""
 
@@ -56,16 +47,13 @@ def write_blocks(blocks: Iterator[pl.DataFrame], file: Path, sink: Sink | None =
 def _npz(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
     """All items and users as NumPy arrays; the ids are in the tables beside them, row by row."""
     users = pl.concat(vectors.user_blocks())
-    arrays = {"users": users["vector"], "turn": users["turn"], "shift": users["shift"]}
+    arrays = {
+        name: users[column].to_numpy() for name, column in (("users", "vector"), ("turn", "turn"), ("shift", "shift"))
+    }
 
     def save(file: Path) -> None:
         with file.open("wb") as opened:  # by a name, numpy would add an ending
-            np.savez(
-                opened,
-                allow_pickle=False,
-                items=vectors.items,
-                **{name: array.to_numpy() for name, array in arrays.items()},
-            )
+            np.savez(opened, allow_pickle=False, items=vectors.items, **arrays)
 
     write_into(folder, "vectors.npz", save)
     return {}
@@ -78,27 +66,6 @@ def _faiss(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
     index.add(vectors.items)
     write_into(folder, "index.faiss", lambda file: library.write_index(index, str(file)))
     return {}
-
-
-def _hnswlib(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
-    """A graph for inner products, and how wide to search it: doubled until nearly all of the best are found."""
-    library = import_extra("hnswlib", "an export to hnswlib", "hnswlib")
-    n_items, size = vectors.items.shape
-    index = library.Index(space="ip", dim=size)
-    index.init_index(max_elements=n_items, ef_construction=WIDTH_BUILDING, M=LINKS, random_seed=100)
-    index.set_num_threads(1)
-    index.add_items(vectors.items, np.arange(n_items))
-    write_into(folder, "index.hnsw", lambda file: index.save_index(str(file)))
-    queries, width = vectors.tried(), NARROWEST
-    scores = torch.from_numpy(queries) @ torch.from_numpy(vectors.items).T
-    best = top_k(scores, min(TRIED_K, n_items))[1].numpy()
-    while True:
-        index.set_ef(width)
-        pairs = zip(best, index.knn_query(queries, k=min(2 * TRIED_K, n_items))[0], strict=True)
-        recall = float(np.mean([len(np.intersect1d(*pair)) / best.shape[1] for pair in pairs]))
-        if recall >= GOOD_RECALL or width >= n_items:
-            return {"index": "hnsw", "width": width, "recall": recall}
-        width = min(2 * width, n_items)
 
 
 def _pgvector(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
@@ -131,7 +98,6 @@ def _sql(rows: pl.Series, brackets: str) -> pl.Series:
 
 TARGETS = {
     "faiss": Target(_faiss, "faiss-cpu numpy polars", "index"),
-    "hnswlib": Target(_hnswlib, "hnswlib numpy polars", "hnswlib"),
     "pgvector": Target(_pgvector),
     "npz": Target(_npz, "numpy polars"),
 }

@@ -23,10 +23,6 @@ from dpaa.errors import InputError
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import BLOCK_VECTORS, Model
 
-TRIED_KAPPAS = (0.0, -1.0, -0.5, 0.5, 1.0)
-"""κ of the queries that an approximate index is tried with."""
-TRIED_USERS = 200
-
 
 class ExportedVectors:
     """A model's users and its items that may be recommended.
@@ -68,12 +64,6 @@ class ExportedVectors:
         kept = np.isin(train.user, self.users) & np.isin(train.item, self.candidates)
         users = self.model.user_ids.gather(train.user[kept]).alias(Column.USER)
         return pl.DataFrame([users, self.model.item_ids.gather(train.item[kept]).alias(Column.ITEM)])
-
-    def tried(self) -> NDArray[np.float32]:
-        """(q, d + 1) queries of some users at some κ, for an approximate index to be tried with."""
-        some = self._block(self.users[np.unique(np.linspace(0, len(self.users) - 1, TRIED_USERS).astype(np.int64))])
-        kappa = np.resize(TRIED_KAPPAS, len(some))
-        return np.column_stack([some["vector"].to_numpy(), kappa * some["turn"].to_numpy()]).astype(np.float32)
 
     def _block(self, index: NDArray[Any]) -> pl.DataFrame:
         queries = self._vectors.queries(torch.from_numpy(index.astype(np.int64)))

@@ -55,9 +55,6 @@ class BipartiteGraph:
     by_item: Tensor
     """(n_edges,) int32: the edges in the order of the items' rows."""
 
-    def __repr__(self) -> str:
-        return f"BipartiteGraph({self.n_users:,} users × {self.n_items:,} items, {len(self.edge_user):,} edges)"
-
     @classmethod
     def from_pairs(cls, pairs: Pairs, n_users: int, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:
         """Build a graph from distinct pairs sorted by user, then item.

@@ -31,7 +31,17 @@ class Lists:
 
     @classmethod
     def of(cls, rows: Tensor, columns: Tensor, n_rows: int, n_columns: int) -> Lists:
-        """From entries whose rows ascend."""
+        """Make lists from entries whose rows ascend.
+
+        Parameters
+        ----------
+        rows, columns : (entries,) indices
+        n_rows, n_columns : sizes of the matrix
+
+        Returns
+        -------
+        a list of columns per row
+        """
         lengths = torch.bincount(rows, minlength=n_rows)
         return cls(torch.nn.functional.pad(lengths.cumsum(0), (1, 0)), columns, n_columns)
 

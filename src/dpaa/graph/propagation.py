@@ -111,7 +111,17 @@ class TiledTable:
 
     @classmethod
     def from_dense(cls, dense: Tensor, width: int) -> TiledTable:
-        """Cut an (n, d) tensor into tiles of at most `width` columns (copied)."""
+        """Cut a tensor into tiles.
+
+        Parameters
+        ----------
+        dense : (n, d), copied
+        width : most columns per tile
+
+        Returns
+        -------
+        the table
+        """
         return cls(
             tuple(tile.clone(memory_format=torch.contiguous_format) for tile in torch.split(dense, width, dim=1))
         )
@@ -120,7 +130,20 @@ class TiledTable:
     def normal(
         cls, n: int, part: Columns, width: int, deviation: float, generator: torch.Generator, device: torch.device
     ) -> TiledTable:
-        """Draw an (n, columns) table row by row; where `part` is some of the columns, all are drawn and those kept."""
+        """Draw a table from a normal distribution, row by row.
+
+        Parameters
+        ----------
+        n : rows
+        part : columns that are kept; all are drawn, so that the numbers do not depend on the part
+        width : most columns per tile
+        deviation : standard deviation
+        generator, device : of torch
+
+        Returns
+        -------
+        the (n, columns) table
+        """
         widths = [min(width, part.width - first) for first in range(0, part.width, width)]
         table = cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
         # By blocks of rows, which draws the same; torch draws 16 at a time, so no block but one has fewer rows.

@@ -50,7 +50,6 @@ class _Fitted:
 
 def fitted(*, init: Literal[False] = False) -> Any:
     """Mark an annotated attribute that fitting sets; it is no hyperparameter."""
-    del init
     return _Fitted()
 
 
@@ -235,7 +234,6 @@ class Method(ABC):
         -------
         the vectors, the items' the same with and without histories; None where scores are no inner product
         """
-        del items, histories
         return None
 
     def item_vectors(self) -> Tensor | None:

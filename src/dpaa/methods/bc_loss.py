@@ -85,7 +85,6 @@ class BCLoss(GraphMethod):
 
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Train p before the first epoch, on the triples of the first ones."""
-        del epoch
         if self._branch_trained:
             return {}
         tables = [self.user_popularity.requires_grad_(), self.item_popularity.requires_grad_()]

@@ -220,7 +220,6 @@ class NoisyViews(WholeTable):
 
     def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
         """The mean of layers 1 … L, or of all."""
-        del batch
         mean = mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), self.include_ego)
         return mean if nodes is None else mean.index_select(0, nodes)
 

@@ -25,7 +25,6 @@ EARLIER_DEFAULTS: dict[str, Any] = {
     "patience_steps": 0,
     "minimum_steps": 0,
     "validation_steps": 1,
-    "validation_smoothing": 0.0,
 }
 """Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
 PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
@@ -39,6 +38,7 @@ REMOVED: dict[str, tuple[object, ...]] = {
     "ranking": ("inner-product",),
     "scores": ("sigmoid",),
     "similarity": ("cosine",),
+    "validation_smoothing": (0.0,),
 }
 """Hyperparameters of runs that methods no longer have, and the values that say what the method does now."""
 
@@ -71,12 +71,6 @@ class GraphMethod(Method):
     )
     validation_steps: int = Field(
         default=6, ge=1, description="steps between two validations at least, at ends of epochs"
-    )
-    validation_smoothing: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="share of earlier validations in the recall@20 that early stopping compares",
     )
     l2: float = Field(default=1e-4, ge=0, description="weight of `½ ‖E‖²` on the batch's rows of layer 0")
     sampler: Literal["user-uniform", "interaction"] = Field(
@@ -191,7 +185,6 @@ class GraphMethod(Method):
         -------
         the weights of every edge
         """
-        del layer
         return self.graph.symmetric_weights()
 
     def residual_share(self) -> float:
@@ -214,7 +207,6 @@ class GraphMethod(Method):
         -------
         entries for the epoch's line in the history
         """
-        del epoch
         return {}
 
     # ------------------------------------------------------------------ loss
@@ -363,7 +355,6 @@ class WholeTable(GraphMethod):
         -------
         (nodes, d)
         """
-        del batch
         mean = torch.stack(list(self.tables.propagation.differentiable_layers(table))).mean(dim=0)
         return mean if nodes is None else mean.index_select(0, nodes)
 

@@ -19,7 +19,6 @@ class MostPopular(ClosedForm):
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The counts, for whomever."""
-        del histories
         counts = self.item_count if items is None else self.item_count[items]
         return lambda index: counts.repeat(len(index), 1)
 

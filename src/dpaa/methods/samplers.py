@@ -71,7 +71,6 @@ class TripleSampler:
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """Uniform among the items that the user did not take.  (users,)."""
-        del positive
         indptr, n_items = self._indptr, self.n_items
         keys = gap_keys(indptr, self._items, n_items)  # computed every epoch: quick, and not kept
         negative = np.empty(len(users), _narrow(n_items))
@@ -131,7 +130,6 @@ class AnyItemSampler(TripleSampler):
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """Uniform among all items.  (users,)."""
-        del positive
         return rng.integers(0, self.n_items, len(users)).astype(_narrow(self.n_items))
 
 

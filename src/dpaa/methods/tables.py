@@ -148,7 +148,6 @@ class TableRows(Rows):
 
     def tile_gradient(self, propagation: Propagation, number: int, columns: slice) -> Tensor:
         """Columns of the table's gradient, and what layer 0 received itself."""
-        del propagation
         gradient = _received(self.table)[:, columns].clone(memory_format=torch.contiguous_format)
         return self.selection.add_(gradient, _received(self._ego_tiles[number]))
 
@@ -237,11 +236,6 @@ class _HalfSquares(torch.autograd.Function):
 def margins(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """`s_ui − s_uj` with `s` the inner product.  (batch,)."""
     return torch.sum(user * (positive - negative), dim=1)
-
-
-def bpr(user: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Bayesian personalised ranking, `mean softplus(s_uj − s_ui)`.  A scalar."""
-    return softplus(-margins(user, positive, negative)).mean()
 
 
 def scores(user: Tensor, item: Tensor) -> Tensor:

@@ -54,7 +54,17 @@ class ColdUsers:
 
     @classmethod
     def of(cls, graph: BipartiteGraph, popularity: Tensor | None = None) -> ColdUsers | None:
-        """Those of a graph; None where every user has a training pair."""
+        """Find the users of a graph who have no training pairs.
+
+        Parameters
+        ----------
+        graph : the training pairs
+        popularity : (n_items,) what their list is ordered by; training counts by default
+
+        Returns
+        -------
+        the users, or None where every user has a training pair
+        """
         cold = (graph.user_degree == 0).cpu().numpy()
         return cls(cold, graph.item_degree if popularity is None else popularity) if cold.any() else None
 

@@ -119,7 +119,6 @@ class Reranker(BaseModel):
         -------
         scores and columns, best first, (users, k) each; no column twice, −1 (score −inf) where none is left
         """
-        del users, candidates
         return top_k(scores, k)
 
     strengths: ClassVar[tuple[float, ...]] = ()
@@ -127,7 +126,12 @@ class Reranker(BaseModel):
 
     @classmethod
     def sweep(cls) -> tuple[Self, ...]:
-        """What `dpaa debias` tries."""
+        """Configure the re-ranker with each strength that `dpaa debias` tries.
+
+        Returns
+        -------
+        re-rankers, one per strength
+        """
         return tuple(cls(strength=value) for value in cls.strengths)  # type: ignore[call-arg]
 
     def rerank_lists(
@@ -146,7 +150,6 @@ class Reranker(BaseModel):
         -------
         scores, and positions in the given lists, (users, k) each
         """
-        del scores, items, users, k, candidates
         raise InputError(
             f"re-ranker {self.name} needs the scores of all items, which a file does not have; name a run instead"
         )
@@ -187,7 +190,6 @@ class Dial(Reranker):
 
     def dial(self, kappa: float) -> float:
         """Its own κ."""
-        del kappa
         return self.kappa
 
 

@@ -9,8 +9,7 @@ from dpaa.runs.measure import choose_dial, measured
 from dpaa.runs.model import Model, load
 from dpaa.runs.progress import Callbacks, watched_training
 from dpaa.runs.stream import check_target, write_stream
-from dpaa.runs.tracking import tracked
 
 __all__ = ["Callbacks", "Model", "RunFolder", "RunRecord", "check_target", "choose_dial", "evaluate", "final_training"]
 __all__ += ["fit_into", "fit_method", "hold_folder", "known_ids", "load", "make_method", "measured", "plan_training"]
-__all__ += ["read_limits", "read_only", "save_model", "tracked", "train_or_reuse", "watched_training", "write_stream"]
+__all__ += ["read_limits", "read_only", "save_model", "train_or_reuse", "watched_training", "write_stream"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,6 @@ from dpaa.runs.folder import CONFIG, RunFolder, now
 from dpaa.runs.measure import FINAL, evaluate, need_dataset
 from dpaa.runs.model import Model, load, make_method
 from dpaa.runs.progress import Callbacks, watched_training
-from dpaa.runs.tracking import tracked
 from dpaa.training import distributed
 from dpaa.training.checkpoint import Checkpoint, Start
 from dpaa.training.trainer import EpochReport, Interrupted, Trainer
@@ -50,7 +48,7 @@ def fit(
     rerank: Reranker | None = None,
     progress: bool = False,
     warm_start: Model | str | Path | None = None,
-    log_to: str | Sequence[str] | None = None,
+    callbacks: Callbacks | None = None,
     **hyperparameters: Any,
 ) -> Model:
     """Train a method on a dataset.
@@ -63,10 +61,10 @@ def fit(
     method : name (`"dpaa"`), configured object (`dpaa.DPAA(layers=2)`) or class; default: LightGCN
     pretrained : model or run folder, for methods that use a model trained before; default: LightGCN is trained
     rerank : re-ranker that makes lists from scores; the model keeps it
-    progress : show a bar or lines on standard error
+    progress : show lines on standard error
     warm_start : model or run of earlier data: known users and items keep their vectors, new ones begin at their
         neighbours', and training is shorter; method and hyperparameters are the model's where none are given
-    log_to : "mlflow", "wandb" or both
+    callbacks : functions that are called while it is fitted, instead of a display
     hyperparameters : as `dpaa methods` lists them
 
     Returns
@@ -79,9 +77,9 @@ def fit(
         need_type(before, Model, "warm_start", "give a model of dpaa.fit or dpaa.load, or a run folder")
         method, hyperparameters = _like(before, method, hyperparameters)
     fitted = make_method(data, DEFAULT if method is None else method, hyperparameters)
-    watched = watched_training(fitted) if progress else nullcontext(Callbacks())
-    with watched as shown, tracked(log_to, fitted, data, shown) as callbacks:
-        return fit_method(fitted, data, callbacks, pretrained=pretrained, rerank=rerank, warm_start=before)
+    watched = watched_training(fitted) if progress and not callbacks else nullcontext(callbacks)
+    with watched as called:
+        return fit_method(fitted, data, called, pretrained=pretrained, rerank=rerank, warm_start=before)
 
 
 def _like(before: Model, method: Any, hyperparameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -314,7 +312,7 @@ def _train(
     training: dict[str, Any] = {
         "epochs": done,
         "best_epoch": start.best_epoch if start and best.epoch < start.epoch else best.epoch,
-        "best_valid_recall@20": best.measured if validation else None,
+        "best_valid_recall@20": best.value if validation else None,
     }
     if trainer.ended_early:
         training["stopped"] = f"finished early after epoch {done}"

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 
 import dpaa
 from dpaa import _io
-from dpaa._io import LARGE_JSON, SMALL_JSON, Content, as_json, digest, settled
+from dpaa._io import LARGE_JSON, SMALL_JSON, Content, as_json, digest, resolve_path
 from dpaa._text import finite, parse_json
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, read_attributes
 from dpaa.data.columns import Column
@@ -219,7 +219,7 @@ class RunFolder:
     @property
     def replacement(self) -> RunFolder:
         """Where a run that is to replace this one is written."""
-        target = settled(self.path)
+        target = resolve_path(self.path)
         return RunFolder(target.parent / f".{target.name}.unfinished")
 
     @classmethod
@@ -234,6 +234,10 @@ class RunFolder:
         path : the folder
         overwrite : whether a run there may be replaced; it stays until the new run is whole
         resume : continue the unfinished run that is there
+
+        Returns
+        -------
+        a context manager of the folder; it holds the lock and puts the finished run in place
         """
         target = _io.check_folder_name(path)
         created = _io.missing_folders(target)
@@ -372,7 +376,7 @@ class RunFolder:
             PER_USER: evaluation.per_user.write_parquet,
             METRICS: as_json(evaluation.as_json() | {"model": model.digest}),
         }
-        with hold_folder(settled(self.path), self.path):
+        with hold_folder(resolve_path(self.path), self.path):
             _io.write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
     def write_dial(self, curve: DialCurve, model: RunRecord) -> None:
@@ -383,7 +387,7 @@ class RunFolder:
         curve : the curve with its choice
         model : what was measured; refused where the run holds another model by now
         """
-        with hold_folder(settled(self.path), self.path):
+        with hold_folder(resolve_path(self.path), self.path):
             if model.digest != digest(self.path / TENSORS):
                 raise InputError(f"{self.path} was replaced while its model was measured; measure the new one")
             self._write(MANIFEST, as_json(self.read_json(MANIFEST) | {"dial": finite(curve.as_json())}))
@@ -427,7 +431,7 @@ class RunFolder:
         -------
         its content
         """
-        settled(self.path)
+        resolve_path(self.path)
         if not self.path.is_dir():
             raise InputError(f"there is no run folder {self.path}; make one with `dpaa train`")
         if not (self.path / name).exists():
@@ -630,7 +634,7 @@ def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
 
     Parameters
     ----------
-    target : the folder, settled; its parents are made
+    target : the folder, resolve_path; its parents are made
     shown : as the user named it
 
     Returns

@@ -52,7 +52,9 @@ class TrainingDisplay:
         self._method, self._epochs, self._valid = method, 0, ""
         self._began = self._shown = time.monotonic()
         if isinstance(method, GraphMethod):
-            self.say(f"training {method.name} on {method.graph}")
+            graph = method.graph
+            sizes = f"{graph.n_users:,} users, {graph.n_items:,} items and {graph.n_edges:,} training pairs"
+            self.say(f"training {method.name} on {sizes}")
 
     def epoch(self, report: EpochReport) -> None:
         """Show an epoch that has ended, if it is time to."""

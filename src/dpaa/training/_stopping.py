@@ -24,13 +24,8 @@ class Best:
     """The best validation so far; part of a checkpoint."""
 
     value: float = float("-inf")
-    """Smoothed: what is compared."""
     epoch: int = 0
     step: int = 0
-    measured: float = float("-inf")
-    """Validation of the best epoch, before smoothing."""
-    smoothed: float | None = None
-    """The last compared value."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +117,12 @@ class EarlyStopping:
     patience : epochs since the best one, and
     patience_steps : steps since then: both must have passed
     minimum_steps : steps before which training does not end
-    smoothing : share of the last compared value in the next one
     best : the best epoch so far
     """
 
     patience: int
     patience_steps: int = 0
     minimum_steps: int = 0
-    smoothing: float = 0.0
     best: Best = field(default_factory=Best)
 
     @classmethod
@@ -139,16 +132,13 @@ class EarlyStopping:
         patience, minimum = (
             auto if steps == "auto" else steps for steps in (method.patience_steps, method.minimum_steps)
         )
-        return cls(method.patience, patience, minimum, method.validation_smoothing)
+        return cls(method.patience, patience, minimum)
 
     def improved(self, epoch: int, value: float, step: int = 0) -> bool:
         """Whether this epoch is the best so far, which is then kept."""
-        best = self.best
-        before = value if best.smoothed is None else best.smoothed
-        best.smoothed = self.smoothing * before + (1 - self.smoothing) * value if self.smoothing else value
-        if best.smoothed <= best.value:
+        if value <= self.best.value:
             return False
-        best.value, best.measured, best.epoch, best.step = best.smoothed, value, epoch, step
+        self.best.value, self.best.epoch, self.best.step = value, epoch, step
         return True
 
     def exhausted(self, epoch: int, step: int = 0) -> bool:

@@ -23,7 +23,7 @@ def test_als_lowers_what_it_is_meant_to_lower_and_solves_newcomers_exactly() -> 
         left = items.T @ (weight[:, None] * items) + 0.5 * np.eye(6)
         expected = items @ np.linalg.solve(left, items.T @ (weight * taken[user]))
         np.testing.assert_allclose(found[user], expected, atol=1e-4)
-    # A training user's factors are those of a newcomer with the same items, once both sides have settled.
+    # A training user's factors are those of a newcomer with the same items, once both sides have resolve_path.
     assert (method.scorer()(torch.arange(graph.n_users)) - found).abs().max() < 0.05
 
 

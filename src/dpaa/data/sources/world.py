@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpaa._io import own_folder, settled, write_files
+from dpaa._io import own_folder, resolve_path, write_files
 from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode
@@ -111,8 +111,8 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
     shown = _draw(log_exposure, users, max(1, round(SHOWN_SHARE * items)), rng)
     clicked = shown & (rng.random(shown.shape) < affinity)
 
-    asked = (rng.random(shown.shape) < ASKED_SHARE) & ~clicked
-    liked = asked & (rng.random(shown.shape) < affinity)
+    questioned = (rng.random(shown.shape) < ASKED_SHARE) & ~clicked
+    liked = questioned & (rng.random(shown.shape) < affinity)
     for_valid = rng.random(shown.shape) < 1 / 3
 
     user_ids, item_ids = _names("u", users), _names("i", items)
@@ -176,7 +176,7 @@ def write_example(folder: str | Path, overwrite: bool = False) -> list[Path]:
     -------
     paths of the files
     """
-    target, files = settled(folder), example_files()
+    target, files = resolve_path(folder), example_files()
     if target.is_file() or (not overwrite and any((target / name).exists() for name in files)):
         raise InputError(f"{folder} is a file, or its {CLICKS} already exists; pass --overwrite or {REMEDY}")
     write_files(own_folder(target, REMEDY), files, REMEDY)

@@ -68,7 +68,6 @@ class Rescored(Reranker):
         self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
     ) -> tuple[Tensor, Tensor]:
         """The same of lists; ties go to the better rank."""
-        del users
         n = scores.shape[1] if self.depth == "all" else max(self.depth, k)
         popularity = candidates.graph.item_degree[items[:, :n].clamp(min=0)]
         return top_k(self.rescored(scores[:, :n].double(), popularity), k)

@@ -47,7 +47,6 @@ class FAIR(TopCandidates):
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; where niche candidates run out, the list continues without."""
-        del users
         group = popularity_groups(candidates, self.head_share)
         needed = torch.tensor(fewest_protected(k, self.strength, self.significance), device=scores.device)
 

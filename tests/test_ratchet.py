@@ -1,0 +1,147 @@
+"""The size and shape of the package may only shrink, or grow with a reason written beside the number.
+
+`tests/ratchet.json` has, for every quantity, the highest value allowed and, where it was raised, why.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import io
+import json
+import pkgutil
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpaa
+from dpaa.methods.base import Method
+from dpaa.methods.graph_method import GraphMethod
+
+ROOT = Path(dpaa.__file__).parent
+LIMITS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("ratchet.json").read_text(encoding="utf-8"))
+FILES = sorted(ROOT.rglob("*.py"))
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def code_lines(text: str) -> int:
+    """Lines that hold code: no docstring, comment or blank line."""
+    doc: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        for child in body if isinstance(body := getattr(node, "body", None), list) else []:
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
+                doc.update(range(child.lineno, (child.end_lineno or child.lineno) + 1))
+    skipped = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.COMMENT}
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped:
+            code.update(range(token.start[0], token.end[0] + 1))
+    return len(code - doc)
+
+
+def is_private(file: Path) -> bool:
+    return any(part.startswith("_") and part != "__init__" for part in file.relative_to(ROOT).with_suffix("").parts)
+
+
+def public_definitions(file: Path) -> Iterator[Definition]:
+    """Public functions and classes of a public module."""
+    for node in [] if is_private(file) else ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, Definition) and not node.name.startswith("_"):
+            yield node
+
+
+def members(*kinds: type) -> int:
+    """Public functions and properties of classes; hyperparameters and metadata are not counted."""
+    described = (property, classmethod, staticmethod)
+    names = {
+        name for kind in kinds for name, value in vars(kind).items() if callable(value) or isinstance(value, described)
+    }
+    return len({name for name in names if not name.startswith("_") and name != "hyperparameters"})
+
+
+def measured() -> dict[str, int]:
+    stems = Counter(file.stem for file in FILES if file.stem != "__init__")
+    return {
+        "code_lines": sum(code_lines(file.read_text(encoding="utf-8")) for file in FILES),
+        "lines": sum(len(file.read_text(encoding="utf-8").splitlines()) for file in FILES),
+        "files": len(FILES),
+        "public_names": sum(1 for file in FILES for _ in public_definitions(file)),
+        "members_of_method_and_graph_method": members(Method, GraphMethod),
+        "longest_method_file": max(
+            len(file.read_text(encoding="utf-8").splitlines()) for file in ROOT.glob("methods/*.py")
+        ),
+        "file_names_used_twice": sum(1 for n in stems.values() if n > 1),
+    }  # import cycles: tests/test_import_rule.py allows none but `Method.fit`
+
+
+MEASURED = measured()
+
+
+def test_every_quantity_has_a_limit() -> None:
+    assert set(LIMITS) == set(MEASURED)
+
+
+@pytest.mark.parametrize("quantity", sorted(MEASURED))
+def test_the_package_stays_small(quantity: str) -> None:
+    limit = LIMITS[quantity]
+    assert MEASURED[quantity] <= limit["at_most"], (
+        f"{quantity} is {MEASURED[quantity]:,}, at most {limit['at_most']:,} are allowed; shorten, or raise the number "
+        "in tests/ratchet.json with a `reason` beside it"
+    )
+
+
+def test_a_raised_limit_has_a_reason() -> None:
+    raised = [name for name, limit in LIMITS.items() if limit["at_most"] > limit["target"] and not limit.get("reason")]
+    assert not raised, f"above their target without a reason: {raised}"
+
+
+def public_functions() -> Iterator[tuple[str, Any]]:
+    """Functions that the packages list in `__all__`, and public methods of classes there that override none."""
+    packages = [module.name for module in pkgutil.iter_modules(dpaa.__path__, "dpaa.") if module.ispkg]
+    for module in map(importlib.import_module, ["dpaa", *packages]):
+        for name, value in ((name, getattr(module, name)) for name in getattr(module, "__all__", ())):
+            if inspect.isfunction(value):
+                yield f"{module.__name__}.{name}", value
+            for own, member in vars(value).items() if inspect.isclass(value) else ():
+                function = getattr(member, "__func__", member)
+                overrides = any(own in vars(base) for base in value.__mro__[1:])
+                if inspect.isfunction(function) and function.__name__ == own and own[0] != "_" and not overrides:
+                    yield f"{module.__name__}.{name}.{own}", function
+
+
+def test_public_names_have_numpydoc_sections() -> None:
+    missing = set()
+    for name, function in public_functions():
+        signature, doc = inspect.signature(function), inspect.getdoc(function) or ""
+        needed = ["Parameters"] if set(signature.parameters) - {"self", "cls"} else []
+        needed += ["Returns"] if signature.return_annotation not in ("None", inspect.Signature.empty) else []
+        missing |= {f"{name}: {section}" for section in needed if f"{section}\n-----" not in doc}
+    assert not missing, "\n".join(sorted(missing))
+
+
+TOP = ("topk", "argpartition")
+PLACES = {"graph/kernels.py", "data/sources/world.py"}
+"""The kernel that `ranking` calls, and the simulated world's draws, which are no scores of a model."""
+
+
+def test_scores_become_lists_in_one_place() -> None:
+    elsewhere = []
+    for file in FILES:
+        place = file.relative_to(ROOT).as_posix()
+        if place.startswith("ranking/") or place in PLACES:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                sorts_scores = node.func.attr == "argsort" and "score" in ast.unparse(node)
+                if node.func.attr in TOP or sorts_scores:
+                    elsewhere.append(f"{place}:{node.lineno}: {ast.unparse(node)}")
+    assert not elsewhere, "call dpaa.ranking instead:\n" + "\n".join(elsewhere)
