@@ -115,6 +115,7 @@ def test_docs_are_fresh() -> None:
     pages = pytest.importorskip("scripts.metrics_page", reason="scripts are not part of this copy")
     text = PAGE.read_text(encoding="utf-8")
     if os.environ.get("DPAA_WRITE_DOCS"):
-        PAGE.write_text(pages.page(text), encoding="utf-8")
+        text = pages.page(text)
+        PAGE.write_text(text, encoding="utf-8")
     assert pages.page(text) == text, "docs/metrics.md differs: run DPAA_WRITE_DOCS=1 pytest tests/evaluation"
     assert all(text.count(f"| `{name}@k` |") == 1 for name in METRICS)

@@ -95,7 +95,7 @@ class SampleQuery(BaseModel):
     k: Length = 20
 
 
-class Row(BaseModel):
+class Row(BaseModel, extra="forbid"):
     """An item of a list."""
 
     id: int | str
@@ -105,7 +105,7 @@ class Row(BaseModel):
     explanation: dict[str, Any] | None = None
 
 
-class RecommendAnswer(BaseModel):
+class RecommendAnswer(BaseModel, extra="forbid"):
     """Answer of `GET /recommend/{user}`; `fallback` is set for a user without training pairs."""
 
     user: int | str
