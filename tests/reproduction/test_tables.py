@@ -60,7 +60,7 @@ def test_files_have_full_precision_and_the_page_has_every_cell(tmp_path: Path) -
     assert (numbers["seeds"], numbers["paper"], numbers["place"]) == ("2", "0.13", "2")
     assert page.name == "all-quick.md"
     assert page.read_text().splitlines() == [
-        "# The DPAA paper, reproduced", "", "Made by hand.", "", "## Chapter", "", "About.", "", "### Odd", "",
+        "# Published tables, reproduced", "", "Made by hand.", "", "## Chapter", "", "About.", "", "### Odd", "",
         "| m | x | y |", "| --- | --- | --- |",
         "| a\\|b | <i> | ☆ 0.2000 ± 0.1414<br>(0.1300, +0.0700) |", "", "- gone",
     ]  # fmt: skip

@@ -33,12 +33,12 @@ def test_notes_are_escaped_and_a_full_disk_ends_no_training(
     small_world: Dataset, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = make_method(small_world, "ease", {})
-    with watched_training(method) as callbacks:
-        callbacks.on_start(method, ["an id \x1b[31m"])
-        assert capsys.readouterr().err == "note: an id \\x1b[31m\n"
+    callbacks = watched_training()
+    callbacks.on_start(method, ["an id \x1b[31m"])
+    assert capsys.readouterr().err == "note: an id \\x1b[31m\n"
 
-        def full(_text: str) -> int:
-            raise OSError(28, "No space left on device")
+    def full(_text: str) -> int:
+        raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(sys.stderr, "write", full)
-        callbacks.say("lost")
+    monkeypatch.setattr(sys.stderr, "write", full)
+    callbacks.say("lost")

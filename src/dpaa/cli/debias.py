@@ -70,10 +70,9 @@ def debias(
     with resumable(out_folder) as signals:
 
         @contextmanager
-        def watch(method: Method) -> Iterator[Callbacks]:
-            # A training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once.
-            with signals, watched_training(method, stop_requested=signals.requested) as callbacks:
-                yield callbacks
+        def watch(_method: Method) -> Iterator[Callbacks]:
+            with signals:  # a training leaves a checkpoint when it is stopped; between trainings ctrl-C ends at once
+                yield watched_training(stop_requested=signals.requested)
 
         try:
             result = choose(out_folder, data, settings=values, overwrite=overwrite, watch=watch, say=err.print, **how)

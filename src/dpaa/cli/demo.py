@@ -71,8 +71,7 @@ def demo(
     measured = {}
     for name in METHODS:
         method, pretrained = make_method(data, name, {"seed": seed}), runs / PLAIN if name == "dpaa" else None
-        with watched_training(method) as callbacks:
-            fit_into(runs / name, data, method, overwrite=overwrite, callbacks=callbacks, pretrained=pretrained)
+        fit_into(runs / name, data, method, overwrite=overwrite, callbacks=watched_training(), pretrained=pretrained)
         measured[name] = _evaluate(data, runs / name)
     rows = [[name, *(f"{one.metrics[metric]:.4g}" for metric in SHOWN)] for name, one in measured.items()]
     print_table("Lists of 20, tested on random exposure", ["method", *SHOWN], rows)

@@ -20,11 +20,14 @@ Work = Annotated[Path, Option(help="Folder for prepared datasets and unfinished 
 
 
 def reproduce(
-    name: Annotated[str, Argument(metavar="datasets|overall|groups|severity|ablation|settings|all", help="Which.")],
+    name: Annotated[
+        str, Argument(metavar="datasets|overall|groups|severity|ablation|settings|all|field", help="Which.")
+    ],
     budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
     coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
     yahoo_r3: Annotated[Path | None, Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
     kuairec: Annotated[Path | None, Option(help="KuaiRec: the official matrices, or a split in lists.")] = None,
+    benchmarks: Annotated[Path | None, Option(help="For field: a folder per split, of train.txt and test.txt.")] = None,
     method: Annotated[list[str] | None, Option("--method", help="A method instead of all; repeatable.")] = None,
     severities: Annotated[list[float] | None, Option("--severity", min=0, help="Severity; repeatable.")] = None,
     seeds: Annotated[int | None, Option(min=1, help="Random seeds per row and dataset.")] = None,
@@ -34,21 +37,26 @@ def reproduce(
     work: Work = Path(".dpaa-work"),
     as_json: options.AsJson = False,
 ) -> None:
-    """Tables and figures of the DPAA paper on the data you have, ours beside the paper's.
+    """Tables and figures of the DPAA paper, or the field's benchmark table, ours beside the published numbers.
 
     Every result is kept in a file of its own: after an interruption the same call resumes.  Budgets: smoke, seconds;
     quick, minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned, the paper's size, severities,
     seeds, defaults; standard, tuned with 12 trials per method; standard-2, 4 per hyperparameter, one training for
     all, one draw of the data; paper, the paper's grids.  For severity, valid.txt and test.txt of KuaiRec suffice.
+    `field` measures standard splits (Gowalla, Yelp2018, Amazon, Adressa, Epinions) with the authors' hyperparameters.
 
     \b
     Example:
       dpaa reproduce severity --budget quick --kuairec kuairec/ --jobs 2
       dpaa reproduce overall --coat coat/ --method lightgcn --method dpaa --seeds 10
+      dpaa reproduce field --benchmarks benchmarks/ --method gf-cf
       dpaa reproduce all --budget standard --coat coat/ --kuairec kuairec/ --jobs 2
     """
     from dpaa.reproduction import BUDGETS, Plan, chapters, write_chapters
 
+    if name == "field":
+        _field(benchmarks, method or [], results, work, out_folder, as_json)
+        return
     if budget not in BUDGETS:
         raise InputError(f"there is no budget {budget!r}; use one of {', '.join(BUDGETS)}")
     if out_folder.exists() and not out_folder.is_dir():
@@ -73,6 +81,38 @@ def reproduce(
         print_json({one.name: [{"table": t.name, "cells": t.records()} for t in one.tables] for one in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
     err.print(f"{plan.trained:,} trained, {plan.reused:,} results taken from {results}")
+
+
+def _field(
+    benchmarks: Path | None, methods: list[str], results: Path, work: Path, out_folder: Path, as_json: bool
+) -> None:
+    """Measure what is missing of the field's table, as far as its splits are there, and show all of it."""
+    from dpaa.reproduction import write_chapters
+    from dpaa.reproduction.field import FIELD, field_chapter, read_results, run_field
+    from dpaa.runs.progress import watched_training
+
+    wanted = [row for row in FIELD if not methods or row.method in methods or f"{row.row}@{row.data}" in methods]
+    if not wanted:
+        raise InputError(
+            f"no row of the table has {', '.join(methods)}; name a method, or a row such as LightGCN@gowalla"
+        )
+    file = results / "field.jsonl"
+    if benchmarks is not None:
+        here = [row for row in wanted if (benchmarks / row.data).is_dir()]
+        if not here:
+            raise InputError(
+                f"{benchmarks} has none of {', '.join(dict.fromkeys(row.data for row in wanted))}; name their folder"
+            )
+        with resumable(results, "the same command") as signals, signals:
+            for one in run_field(benchmarks, file, work, here, watched_training(stop_requested=signals.requested)):
+                err.print(f"{one.data} {one.row}: recall@20 {one.metrics['recall@20']:.4f}")
+    chapter = field_chapter(wanted, read_results(file))
+    if as_json:
+        print_json({table.name: table.records() for table in chapter.tables})
+    else:
+        _print(chapter)
+    files = write_chapters([chapter], out_folder, "field", "", "Made by `dpaa reproduce field --benchmarks DIR`.")
+    err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
 
 
 def _print(chapter: Chapter) -> None:

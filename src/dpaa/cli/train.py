@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,8 +69,8 @@ def train(
     with distributed.process_group(), resumable(out_folder, "the same command and --resume") as signals:
         first = not distributed.rank()  # of several processes, this one shows
         stop: Any = {"stop_requested": signals.requested}
-        watched = watched_training(fitted, **stop) if first else nullcontext(Callbacks(**stop))
-        with signals, watched as callbacks:
+        callbacks = watched_training(**stop) if first else Callbacks(**stop)
+        with signals:
             model = fit_into(out_folder, data, fitted, callbacks=callbacks, overwrite=overwrite, **how)
     if first:
         _print_result(model)

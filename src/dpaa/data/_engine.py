@@ -25,6 +25,8 @@ from dpaa.errors import InputError, reason
 
 LEAST_MEMORY = 100_000_000
 """Bytes; with less DuckDB cannot even sort."""
+BUFFERS = 0.8
+"""Share of the memory for DuckDB's buffers, which its limit is about; what it takes besides comes to about the rest."""
 MACROS = """
 CREATE MACRO number(t) AS CAST(('0x' || substr(md5(t), 1, 16)) AS UBIGINT);
 CREATE MACRO fraction(t, half) AS
@@ -34,7 +36,8 @@ CREATE MACRO fraction(t, half) AS
 
 
 def _database(file: Path | str, spilled: Path, memory: int | None = None) -> duckdb.DuckDBPyConnection:
-    limit = max(memory if memory is not None else memory_at_hand() // 2, LEAST_MEMORY)
+    given = memory if memory is not None else memory_at_hand() // 2
+    limit = max(int(BUFFERS * given), LEAST_MEMORY)
     config: dict[str, Any] = {"memory_limit": f"{limit // 1000}KB", "temp_directory": str(spilled)}
     # An untrusted file must not make DuckDB download an extension.
     config |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}

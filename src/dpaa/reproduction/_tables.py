@@ -268,7 +268,7 @@ def write_chapters(chapters: Sequence[Chapter], folder: Path, name: str, suffix:
         for figure, drawn in chapter.figures.items() if find_spec("altair") else ():  # an extra
             files += [save(curves(*drawn), folder / f"{figure}{suffix}.{form}") for form in ("png", "svg")]
     body = "\n".join(chapter.markdown() for chapter in chapters)
-    return [*files, _write(folder / f"{name}{suffix}.md", f"# The DPAA paper, reproduced\n\n{how}\n\n{body}")]
+    return [*files, _write(folder / f"{name}{suffix}.md", f"# Published tables, reproduced\n\n{how}\n\n{body}")]
 
 
 def _write(target: Path, content: str) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,9 +76,8 @@ def fit(
         need_type(before, Model, "warm_start", "give a model of dpaa.fit or dpaa.load, or a run folder")
         method, hyperparameters = _like(before, method, hyperparameters)
     fitted = make_method(data, DEFAULT if method is None else method, hyperparameters)
-    watched = watched_training(fitted) if progress and not callbacks else nullcontext(callbacks)
-    with watched as called:
-        return fit_method(fitted, data, called, pretrained=pretrained, rerank=rerank, warm_start=before)
+    callbacks = watched_training() if progress and callbacks is None else callbacks
+    return fit_method(fitted, data, callbacks, pretrained=pretrained, rerank=rerank, warm_start=before)
 
 
 def _like(before: Model, method: Any, hyperparameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

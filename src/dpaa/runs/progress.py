@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,18 +76,16 @@ class TrainingDisplay:
             sys.stderr.write(f"{printable(line)}\n")
 
 
-@contextmanager
-def watched_training(_method: Method, **others: Any) -> Iterator[Callbacks]:
-    """Show a training on standard error.
+def watched_training(**others: Any) -> Callbacks:
+    """Make callbacks that show trainings on standard error.
 
     Parameters
     ----------
-    _method : what is trained; a pre-trained model may be trained before it
     others : further fields of the callbacks
 
     Returns
     -------
-    a context with the callbacks
+    the callbacks
     """
     display = TrainingDisplay()
-    yield Callbacks(display.start, display.epoch, say=display.say, **others)
+    return Callbacks(display.start, display.epoch, say=display.say, **others)

@@ -1,0 +1,134 @@
+"""The field's table: what is held out, what is refitted, what is kept, and the committed results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaa.errors import InputError
+from dpaa.methods import find_method
+from dpaa.methods.base import Method
+from dpaa.reproduction import field
+from dpaa.reproduction.field import (
+    FIELD,
+    FieldRow,
+    count_in_words,
+    differences,
+    field_chapter,
+    preset,
+    read_results,
+    run_field,
+)
+from dpaa.runs.fit import Callbacks
+from tests.command import dpaa_ok, run_dpaa
+
+ROOT = Path(__file__).parents[2]
+SMALL = {"embedding_size": 8, "layers": 1, "epochs": 4, "threads": 1}
+ROWS = [
+    FieldRow(data="toy", row="popular", method="most-popular", published={"recall@20": 0.5}),
+    FieldRow(data="toy", row="plain", method="lightgcn", hyperparameters=SMALL, published={"recall@20": 1e-3}),
+]
+
+
+@pytest.fixture
+def benchmarks(tmp_path: Path) -> Path:
+    """A split in list form: forty users, fifty items."""
+    rng, folder = np.random.default_rng(0), tmp_path / "benchmarks" / "toy"
+    folder.mkdir(parents=True)
+    lines = {"train.txt": [], "test.txt": []}  # type: dict[str, list[str]]
+    for user in range(40):
+        items = rng.permutation(50)[:16]
+        lines["train.txt"].append(" ".join(map(str, [user, *items[:12]])))
+        lines["test.txt"].append(" ".join(map(str, [user, *items[12:]])))
+    for file, content in lines.items():
+        (folder / file).write_text("\n".join(content) + "\n")
+    return tmp_path / "benchmarks"
+
+
+def test_epochs_are_chosen_on_held_out_pairs_and_the_model_is_fitted_on_all(benchmarks: Path, tmp_path: Path) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    def start(method: Method, _notes: list[str]) -> None:
+        sizes.append((method.graph.n_edges, method.get_params()["epochs"]))
+
+    callbacks = Callbacks(on_start=start)
+    file, work = tmp_path / "field.jsonl", tmp_path / "work"
+    made = list(run_field(benchmarks, file, work, ROWS[1:], callbacks))
+    (one,) = made
+    assert [epochs for _, epochs in sizes] == [4, one.chosen_epoch]
+    assert 420 <= sizes[0][0] <= 444 < sizes[1][0] == 480, "a tenth is held out, then all pairs are used"
+    assert one.refit
+    assert one.hyperparameters["epochs"] == one.chosen_epoch
+    assert not list(run_field(benchmarks, file, work, ROWS[1:], callbacks)), "measured once"
+    assert read_results(file) == {("toy", "plain"): one}
+
+
+def test_a_stopped_training_is_resumed(benchmarks: Path, tmp_path: Path) -> None:
+    file, epochs = tmp_path / "field.jsonl", list[int]()
+
+    def stop(report: object) -> None:
+        epochs.append(report.epoch)  # type: ignore[attr-defined]
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+
+    whole = next(run_field(benchmarks, tmp_path / "whole.jsonl", tmp_path / "other", ROWS[1:], Callbacks()))
+    with pytest.raises(KeyboardInterrupt):
+        list(run_field(benchmarks, file, tmp_path / "work", ROWS[1:], Callbacks(on_epoch=stop, checkpoint_seconds=0)))
+    (one,) = run_field(benchmarks, file, tmp_path / "work", ROWS[1:], Callbacks())
+    assert one.metrics == whole.metrics
+
+
+def test_the_table_counts_rows_near_their_published_number(benchmarks: Path, tmp_path: Path) -> None:
+    file = tmp_path / "field.jsonl"
+    made = {(one.data, one.row): one for one in run_field(benchmarks, file, tmp_path / "work", ROWS, Callbacks())}
+    near = differences(ROWS, made)
+    recall = made["toy", "popular"].metrics["recall@20"]
+    assert recall is not None
+    assert near["toy", "popular"] == pytest.approx(recall / 0.5 - 1)
+    assert count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
+    assert field_chapter(ROWS, {}).missing == ["popular on toy is not measured yet", "plain on toy is not measured yet"]
+
+
+def test_every_row_can_be_configured() -> None:
+    for row in FIELD:
+        find_method(row.method)(**row.hyperparameters)
+    assert preset("LightGCN@gowalla")[0] == "lightgcn"
+    with pytest.raises(InputError, match="there is no preset 'x'; use one of MostPopular@gowalla"):
+        preset("x")
+
+
+def test_mistakes(tmp_path: Path, benchmarks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call, sentence in (
+        (("--benchmarks", tmp_path), "has none of gowalla"),
+        (("--method", "nothing"), "no row of the table has nothing"),
+    ):
+        refused = run_dpaa("reproduce", "field", *call)
+        assert refused.code == 2
+        assert sentence in refused.err
+    (benchmarks / "toy" / "test.txt").unlink()
+    with pytest.raises(InputError, match=r"has no test.txt"):
+        list(run_field(benchmarks, tmp_path / "x.jsonl", tmp_path / "w", ROWS, Callbacks()))
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "field.jsonl").write_text("{}\n")
+    assert "is not a file of results" in run_dpaa("reproduce", "field").err
+
+
+def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = ROOT / "results" / "field.jsonl"
+    if not file.exists():
+        pytest.skip("no results are committed in this copy")
+    results = read_results(file)
+    assert set(results) <= {(row.data, row.row) for row in FIELD}
+    assert all(one.refit and one.commit and (one.chosen_epoch or 1) >= 1 for one in results.values())
+    monkeypatch.chdir(tmp_path)
+    shown = json.loads(dpaa_ok("reproduce", "field", "--results", file.parent, "--out", "out", "--json").out)
+    table = {(one["row"], one["column"]): one["mean"] for one in shown["gowalla"]}
+    assert table["GF-CF", "recall@20"] == results["gowalla", "GF-CF"].metrics["recall@20"]
+    page = (ROOT / "docs" / "results" / "field.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "field.csv").read_text(encoding="utf-8") == page
+    far = [abs(one) for one in differences(FIELD, results).values()]
+    assert f"{sum(one <= field.WITHIN[0] for one in far)} within 2%" in count_in_words(FIELD, results)
