@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.ranking import RERANKERS
+from dpaa.training import _stopping
 from tests.command import Said, dpaa_ok
 
 settings.register_profile("dpaa", deadline=None, max_examples=60)
@@ -91,6 +91,16 @@ TINY: dict[str, object] = {"embedding_size": 8, "layers": 2, "epochs": 3, "threa
 """Settings of a training that takes a moment."""
 
 
+SHORT = 0.03
+"""Of `short_trainings`: early stopping may end a training with defaults after 30 steps instead of 1,500."""
+
+
+@pytest.fixture
+def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings with default hyperparameters end early, for tests of what comes before and after them."""
+    monkeypatch.setattr(_stopping, "AUTO_DISTANCE", SHORT)
+
+
 @pytest.fixture(scope="session")
 def demo_said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
     """`dpaa demo` in a small world with a short training: its folder, and what it said."""
@@ -98,7 +108,7 @@ def demo_said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
     with pytest.MonkeyPatch.context() as patch:
         small = warm_users(world.simulate(users=150, items=100))
         patch.setattr(world, "simulate", lambda *_, **__: small)
-        patch.setattr(sys.modules["dpaa.cli.demo"], "METHODS", {"most-popular": {}, "lightgcn": TINY, "dpaa": TINY})
+        patch.setattr(_stopping, "AUTO_DISTANCE", SHORT)
         said = dpaa_ok("demo", "--out", folder)
     return folder, said
 

@@ -55,6 +55,7 @@ def paste(found: list[Block]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python"])
+@pytest.mark.usefixtures("short_trainings")
 def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -62,6 +63,7 @@ def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_trainings")
 def test_the_walk_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = paste(blocks("README.md"))

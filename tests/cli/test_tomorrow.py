@@ -31,6 +31,7 @@ def paste(commands: str) -> str:
     return said
 
 
+@pytest.mark.usefixtures("short_trainings")
 def test_the_page_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
