@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from dpaa.methods.als import ALS as ALS
     from dpaa.methods.apda import APDA as APDA
     from dpaa.methods.bc_loss import BCLoss as BCLoss
+    from dpaa.methods.bsl import BSL as BSL
     from dpaa.methods.cause import CausE as CausE
     from dpaa.methods.cvib import CVIB as CVIB
     from dpaa.methods.dap import DAP as DAP
+    from dpaa.methods.ddc import DDC as DDC
     from dpaa.methods.dice import DICE as DICE
     from dpaa.methods.directau import DirectAU as DirectAU
     from dpaa.methods.dpaa import DPAA as DPAA
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from dpaa.methods.invcf import InvCF as InvCF
     from dpaa.methods.ipl import IPL as IPL
     from dpaa.methods.ips import IPS as IPS
+    from dpaa.methods.ips_lae import IPSLAE as IPSLAE
     from dpaa.methods.item_knn import ItemKNN as ItemKNN
     from dpaa.methods.lightgcn import LightGCN as LightGCN
+    from dpaa.methods.lightgcn_pp import LightGCNpp as LightGCNpp
     from dpaa.methods.macr import MACR as MACR
     from dpaa.methods.most_popular import MostPopular as MostPopular
     from dpaa.methods.navip import NAVIP as NAVIP
@@ -47,14 +51,17 @@ if TYPE_CHECKING:
     from dpaa.methods.pd import PD as PD
     from dpaa.methods.pd import PDA as PDA
     from dpaa.methods.ppac import PPAC as PPAC
+    from dpaa.methods.psl import PSL as PSL
     from dpaa.methods.reg import Reg as Reg
     from dpaa.methods.relmf import RelMF as RelMF
     from dpaa.methods.resn import ReSN as ReSN
     from dpaa.methods.sam_reg import SAMReg as SAMReg
     from dpaa.methods.sgl import SGL as SGL
     from dpaa.methods.simgcl import SimGCL as SimGCL
+    from dpaa.methods.sl_at_k import SLAtK as SLAtK
     from dpaa.methods.ssm import SSM as SSM
     from dpaa.methods.svd_gcn import SVDGCN as SVDGCN
+    from dpaa.methods.turbo_cf import TurboCF as TurboCF
     from dpaa.methods.ubpr import UBPR as UBPR
     from dpaa.methods.ultragcn import UltraGCN as UltraGCN
     from dpaa.methods.xsimgcl import XSimGCL as XSimGCL

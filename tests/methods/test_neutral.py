@@ -9,6 +9,7 @@ import torch
 
 from dpaa.data.pairs import Pairs
 from dpaa.methods import METHODS
+from dpaa.methods._drawn import DrawnSoftmax
 from dpaa.methods.base import Randomised, attach
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.lightgcn import LightGCN
@@ -33,6 +34,7 @@ NEUTRAL: list[tuple[str, dict[str, Any], type[GraphMethod], dict[str, Any]]] = [
     ("xsimgcl", NO_CONTRAST | {"noise": 0}, WholeLightGCN, {"layers": 1}),
     ("paac", NO_CONTRAST | {"alignment_weight": 0}, WholeLightGCN, {"layers": 1}),
     ("bc-loss", {"margin": 0, "branch_weight": 0, "temperature": 0.2}, SSM, {"temperature": 0.2}),
+    ("bsl", {"temperature": 0.2, "temperature_ratio": 1}, DrawnSoftmax, {}),
     ("invcf", {"popularity_weight": 0, "mixed_weight": 0, "discrepancy_weight": 0}, SSM, {"temperature": 0.15}),
 ]
 

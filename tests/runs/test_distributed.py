@@ -34,6 +34,8 @@ SHARED = [
     "macr",
     "dpaa",
     "ssm",
+    "sl-at-k",
+    "ddc",
     "bc-loss",
     "directau",
     "dice",
@@ -60,7 +62,7 @@ def data() -> Dataset:
 
 def trained(data: Dataset, name: str, count: int, **settings: Any) -> tuple[dict[str, torch.Tensor], Table]:
     state: dict[str, torch.Tensor] = {}
-    pretrained = fit(data, "lightgcn", **TINY | settings) if name in ("dpaa", "ppac") else None
+    pretrained = fit(data, "lightgcn", **TINY | settings) if name in ("dpaa", "ddc") else None
 
     def train(rank: int) -> None:
         method = make_method(data, name, TINY | settings)
@@ -86,6 +88,11 @@ def test_the_number_of_processes_changes_no_bit(name: str, data: Dataset) -> Non
 def test_nor_do_other_numbers_of_processes_and_columns(name: str, count: int, size: int, data: Dataset) -> None:
     alone, _ = trained(data, name, 1, embedding_size=size)
     assert same(trained(data, name, count, embedding_size=size)[0], alone)
+
+
+def test_nor_for_quantiles_over_all_columns(data: Dataset) -> None:
+    alone, _ = trained(data, "sl-at-k", 1, quantile_epochs=1)
+    assert same(trained(data, "sl-at-k", 4, quantile_epochs=1)[0], alone)
 
 
 def test_a_step_sends_a_number_per_triple_one_for_l2_and_two_wishes(data: Dataset) -> None:

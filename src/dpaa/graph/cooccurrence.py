@@ -99,7 +99,7 @@ def row_blocks(rows: Tensor, one: Lists, other: Lists) -> tuple[Tensor, ...]:
     return torch.split(rows, max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(one.n_columns, len(other), 1))))
 
 
-def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
+def in_common(one: Lists, rows: Tensor, other: Lists, weight: Tensor | None = None) -> Tensor:
     """Count how many columns rows of `one` share with each row of `other`.
 
     Parameters
@@ -107,6 +107,7 @@ def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
     one : lists of distinct columns
     rows : (n,) row indices of `one`
     other : lists over the same columns
+    weight : (columns,) what a common column counts; 1 by default
 
     Returns
     -------
@@ -117,7 +118,7 @@ def in_common(one: Lists, rows: Tensor, other: Lists) -> Tensor:
     for block in row_blocks(rows, one, other):
         owner, column = one.entries(block)
         dense = torch.zeros(one.n_columns, len(block), device=rows.device)
-        dense[column, owner] = 1.0
+        dense[column, owner] = 1.0 if weight is None else weight[column]
         counts.append(bag(other.starts, other.columns, ones, dense).T)
     return torch.cat(counts)
 

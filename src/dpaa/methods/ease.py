@@ -13,48 +13,41 @@ from dpaa.errors import InputError
 from dpaa.graph.cooccurrence import in_common, row_blocks
 from dpaa.graph.kernels import bag
 from dpaa.methods._popularity import items_of, users_of_items
-from dpaa.methods.base import ClosedForm, Histories, Scorer, method
+from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 
-@method(
-    "ease",
-    title="a linear map between items, in closed form; for up to some 20,000 items",
-    default_candidate=True,
-    paper="Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019",
-    seeded=False,
-    grid={"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)},
-)
-class EASE(ClosedForm):
-    """Linear regression of every item on all others; needs items × items in memory.
-
-    P = (RᵀR + λI)⁻¹,   B = I − P / diag(P),   scores = R B
-
-    The diagonal of B is 0: no item explains itself.
-    """
-
-    ridge: float = Field(default=100.0, gt=0, description="λ: strength of the L2 regularisation")
+class ItemMap(ClosedForm):
+    """Base of closed forms that score by one items × items map, `scores = R B`."""
 
     saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_map": ("items", "items")}
     """B"""
 
-    def learn(self) -> None:
-        """In float64; a repeated pair counts once."""
+    item_map: Tensor = fitted()
+
+    def common_users(self, dtype: torch.dtype, weight: Tensor | None = None) -> Tensor:
+        """Compute `Rᵀ W R`, a repeated pair counted once; refused where three such matrices do not fit memory.
+
+        Parameters
+        ----------
+        dtype : of the result
+        weight : (n_users,) the diagonal W; 1 by default
+
+        Returns
+        -------
+        (n_items, n_items)
+        """
         graph, n = self.graph, self.graph.n_items
-        needed, at_hand = 3 * 8 * n * n, memory_at_hand()  # the matrix, its factor, its inverse
+        needed, at_hand = 3 * dtype.itemsize * n * n, memory_at_hand()  # for EASE the matrix, its factor, its inverse
         if needed > at_hand:
             raise InputError(
-                f"method ease needs {needed / 1e9:,.1f} GB for {n:,} items and {at_hand / 1e9:,.1f} GB are at hand; "
-                "take item-knn, or a dataset with fewer items"
+                f"method {self.name} needs {needed / 1e9:,.1f} GB for {n:,} items and {at_hand / 1e9:,.1f} GB are at "
+                "hand; take item-knn, or a dataset with fewer items"
             )
         users = users_of_items(graph)
-        gram = torch.empty(n, n, dtype=torch.float64, device=graph.edge_user.device)
-        for block in row_blocks(torch.arange(n, device=users.starts.device), users, users):
-            gram[block] = in_common(users, block, users).double()
-        gram.diagonal().add_(self.ridge)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
-        inverse /= -inverse.diagonal().clone()
-        inverse.fill_diagonal_(0.0)
-        self.item_map = inverse.float()
+        common = torch.empty(n, n, dtype=dtype, device=graph.device)
+        for block in row_blocks(torch.arange(n, device=graph.device), users, users):
+            common[block] = in_common(users, block, users, weight).to(dtype)
+        return common
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The sum of the rows of B that belong to the user's items."""
@@ -67,3 +60,31 @@ class EASE(ClosedForm):
             return bag(starts, item, torch.ones(len(item), device=item.device), columns)
 
         return score
+
+
+@method(
+    "ease",
+    title="a linear map between items, in closed form; for up to some 20,000 items",
+    default_candidate=True,
+    paper="Steck, Embarrassingly Shallow Autoencoders for Sparse Data, WWW 2019",
+    seeded=False,
+    grid={"ridge": (10.0, 30.0, 100.0, 300.0, 1000.0)},
+)
+class EASE(ItemMap):
+    """Linear regression of every item on all others; needs items × items in memory.
+
+    P = (RᵀR + λI)⁻¹,   B = I − P / diag(P),   scores = R B
+
+    The diagonal of B is 0: no item explains itself.
+    """
+
+    ridge: float = Field(default=100.0, gt=0, description="λ: strength of the L2 regularisation")
+
+    def learn(self) -> None:
+        """In float64."""
+        gram = self.common_users(torch.float64)
+        gram.diagonal().add_(self.ridge)
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+        inverse /= -inverse.diagonal().clone()
+        inverse.fill_diagonal_(0.0)
+        self.item_map = inverse.float()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -13,13 +12,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
+from dpaa.methods._drawn import DrawnNegatives
 from dpaa.methods.base import method
 from dpaa.methods.contrast import batch_softmax, log_sum_exp
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, scores
-
-DRAWN_ITEMS = 1
-"""Number of the random stream that negative items are drawn from, beside the triples' own."""
 
 
 @method(
@@ -30,7 +27,7 @@ DRAWN_ITEMS = 1
     grid={"temperature": (0.05, 0.1, 0.15, 0.2, 0.3)},
     wide={"log_q": (False, True), "negatives": ("batch", "drawn")},
 )
-class SSM(GraphMethod):
+class SSM(DrawnNegatives):
     """LightGCN with a sampled softmax in place of BPR.
 
     loss = mean[log Σ_{j ∈ {i} ∪ N} exp(c_uj / τ) − c_ui / τ] + L2
@@ -43,18 +40,12 @@ class SSM(GraphMethod):
     negatives: Literal["batch", "drawn"] = Field(
         default="batch", description="`batch`: the other positive items of the batch; `drawn`: items drawn uniformly"
     )
-    n_negatives: int = Field(default=128, ge=1, le=1_000_000, description="items drawn for each batch")
+    n_negatives: int = 128
     log_q: bool = Field(default=False, description="whether logits of negatives are corrected by log expected count")
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn for each batch where negatives are drawn."""
-        for batch in super().batches(epoch, start):
-            if self.negatives == "batch":
-                yield batch
-                continue
-            rng = np.random.default_rng([self.seed, epoch, DRAWN_ITEMS, batch.number])
-            items = torch.from_numpy(rng.integers(0, self.graph.n_items, self.n_negatives))
-            yield replace(batch, more_items=(items.to(self.graph.device),))
+        return GraphMethod.batches(self, epoch, start) if self.negatives == "batch" else super().batches(epoch, start)
 
     @cached_property
     def positive_chance(self) -> Tensor:

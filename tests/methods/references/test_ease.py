@@ -7,6 +7,7 @@ import torch
 from dpaa.errors import InputError
 from dpaa.methods import ease
 from dpaa.methods.ease import EASE
+from dpaa.methods.ips_lae import IPSLAE
 from tests.methods.tools import as_histories, learned, matrix_of, some_graph
 
 
@@ -30,3 +31,15 @@ def test_ease_refuses_what_does_not_fit_memory(monkeypatch: pytest.MonkeyPatch) 
         InputError, match=r"method ease needs 0\.0 GB for 20 items and 0\.0 GB are at hand; take item-knn"
     ):
         learned(EASE, some_graph())
+
+
+def test_ips_lae_without_slope_ranks_as_ease_and_with_it_lifts_rare_items() -> None:
+    graph, everybody = some_graph(), torch.arange(30)
+    plain, flat, steep = (
+        learned(kind, graph, ridge=3, **slope).scorer()(everybody)
+        for kind, slope in ((EASE, {}), (IPSLAE, {"propensity_slope": 0}), (IPSLAE, {"propensity_slope": 2}))
+    )
+    torch.testing.assert_close(flat, 2 * plain)  # every propensity is ½
+    count = graph.item_degree
+    rare, popular = (int(index) for index in (count.masked_fill(count == 0, 99).argmin(), count.argmax()))
+    assert (steep / plain)[:, rare].nanmean() > 2 > (steep / plain)[:, popular].nanmean()
