@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods.base import Method
@@ -98,6 +99,14 @@ def test_every_row_can_be_configured() -> None:
     assert preset("LightGCN@gowalla")[0] == "lightgcn"
     with pytest.raises(InputError, match="there is no preset 'x'; use one of MostPopular@gowalla"):
         preset("x")
+
+
+def test_a_run_with_the_authors_hyperparameters(small_world: Dataset, tmp_path: Path) -> None:
+    small_world.write(tmp_path / "data")
+    short = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
+    dpaa_ok("train", tmp_path / "data", "--preset", "lightgcn-sl@gowalla", *short, "--out", tmp_path / "run")
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["method"], config["temperature"], config["epochs"]) == ("ssm", 0.12, 4)
 
 
 def test_mistakes(tmp_path: Path, benchmarks: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,9 @@ def train(
     method: Annotated[str | None, Option(help="Method; default: lightgcn, or that of the run it starts from.")] = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
+    preset: Annotated[
+        str | None, Option(metavar="ROW@DATA", help="Authors' hyperparameters: LightGCN@gowalla.")
+    ] = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
     pretrained: Annotated[Path | None, Option(metavar="RUN", help="For dpaa and dap; default: LightGCN first.")] = None,
     warm_start: Annotated[Path | None, Option(metavar="RUN", help="Start from a run of earlier data.")] = None,
@@ -46,6 +49,7 @@ def train(
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.ranking.reranker import parse_reranker
+    from dpaa.reproduction import field
     from dpaa.runs.fit import final_training, fit_into, make_method, plan_training
     from dpaa.runs.model import load
     from dpaa.runs.progress import Callbacks, watched_training
@@ -57,12 +61,17 @@ def train(
         values = options.read_hyperparameters(assignments, config, seed)
         before = None if warm_start is None else load(warm_start)
         named = values.pop("method", method)
+        if preset is not None:
+            own, authors = field.preset(preset)
+            named, values = named or own, authors | values
         method, values = plan_training(out_folder, named, values, before, resume, overwrite)
         data = read_dataset(dataset)
         fitted = make_method(data, method, values)
         how |= {"resume": resume, "pretrained": pretrained, "warm_start": before}
         how |= {"rerank": parse_reranker(rerank) if rerank else None, "trials": trials_behind(config) if config else 0}
-    elif resume or any(one is not None for one in (method, config, assignments, seed, pretrained, warm_start, rerank)):
+    elif resume or any(
+        one is not None for one in (method, config, assignments, preset, seed, pretrained, warm_start, rerank)
+    ):
         raise InputError("--final takes everything from the run that it names; leave the other options out")
     else:
         fitted, data, how = final_training(final, read_dataset(dataset))
