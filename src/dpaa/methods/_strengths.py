@@ -16,7 +16,7 @@ ScoresAt = Callable[[Tensor, Sequence[tuple[float, ...]]], Iterator[Tensor]]
 
 
 class ChosenStrengths(ChosenAfterwards, GraphMethod):
-    """Base of methods with hyperparameters that are `tune` or a number; 0 while training."""
+    """Base of methods with hyperparameters that are `tune` or a number; `tune` is 0 while training."""
 
     strengths: ClassVar[dict[str, tuple[float, ...]]] = {}
     """Their names, and the values tried on validation, in all combinations; kept in `chosen_<name>`."""
@@ -26,13 +26,7 @@ class ChosenStrengths(ChosenAfterwards, GraphMethod):
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Early stopping ranks with strengths of 0."""
-        for name in self.strengths:
-            setattr(self, f"chosen_{name}", 0.0)
-
-    def finish(self) -> None:
-        """Final vectors, and the strengths that are set."""
-        super().finish()
+        """Early stopping ranks with the strengths that are set, and with 0 for those that are chosen afterwards."""
         for name in self.strengths:
             value = getattr(self, name)
             setattr(self, f"chosen_{name}", 0.0 if value == "tune" else value)

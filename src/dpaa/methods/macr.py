@@ -32,7 +32,7 @@ class MACR(ChosenStrengths):
     loss = CE(y) + α CE(q_i) + β CE(q_u) + L2
     score = (s_ui − c) q_i                          (q_u does not change a user's ranking)
 
-    Early stopping ranks with c = 0; c is chosen on validation afterwards.
+    Early stopping ranks with c = 0 where c is chosen on validation afterwards.
     """
 
     item_weight: float = Field(default=1e-2, ge=0, description="α: weight of the item branch in the loss")
