@@ -324,6 +324,7 @@ def _train(
         "compute": method.compute.as_json() | ({"processes": processes} if processes > 1 else {}),
         "training": training,
         "tuned": tuned,
+        "lookups": validation.lookups if validation else 0,  # strengths tried on validation, for `tuned`
     }
 
 
